@@ -1,0 +1,137 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let nio: [Target.Dependency] = [
+    .product(name: "NIOCore", package: "swift-nio"),
+    .product(name: "NIOPosix", package: "swift-nio"),
+    .product(name: "NIOHTTP1", package: "swift-nio"),
+    .product(name: "NIOSSL", package: "swift-nio-ssl"),
+]
+let certificates: [Target.Dependency] = [
+    .product(name: "X509", package: "swift-certificates"),
+    .product(name: "SwiftASN1", package: "swift-asn1"),
+]
+let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+
+let package = Package(
+    name: "Assent",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [
+        .library(name: "Assent", targets: ["Assent"]),
+        .library(name: "AssentCore", targets: ["AssentCore"]),
+        .library(name: "AssentJOSE", targets: ["AssentJOSE"]),
+        .library(name: "AssentOTP", targets: ["AssentOTP"]),
+        .library(name: "AssentVault", targets: ["AssentVault"]),
+        .library(name: "AssentJourney", targets: ["AssentJourney"]),
+        .library(name: "AssentTokens", targets: ["AssentTokens"]),
+        .library(name: "AssentAuthorization", targets: ["AssentAuthorization"]),
+        .library(name: "AssentTransportNIO", targets: ["AssentTransportNIO"]),
+        .library(name: "AssentTesting", targets: ["AssentTesting"]),
+        .library(name: "AssentServer", targets: ["AssentServer"]),
+        .executable(name: "assent", targets: ["AssentCLI"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        .target(name: "AssentCore", dependencies: [httpTypes, logging, crypto]),
+        .target(name: "AssentJOSE", dependencies: ["AssentCore", crypto, cryptoExtras]),
+        .target(name: "AssentOTP", dependencies: ["AssentCore", crypto]),
+        .target(name: "AssentVault", dependencies: ["AssentCore", crypto, cryptoExtras, logging]),
+        .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
+        .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
+        .target(
+            name: "AssentAuthorization",
+            dependencies: ["AssentCore", "AssentJourney", "AssentTokens", httpTypes, logging]),
+        .target(
+            name: "AssentTransportNIO",
+            dependencies: ["AssentCore", crypto, httpTypes, logging] + nio + certificates),
+        .target(
+            name: "Assent",
+            dependencies: [
+                "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
+                "AssentAuthorization", "AssentTransportNIO", logging,
+            ]),
+        .target(name: "AssentTesting", dependencies: ["AssentCore", httpTypes, logging]),
+        .target(name: "AssentStore", dependencies: ["AssentCore", grdb, logging]),
+        .target(
+            name: "AssentEngine",
+            dependencies: ["AssentCore", "AssentJOSE", "AssentOTP", "AssentStore", crypto, cryptoExtras, logging]),
+        .target(
+            name: "AssentServer",
+            dependencies: [
+                "AssentCore", "AssentJOSE", "AssentStore", "AssentEngine", hummingbird,
+                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Yams", package: "Yams"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                crypto, httpTypes, logging,
+            ] + nio + certificates),
+        .executableTarget(
+            name: "AssentCLI",
+            dependencies: [
+                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentOTP", "AssentTesting",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                logging,
+            ]),
+        .executableTarget(
+            name: "AssentExampleBank", dependencies: [hummingbird, grdb, logging], path: "Examples/bank/Sources"),
+
+        .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
+        .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),
+        .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore"]),
+        .testTarget(name: "AssentVaultTests", dependencies: ["AssentVault", "AssentCore", "AssentTesting"]),
+        .testTarget(name: "AssentJourneyTests", dependencies: ["AssentJourney", "AssentCore", "AssentTesting"]),
+        .testTarget(
+            name: "AssentTokensTests", dependencies: ["AssentTokens", "AssentCore", "AssentJOSE", "AssentTesting"]),
+        .testTarget(
+            name: "AssentAuthorizationTests",
+            dependencies: ["AssentAuthorization", "AssentJourney", "AssentTokens", "AssentCore", "AssentTesting"]),
+        .testTarget(
+            name: "AssentTransportNIOTests",
+            dependencies: ["AssentTransportNIO", "AssentCore", "AssentTesting", crypto, httpTypes] + nio + certificates
+        ),
+        .testTarget(name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", grdb]),
+        .testTarget(
+            name: "AssentEngineTests",
+            dependencies: ["AssentEngine", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP", "AssentTesting"]),
+        .testTarget(
+            name: "AssentServerTests",
+            dependencies: [
+                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentTesting", hummingbird,
+                .product(name: "HummingbirdTesting", package: "hummingbird"),
+            ]),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: ["Assent", "AssentServer", "AssentEngine", "AssentCLI", "AssentTesting"]),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+for target in package.targets {
+    target.swiftSettings = [
+        .treatAllWarnings(as: .error),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ]
+}

@@ -1,0 +1,88 @@
+/// A request's or a reply's content: bytes in memory, or a stream that is pulled chunk by chunk.
+///
+/// A consumer that stops pulling stops the producer (back-pressure). A body made of bytes can be read again, so a request
+/// that carries it can be repeated; a stream can be read once unless it says that it is replayable.
+public struct HTTPBody: Sendable, AsyncSequence {
+    /// A chunk.
+    public typealias Element = [UInt8]
+
+    /// The number of bytes when it is known beforehand, else `nil`.
+    public let length: Int?
+
+    /// Whether each new iteration starts again from the first byte.
+    public let isReplayable: Bool
+
+    /// The whole content, when it is in memory.
+    public let inMemory: [UInt8]?
+
+    private let makeNext: @Sendable () -> @Sendable () async throws -> [UInt8]?
+
+    /// A body in memory.
+    public init(_ bytes: [UInt8]) {
+        length = bytes.count
+        isReplayable = true
+        inMemory = bytes
+        makeNext = {
+            let rest = Locked<[UInt8]?>(bytes.isEmpty ? nil : bytes)
+            return {
+                rest.withLock {
+                    let chunk = $0; $0 = nil; return chunk
+                }
+            }
+        }
+    }
+
+    /// A body in memory, from text as UTF-8.
+    public init(_ text: String) {
+        self.init(Array(text.utf8))
+    }
+
+    /// A body that is pulled.
+    ///
+    /// - Parameters:
+    ///   - length: the number of bytes if known; sent as `Content-Length`, otherwise the body is chunked.
+    ///   - isReplayable: whether `makeNext` may be called again and then starts over.
+    ///   - makeNext: called once for each iteration; the function that it returns gives the next chunk, or `nil` at the end.
+    public init(
+        length: Int?, isReplayable: Bool, makeNext: @escaping @Sendable () -> @Sendable () async throws -> [UInt8]?
+    ) {
+        self.length = length
+        self.isReplayable = isReplayable
+        self.inMemory = nil
+        self.makeNext = makeNext
+    }
+
+    /// A body without bytes.
+    public static let empty = HTTPBody([UInt8]())
+
+    /// Starts reading.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(pull: makeNext())
+    }
+
+    /// Reads everything.
+    ///
+    /// - Throws: ``HTTPTransportError`` with code `bodyTooLarge` once more than `limit` bytes have come; nothing beyond is read.
+    public func collect(upTo limit: Int) async throws -> [UInt8] {
+        if let length, length > limit { throw HTTPTransportError(.bodyTooLarge, "more than \(limit) bytes") }
+        if let inMemory { return inMemory }
+        var all: [UInt8] = []
+        for try await chunk in self {
+            guard chunk.count <= limit - all.count else {
+                throw HTTPTransportError(.bodyTooLarge, "more than \(limit) bytes")
+            }
+            all += chunk
+        }
+        return all
+    }
+
+    /// Pulls the chunks of one reading.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate let pull: @Sendable () async throws -> [UInt8]?
+
+        /// The next chunk, or `nil` at the end.
+        public mutating func next() async throws -> [UInt8]? {
+            try await pull()
+        }
+    }
+}

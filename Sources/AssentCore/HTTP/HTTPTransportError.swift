@@ -1,0 +1,75 @@
+/// Why there is no reply.
+///
+/// Two errors are equal when their codes are; the rest explains. No text in it holds a header value, a body or a URL's query.
+public struct HTTPTransportError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What went wrong, as a stable name.
+    public let code: Code
+
+    /// What exactly, for a log or a developer; never a secret.
+    public let detail: String
+
+    /// Whether the server may have acted on the request. Then it must not be sent again without asking for the outcome first.
+    public let mayHaveHadEffect: Bool
+
+    /// An error with its explanation.
+    public init(_ code: Code, _ detail: String, mayHaveHadEffect: Bool = false) {
+        self.code = code
+        self.detail = detail
+        self.mayHaveHadEffect = mayHaveHadEffect
+    }
+
+    /// The same failure, known to have come after the request may have taken effect.
+    public func afterSending() -> HTTPTransportError {
+        HTTPTransportError(code, detail, mayHaveHadEffect: true)
+    }
+
+    /// Code, explanation and whether the request may have had an effect.
+    public var description: String {
+        "\(code): \(detail)" + (mayHaveHadEffect ? " (the request may have had an effect)" : "")
+    }
+
+    /// Errors are equal when their codes are.
+    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+
+    /// Hashes the code.
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+
+    /// A stable name of a kind of failure; more may be added.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The URL is not one that this transport may call.
+        public static let invalidRequest = Code("invalidRequest")
+        /// Name resolution or the TCP connection failed.
+        public static let connectFailed = Code("connectFailed")
+        /// The certificate chain did not validate for this host.
+        public static let untrustedServer = Code("untrustedServer")
+        /// The chain validated, but none of its keys is pinned for this host.
+        public static let pinMismatch = Code("pinMismatch")
+        /// The configuration names no pin for this host and no opt-out.
+        public static let notPinned = Code("notPinned")
+        /// The TLS handshake failed for another reason.
+        public static let tlsFailed = Code("tlsFailed")
+        /// One of the time limits passed.
+        public static let timedOut = Code("timedOut")
+        /// The task was cancelled.
+        public static let cancelled = Code("cancelled")
+        /// The connection ended before the reply was complete.
+        public static let connectionClosed = Code("connectionClosed")
+        /// The peer does not speak HTTP/1.1 as it should.
+        public static let malformedReply = Code("malformedReply")
+        /// The reply's header is larger than allowed.
+        public static let headerTooLarge = Code("headerTooLarge")
+        /// A body is larger than allowed.
+        public static let bodyTooLarge = Code("bodyTooLarge")
+        /// The request's body could not be produced.
+        public static let bodyFailed = Code("bodyFailed")
+        /// The pool has no free connection and too many are waiting.
+        public static let tooManyRequests = Code("tooManyRequests")
+        /// The transport was shut down.
+        public static let shutDown = Code("shutDown")
+    }
+}

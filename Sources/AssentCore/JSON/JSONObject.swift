@@ -1,0 +1,56 @@
+/// The members of a JSON object in their order.
+///
+/// Names are compared by their code points, without Unicode normalisation, as RFC 8259 §8.3 asks. Where a name occurs more
+/// than once (only possible when parsed with ``JSONDuplicates/keep``), lookups give the last, as most programs do.
+public struct JSONObject: Hashable, Sendable {
+    /// A name and its value.
+    public struct Member: Hashable, Sendable {
+        /// The name.
+        public let name: String
+        /// The value.
+        public var value: JSONValue
+
+        /// A member.
+        public init(name: String, value: JSONValue) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// All members in their order.
+    public private(set) var members: [Member]
+
+    /// An object of these members.
+    public init(_ members: [Member] = []) {
+        self.members = members
+    }
+
+    /// The names that occur more than once.
+    public var duplicateNames: [String] {
+        var seen: Set<[UInt8]> = []
+        return members.compactMap { seen.insert(Array($0.name.utf8)).inserted ? nil : $0.name }
+    }
+
+    /// The names in their order.
+    public var names: [String] { members.map(\.name) }
+
+    /// The value of a member; setting `nil` removes it, setting a new name appends it.
+    public subscript(name: String) -> JSONValue? {
+        get { members.last { Self.same($0.name, name) }?.value }
+        set {
+            guard let newValue else {
+                members.removeAll { Self.same($0.name, name) }
+                return
+            }
+            if let index = members.lastIndex(where: { Self.same($0.name, name) }) {
+                members[index].value = newValue
+            } else {
+                members.append(Member(name: name, value: newValue))
+            }
+        }
+    }
+
+    private static func same(_ left: String, _ right: String) -> Bool {
+        left.utf8.elementsEqual(right.utf8)
+    }
+}

@@ -1,0 +1,39 @@
+/// Where randomness comes from: a seam, so that a test can fix it.
+public protocol RandomSource: Sendable {
+    /// `count` bytes that nobody can predict.
+    func bytes(_ count: Int) -> [UInt8]
+}
+
+extension RandomSource {
+    /// An unguessable identifier: `byteCount` random bytes as unpadded base64url. 32 bytes give 256 bits.
+    public func token(byteCount: Int = 32) -> String {
+        Base64URL.encode(bytes(byteCount))
+    }
+
+    /// A random UUID (RFC 9562 §5.4) in lower case, the form that AM's clients expect of a transaction id.
+    public func uuid() -> String {
+        var value = bytes(16)
+        value[6] = value[6] & 0x0F | 0x40
+        value[8] = value[8] & 0x3F | 0x80
+        let hex = Hex.encode(value)
+        var parts: [Substring] = []
+        var rest = hex[...]
+        for length in [8, 4, 4, 4, 12] {
+            parts.append(rest.prefix(length))
+            rest = rest.dropFirst(length)
+        }
+        return parts.joined(separator: "-")
+    }
+}
+
+/// The operating system's cryptographically secure generator.
+public struct SystemRandom: RandomSource {
+    /// The operating system's generator.
+    public init() {}
+
+    /// `count` bytes from the operating system.
+    public func bytes(_ count: Int) -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    }
+}

@@ -1,0 +1,5 @@
+import Hummingbird
+import HummingbirdTLS
+import AsyncHTTPClient
+import Yams
+import ServiceLifecycle

@@ -1,0 +1,6 @@
+import NIOCore
+import NIOPosix
+import NIOHTTP1
+import NIOSSL
+import X509
+import SwiftASN1
