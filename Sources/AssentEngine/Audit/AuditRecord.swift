@@ -1,0 +1,113 @@
+package import AssentCore
+package import AssentStore
+
+/// One line of the audit log: who did what, how it came out and why. Never a secret, a token or a body.
+package struct AuditRecord: Sendable, Hashable {
+    /// What happened, for example `transaction.take`.
+    package var event: String
+
+    /// How it came out.
+    package var outcome: Outcome
+
+    /// For a refusal: the field or the rule that did not match, for example `body`.
+    package var reason: String?
+
+    /// The realm.
+    package var realm: String?
+
+    /// The user's id.
+    package var userID: String?
+
+    /// The session's audit id; not its token.
+    package var sessionAuditID: String?
+
+    /// The transaction's id.
+    package var transactionID: String?
+
+    /// More, by name; values that may be shown to an auditor.
+    package var detail: JSONObject
+
+    /// A record.
+    package init(
+        _ event: String, _ outcome: Outcome, reason: String? = nil, realm: String? = nil, userID: String? = nil,
+        sessionAuditID: String? = nil, transactionID: String? = nil, detail: JSONObject = JSONObject()
+    ) {
+        self.event = event
+        self.outcome = outcome
+        self.reason = reason
+        self.realm = realm
+        self.userID = userID
+        self.sessionAuditID = sessionAuditID
+        self.transactionID = transactionID
+        self.detail = detail
+    }
+
+    /// How it came out.
+    package enum Outcome: String, Sendable, Hashable {
+        /// It was done.
+        case success
+        /// It was refused.
+        case refused
+        /// It failed on our side.
+        case failed
+    }
+}
+
+/// The audit log, in the database, written in the same transaction as what it tells of where there is one.
+package struct AuditLog: Sendable {
+    private let context: EngineContext
+
+    /// The log of a context.
+    package init(_ context: EngineContext) {
+        self.context = context
+    }
+
+    /// The statement that writes `record`, to be run beside the statements that it tells of.
+    package func statement(_ record: AuditRecord) -> SQLStatement {
+        SQLStatement(
+            """
+            INSERT INTO audit
+                (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            """,
+            [
+                .text(context.random.uuid()), .integer(context.clock.epochMilliseconds), .text(record.event),
+                .text(record.outcome.rawValue), SQLValue(record.reason), SQLValue(record.realm),
+                SQLValue(record.userID), SQLValue(record.sessionAuditID), SQLValue(record.transactionID),
+                .text(JSONValue.object(record.detail).serialized()),
+            ], expecting: .exactly(1))
+    }
+
+    /// Writes `record` by itself.
+    package func write(_ record: AuditRecord) async throws {
+        _ = try await context.database.run(statement(record))
+    }
+
+    /// The records of a transaction, oldest first.
+    package func records(transactionID: String) async throws -> [AuditRecord] {
+        try await context.database.run(
+            .read("SELECT * FROM audit WHERE transaction_id = ?1 ORDER BY at, id", [.text(transactionID)])
+        ).map(AuditRecord.init)
+    }
+
+    /// The newest records, newest first, at most `limit`.
+    package func newest(_ limit: Int) async throws -> [AuditRecord] {
+        try await context.database.run(
+            .read("SELECT * FROM audit ORDER BY at DESC, id LIMIT ?1", [SQLValue(limit)])
+        ).map(AuditRecord.init)
+    }
+}
+
+extension AuditRecord {
+    fileprivate init(_ row: SQLRow) throws {
+        guard let outcome = Outcome(rawValue: try row.text("outcome")) else {
+            throw StoreError(.corrupt, "unknown audit outcome")
+        }
+        self.init(
+            try row.text("event"), outcome, reason: try row.optionalText("reason"),
+            realm: try row.optionalText("realm"), userID: try row.optionalText("user_id"),
+            sessionAuditID: try row.optionalText("session_audit_id"),
+            transactionID: try row.optionalText("transaction_id"),
+            detail: try JSONValue.parse(row.text("detail")).object ?? JSONObject())
+    }
+}

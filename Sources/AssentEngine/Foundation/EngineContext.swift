@@ -1,0 +1,32 @@
+package import AssentCore
+package import AssentStore
+package import Logging
+
+/// What every part of the engine stands on: the database, the time, randomness, the master key, the log.
+package struct EngineContext: Sendable {
+    /// Where everything is kept that a second node would need.
+    package let database: any SQLDatabase
+
+    /// The time.
+    package let clock: any WallClock
+
+    /// Randomness for ids, tokens and keys.
+    package let random: any RandomSource
+
+    /// Seals what the database must not be able to tell.
+    package let masterKey: MasterKey
+
+    /// Where the operator reads; never a secret.
+    package let logger: Logger
+
+    /// A context.
+    package init(
+        database: any SQLDatabase, clock: any WallClock, random: any RandomSource, masterKey: MasterKey, logger: Logger
+    ) {
+        self.database = database
+        self.clock = clock
+        self.random = random
+        self.masterKey = masterKey
+        self.logger = logger
+    }
+}

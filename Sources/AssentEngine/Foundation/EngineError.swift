@@ -1,0 +1,24 @@
+/// Why the engine did not do what it was asked, in the wire's terms. Routes turn it into the form that their endpoint speaks.
+package struct EngineError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The HTTP status.
+    package let status: Int
+
+    /// The text for the client, as AM words it where AM has words.
+    package let message: String
+
+    /// AM's `detail.errorCode`, for example `110`.
+    package let errorCode: String?
+
+    /// An error.
+    package init(status: Int, _ message: String, errorCode: String? = nil) {
+        self.status = status
+        self.message = message
+        self.errorCode = errorCode
+    }
+
+    /// Status and message.
+    package var description: String { "\(status) \(message)" }
+
+    /// The database cannot serve: nothing was changed, and the same request may succeed later.
+    package static let unavailable = EngineError(status: 503, "The server cannot reach its database. Try again later.")
+}

@@ -1,0 +1,58 @@
+package import AssentCore
+import Crypto
+import Foundation
+
+/// The key from outside the database under which the database's secrets are sealed (AES-256-GCM, a derived key for each purpose).
+package struct MasterKey: Sendable {
+    /// What a sealed value is for. A value sealed for one purpose does not open for another.
+    package enum Purpose: String, Sendable {
+        /// Seeds of one-time password credentials.
+        case oneTimePasswordSeed = "otp-seed"
+        /// The server's private keys.
+        case serverKey = "server-key"
+        /// A journey's state between two steps.
+        case journeyState = "journey-state"
+        /// The successor of a rotated refresh token, kept for the grace.
+        case refreshSuccessor = "refresh-successor"
+    }
+
+    private let key: Secret
+
+    /// The number of bytes of a master key.
+    package static let byteCount = 32
+
+    /// A master key from its 32 bytes.
+    package init(_ key: Secret) throws {
+        guard key.count == Self.byteCount else {
+            throw EngineError(status: 500, "a master key has \(Self.byteCount) bytes, this has \(key.count)")
+        }
+        self.key = key
+    }
+
+    /// Seals `plaintext` for a purpose and a place (`context`, for example a row's id): nonce, ciphertext and tag.
+    package func seal(_ plaintext: Secret, for purpose: Purpose, context: String) throws -> [UInt8] {
+        let sealed = try plaintext.withUnsafeBytes {
+            try AES.GCM.seal($0, using: derivedKey(purpose), authenticating: Data(context.utf8))
+        }
+        guard let combined = sealed.combined else { throw EngineError(status: 500, "sealing failed") }
+        return [UInt8](combined)
+    }
+
+    /// Opens what ``seal(_:for:context:)`` made. Throws when it was changed, moved to another place or sealed under another key.
+    package func open(_ sealed: [UInt8], for purpose: Purpose, context: String) throws -> Secret {
+        do {
+            let box = try AES.GCM.SealedBox(combined: sealed)
+            let opened = try AES.GCM.open(box, using: derivedKey(purpose), authenticating: Data(context.utf8))
+            return Secret(bytes: opened)
+        } catch {
+            throw EngineError(
+                status: 500, "a sealed value does not open: the master key is another one, or the database was changed")
+        }
+    }
+
+    private func derivedKey(_ purpose: Purpose) -> SymmetricKey {
+        HKDF<SHA256>.deriveKey(
+            inputKeyMaterial: key.symmetricKey, info: Data("assent master key v1 \(purpose.rawValue)".utf8),
+            outputByteCount: 32)
+    }
+}

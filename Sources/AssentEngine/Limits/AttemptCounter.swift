@@ -1,0 +1,41 @@
+import AssentCore
+import AssentStore
+
+/// Counts attempts in the store, so that all nodes share one count: guesses at a second factor, creations of transactions.
+package struct AttemptCounter: Sendable {
+    private let context: EngineContext
+
+    /// The counters of a context's database.
+    package init(_ context: EngineContext) {
+        self.context = context
+    }
+
+    /// Counts one attempt in the current window and tells whether it is still within the limit.
+    ///
+    /// The count is one atomic statement: parallel attempts never share a number.
+    /// - Parameters:
+    ///   - counter: what is counted, for example `totp:<user id>`.
+    ///   - limit: how many are allowed in a window.
+    ///   - window: its length in seconds.
+    package func attempt(_ counter: String, limit: Int64, window: Int64) async throws -> Bool {
+        let now = context.clock.epochSeconds
+        let rows = try await context.database.run(
+            SQLStatement(
+                """
+                INSERT INTO attempts (counter, window_start, count) VALUES (?1, ?2, 1)
+                ON CONFLICT (counter, window_start) DO UPDATE SET count = attempts.count + 1 RETURNING count
+                """, [.text(counter), .integer(now - now % max(window, 1))], expecting: .exactly(1)))
+        return try (rows.first?.integer("count") ?? .max) <= limit
+    }
+
+    /// Forgets the attempts of a counter, after a success.
+    package func reset(_ counter: String) async throws {
+        _ = try await context.database.run(SQLStatement("DELETE FROM attempts WHERE counter = ?1", [.text(counter)]))
+    }
+
+    /// Deletes the windows that began before `time` (seconds since 1970).
+    package func purge(before time: Int64) async throws {
+        _ = try await context.database.run(
+            SQLStatement("DELETE FROM attempts WHERE window_start < ?1", [.integer(time)]))
+    }
+}

@@ -1,0 +1,87 @@
+/// A value of a column or of a parameter.
+package enum SQLValue: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByNilLiteral
+{
+    /// No value.
+    case null
+    /// A whole number; also truth values, 0 and 1.
+    case integer(Int64)
+    /// Text.
+    case text(String)
+    /// Bytes.
+    case blob([UInt8])
+
+    /// Text.
+    package init(stringLiteral value: String) { self = .text(value) }
+    /// A whole number.
+    package init(integerLiteral value: Int64) { self = .integer(value) }
+    /// No value.
+    package init(nilLiteral: ()) { self = .null }
+
+    /// Text, or `null`.
+    package init(_ text: String?) { self = text.map(SQLValue.text) ?? .null }
+    /// A whole number, or `null`.
+    package init(_ integer: (some BinaryInteger)?) { self = integer.map { .integer(Int64(clamping: $0)) } ?? .null }
+    /// Bytes, or `null`.
+    package init(_ bytes: [UInt8]?) { self = bytes.map(SQLValue.blob) ?? .null }
+    /// 1 or 0.
+    package init(_ flag: Bool) { self = .integer(flag ? 1 : 0) }
+}
+
+/// One row of a result. Reading a column that is missing or of another type throws ``StoreError`` with code `corrupt`.
+package struct SQLRow: Sendable, Hashable {
+    private let columns: [String: SQLValue]
+
+    /// A row from its columns.
+    package init(_ columns: [String: SQLValue]) {
+        self.columns = columns
+    }
+
+    /// A whole number that must be there.
+    package func integer(_ name: String) throws(StoreError) -> Int64 {
+        guard let value = try optionalInteger(name) else { throw .missing(name) }
+        return value
+    }
+
+    /// A whole number, or `nil` for NULL.
+    package func optionalInteger(_ name: String) throws(StoreError) -> Int64? {
+        switch columns[name] {
+        case .some(.integer(let value)): value
+        case .some(.null): nil
+        default: throw .missing(name)
+        }
+    }
+
+    /// A truth value that must be there.
+    package func bool(_ name: String) throws(StoreError) -> Bool { try integer(name) != 0 }
+
+    /// Text that must be there.
+    package func text(_ name: String) throws(StoreError) -> String {
+        guard let value = try optionalText(name) else { throw .missing(name) }
+        return value
+    }
+
+    /// Text, or `nil` for NULL.
+    package func optionalText(_ name: String) throws(StoreError) -> String? {
+        switch columns[name] {
+        case .some(.text(let value)): value
+        case .some(.null): nil
+        default: throw .missing(name)
+        }
+    }
+
+    /// Bytes that must be there.
+    package func blob(_ name: String) throws(StoreError) -> [UInt8] {
+        guard let value = try optionalBlob(name) else { throw .missing(name) }
+        return value
+    }
+
+    /// Bytes, or `nil` for NULL.
+    package func optionalBlob(_ name: String) throws(StoreError) -> [UInt8]? {
+        switch columns[name] {
+        case .some(.blob(let value)): value
+        case .some(.null): nil
+        default: throw .missing(name)
+        }
+    }
+}

@@ -1,0 +1,159 @@
+package import AssentCore
+import Foundation
+import GRDB
+
+/// The embedded database: one SQLite file in WAL mode, every commit synced to the disk (`synchronous = FULL`).
+///
+/// One server process writes one file. A second process may open it (the command line does, for `doctor`), but writers then
+/// wait for each other.
+package final class SQLiteDatabase: SQLDatabase {
+    private let pool: DatabasePool
+
+    /// Opens the database at `path`, makes it when it is missing, and brings its schema up to date.
+    ///
+    /// - Parameters:
+    ///   - path: the database file; its directory must exist.
+    ///   - migrations: the whole schema, oldest step first.
+    ///   - clock: the time noted beside each step.
+    /// - Throws: ``StoreError``: `unavailable` when the file cannot be opened or written, `newerSchema` when a later version
+    ///   of the server made it, `corrupt` when it is no database.
+    package init(path: String, migrations: [Migration] = Migration.all, clock: any WallClock) async throws {
+        do {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(10)
+            configuration.foreignKeysEnabled = true
+            pool = try DatabasePool(path: path, configuration: configuration)
+            // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a power
+            // loss could then undo a commit, and a spent transaction would be whole again.
+            try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+        } catch let error as DatabaseError {
+            throw Self.storeError(error)
+        }
+        try await migrate(migrations, now: clock.epochSeconds)
+    }
+
+    /// Runs one statement.
+    package func run(_ statement: SQLStatement) async throws -> [SQLRow] {
+        if statement.isRead {
+            return try await translating {
+                try await pool.read { try Self.execute(statement, index: 0, in: $0) }
+            }
+        }
+        return try await run([statement]).first ?? []
+    }
+
+    /// Runs statements as one transaction.
+    package func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
+        try await translating {
+            try await pool.write { database in
+                try statements.enumerated().map { try Self.execute($1, index: $0, in: database) }
+            }
+        }
+    }
+
+    /// Closes the file. Calls that come later fail.
+    package func close() throws {
+        try pool.close()
+    }
+
+    /// The value of `PRAGMA synchronous` on the writing connection; 2 is FULL.
+    package func synchronousLevel() async throws -> Int {
+        try await pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA synchronous") } ?? -1
+    }
+
+    /// Limits the file to `pages` database pages: what a full disk looks like.
+    package func limitSize(pages: Int) async throws {
+        try await pool.writeWithoutTransaction { database in
+            _ = try Int.fetchOne(database, sql: "PRAGMA max_page_count = \(pages)")
+        }
+    }
+
+    private static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
+        let prepared = try database.cachedStatement(sql: statement.sql)
+        try prepared.setArguments(StatementArguments(statement.arguments.map(\.databaseValue)))
+        let rows: [SQLRow]
+        let count: Int
+        if prepared.columnCount > 0 {
+            rows = try Row.fetchAll(prepared).map(SQLRow.init)
+            count = rows.count
+        } else {
+            try prepared.execute()
+            rows = []
+            count = database.changesCount
+        }
+        guard statement.expected.matches(count) else {
+            throw StoreError(.unexpectedCount, "\(count) rows", statement: index)
+        }
+        return rows
+    }
+
+    private func translating<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch let error as DatabaseError {
+            throw Self.storeError(error)
+        }
+    }
+
+    private static func storeError(_ error: DatabaseError) -> StoreError {
+        let detail = "SQLite \(error.extendedResultCode.rawValue)" + (error.message.map { ", \($0)" } ?? "")
+        return switch error.resultCode {
+        case .SQLITE_CONSTRAINT: StoreError(.constraint, detail)
+        case .SQLITE_NOTADB, .SQLITE_CORRUPT: StoreError(.corrupt, detail)
+        default: StoreError(.unavailable, detail)
+        }
+    }
+
+    private func migrate(_ migrations: [Migration], now: Int64) async throws {
+        try await translating {
+            try await pool.write { database in
+                try database.execute(
+                    sql: """
+                        CREATE TABLE IF NOT EXISTS schema_steps (
+                            step INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)
+                        """)
+                let applied = try Int.fetchOne(database, sql: "SELECT count(*) FROM schema_steps") ?? 0
+                guard applied <= migrations.count else {
+                    throw StoreError(
+                        .newerSchema,
+                        "the database has schema step \(applied), this version knows \(migrations.count): use a newer assent"
+                    )
+                }
+                for (index, migration) in migrations.enumerated().dropFirst(applied) {
+                    for sql in migration.statements { try database.execute(sql: sql) }
+                    try database.execute(
+                        sql: "INSERT INTO schema_steps (step, name, applied_at) VALUES (?, ?, ?)",
+                        arguments: [index + 1, migration.name, now])
+                }
+            }
+        }
+    }
+}
+
+extension SQLValue {
+    fileprivate var databaseValue: DatabaseValue {
+        switch self {
+        case .null: .null
+        case .integer(let value): value.databaseValue
+        case .text(let value): value.databaseValue
+        case .blob(let value): Data(value).databaseValue
+        }
+    }
+}
+
+extension SQLRow {
+    fileprivate init(_ row: Row) {
+        var columns: [String: SQLValue] = [:]
+        for (name, value) in row {
+            columns[name] =
+                switch value.storage {
+                case .null: .null
+                case .int64(let value): .integer(value)
+                case .double(let value): .text("\(value)")
+                case .string(let value): .text(value)
+                case .blob(let value): .blob([UInt8](value))
+                }
+        }
+        self.init(columns)
+    }
+}
