@@ -12,11 +12,8 @@ package struct AttemptCounter: Sendable {
 
     /// Counts one attempt in the current window and tells whether it is still within the limit.
     ///
-    /// The count is one atomic statement: parallel attempts never share a number.
-    /// - Parameters:
-    ///   - counter: what is counted, for example `totp:<user id>`.
-    ///   - limit: how many are allowed in a window.
-    ///   - window: its length in seconds.
+    /// The count is one atomic statement: parallel attempts never share a number. `counter` says what is counted, for
+    /// example `totp:<user id>`; at most `limit` are allowed in a window of `window` seconds.
     package func attempt(_ counter: String, limit: Int64, window: Int64) async throws -> Bool {
         let now = context.clock.epochSeconds
         let rows = try await context.database.run(

@@ -28,9 +28,8 @@ package struct Sessions: Sendable {
         self.context = context
     }
 
-    /// Begins a session and returns its token, which is kept nowhere.
-    ///
-    /// - Parameter accompanying: statements that must succeed or fail together with it.
+    /// Begins a session and returns its token, which is kept nowhere. The `accompanying` statements succeed or fail
+    /// together with it.
     package func begin(
         userID: String, realm: String, authLevel: Int = 0, limits: SessionLimits, properties: JSONObject = JSONObject(),
         accompanying: [SQLStatement] = []

@@ -61,9 +61,8 @@ package struct Users: Sendable {
         try await context.database.run(.read("SELECT * FROM users WHERE id = ?1", [.text(id)])).first.map(User.init)
     }
 
-    /// Makes a user if the realm has none of that name; `nil` when it has.
-    ///
-    /// - Parameter passwordHash: what `Passwords` made, or `nil` for a user without a password.
+    /// Makes a user if the realm has none of that name; `nil` when it has. The `passwordHash` is what `Passwords` made, or
+    /// `nil` for a user without a password.
     package func create(
         username: String, realm: String, passwordHash: String?, roles: Set<Role> = [],
         attributes: JSONObject = JSONObject()

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# What a reviewer would otherwise have to look for: format, target graph, words that have no place in a library.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+complain() { echo "check: $1" >&2; failed=1; }
+
+sources=(Package.swift Sources Tests Examples Benchmarks Snippets)
+present=()
+for path in "${sources[@]}"; do [ -e "$path" ] && present+=("$path"); done
+swift format lint --recursive --parallel --strict "${present[@]}" || complain "format: run 'swift format -i -r -p ${present[*]}'"
+
+python3 Scripts/check_target_graph.py Scripts/rules.json . || complain "the target graph is not the table in Scripts/rules.json"
+
+ban() { # pattern, why
+    local rows
+    rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' | grep -v '^Sources/AssentCLI/' \
+        | xargs -r grep -nE "$1" | grep -vE '^[^:]+:[0-9]+: *//' || true)
+    if [ -n "$rows" ]; then
+        echo "$rows" >&2
+        complain "$2"
+    fi
+}
+ban '\btry!' 'try! in a library: a peer could crash it'
+ban '\bas!' 'as! in a library: a peer could crash it'
+ban '\bfatalError\(|preconditionFailure\(' 'fatalError in a library: a peer could crash it'
+ban '(^|[^.A-Za-z_])(print|debugPrint|dump)\(' 'print in a library: use the injected Logger'
+ban 'import Synchronization|\bMutex<' 'Synchronization.Mutex: use Locked (false thread sanitizer reports)'
+ban '\[String: Any\]' '[String: Any]: use JSONValue'
+ban 'nonisolated\(unsafe\)' 'nonisolated(unsafe): use Locked'
+rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' | grep -v 'AssentCore/Time/Locked.swift' \
+    | xargs -r grep -n '@unchecked Sendable' | grep -vE ':[0-9]+: *//' || true)
+[ -z "$rows" ] || { echo "$rows" >&2; complain '@unchecked Sendable outside Locked'; }
+rows=$(git ls-files -co --exclude-standard 'Tests/*.swift' | xargs -r grep -nE 'Task\.sleep|Thread\.sleep|usleep\(|[^a-z]sleep\([0-9]' || true)
+[ -z "$rows" ] || { echo "$rows" >&2; complain 'a test that sleeps: move the clock'; }
+rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' 'Tests/*.swift' | xargs -r wc -l | awk '$2 != "total" && $1 > 700 { print $2 ": " $1 " lines" }')
+[ -z "$rows" ] || { echo "$rows" >&2; complain 'a file past 700 lines: one idea each'; }
+
+[ $failed -eq 0 ] && echo "check: ok"
+exit $failed

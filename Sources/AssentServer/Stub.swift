@@ -1,5 +1,0 @@
-import Hummingbird
-import HummingbirdTLS
-import AsyncHTTPClient
-import Yams
-import ServiceLifecycle
