@@ -93,7 +93,7 @@ let package = Package(
                 logging,
             ]),
         .executableTarget(
-            name: "AssentExampleBank", dependencies: [hummingbird, grdb, logging], path: "Examples/bank/Sources"),
+            name: "AssentExampleBank", dependencies: [hummingbird, grdb, httpTypes, logging], path: "Examples/bank/Sources"),
 
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),

@@ -1,0 +1,29 @@
+import Foundation
+import Hummingbird
+import Logging
+
+/// A small bank to protect. Settings come from the environment: `BANK_DATABASE` (a file), `BANK_PORT` (0 takes a free one),
+/// `BANK_OWNERS` (names, separated by commas; each begins with 1000.00 EUR). It prints its port when it listens.
+@main
+struct Bank {
+    static func main() async throws {
+        let environment = ProcessInfo.processInfo.environment
+        guard let path = environment["BANK_DATABASE"], let port = Int(environment["BANK_PORT"] ?? "9080") else {
+            FileHandle.standardError.write(Data("bank: set BANK_DATABASE to a file and BANK_PORT to a port\n".utf8))
+            exit(64)
+        }
+        let owners = (environment["BANK_OWNERS"] ?? "ana").split(separator: ",").map(String.init)
+        let ledger = try Ledger(path: path, owners: owners, openingBalance: Money(cents: 100_000))
+        var logger = Logger(label: "bank")
+        logger.logLevel = .warning
+        let application = Application(
+            router: bankRouter(ledger),
+            configuration: .init(address: .hostname("127.0.0.1", port: port), serverName: "bank"),
+            onServerRunning: { channel in
+                let port = channel.localAddress?.port ?? 0
+                FileHandle.standardOutput.write(Data("bank: listening on 127.0.0.1:\(port)\n".utf8))
+            },
+            logger: logger)
+        try await application.runService()
+    }
+}

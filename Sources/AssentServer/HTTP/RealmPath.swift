@@ -1,0 +1,41 @@
+/// Which realm and which endpoint a path below `/json` or `/oauth2` names.
+///
+/// AM's clients write realms in several ways (am-server reference: `realms/root/realms/alpha`, the short `realms/alpha`,
+/// the old `alpha`, and `?realm=/alpha`, which overrides the path); all mean the same.
+struct RealmPath: Hashable {
+    /// The realm, for example `/` or `/alpha/beta`.
+    let realm: String
+
+    /// What follows, without slashes at its ends, for example `authenticate` or `connect/jwk_uri`.
+    let endpoint: String
+
+    /// Reads a path.
+    ///
+    /// - Parameters:
+    ///   - path: what follows `/json` or `/oauth2`, already percent-decoded.
+    ///   - realmParameter: the value of `?realm=`, when there is one.
+    ///   - endpoints: the first segments that endpoints can have; another first segment is a realm in the old form.
+    init?(_ path: String, realmParameter: String?, endpoints: Set<String>) {
+        var segments = path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)[...]
+        var realm: [String] = []
+        while segments.count >= 2, segments.first == "realms" {
+            let name = segments[segments.startIndex + 1]
+            if !(realm.isEmpty && name == "root") { realm.append(name) }
+            segments = segments.dropFirst(2)
+        }
+        if realm.isEmpty {
+            while let first = segments.first, !endpoints.contains(first), segments.count > 1 {
+                realm.append(first)
+                segments = segments.dropFirst()
+            }
+        }
+        guard let first = segments.first, endpoints.contains(first), realm.count <= 8 else { return nil }
+        if let realmParameter {
+            let parts = realmParameter.split(separator: "/", omittingEmptySubsequences: true).map(String.init)
+            guard parts.count <= 8 else { return nil }
+            realm = parts.first == "root" && parts.count == 1 ? [] : parts
+        }
+        self.realm = "/" + realm.joined(separator: "/")
+        endpoint = segments.joined(separator: "/")
+    }
+}

@@ -1,0 +1,45 @@
+import AssentCore
+import AssentEngine
+import AssentStore
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+extension Response {
+    /// A JSON reply that no cache may keep.
+    static func json(_ status: Int, _ value: JSONValue, headers: HTTPFields = [:]) -> Response {
+        var headers = headers
+        headers[.contentType] = "application/json"
+        headers[.cacheControl] = "no-cache, no-store, must-revalidate"
+        headers[.pragma] = "no-cache"
+        headers[.expires] = "0"
+        return Response(
+            status: .init(code: status), headers: headers,
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: value.serializedBytes())))
+    }
+
+    /// AM's error envelope: `code`, `reason`, `message` and, where there is one, `detail`.
+    static func crest(_ status: Int, _ message: String, detail: JSONValue? = nil, headers: HTTPFields = [:]) -> Response
+    {
+        var body = JSONObject([
+            .init(name: "code", value: .integer(status)),
+            .init(name: "reason", value: .string(HTTPResponse.Status(code: status).reasonPhrase)),
+            .init(name: "message", value: .string(message)),
+        ])
+        body["detail"] = detail
+        return json(status, .object(body), headers: headers)
+    }
+
+    /// The envelope for an engine's error.
+    static func crest(_ error: EngineError) -> Response {
+        crest(
+            error.status, error.message,
+            detail: error.errorCode.map { ["errorCode": .string($0)] })
+    }
+}
+
+extension HTTPField.Name {
+    static let pragma = HTTPField.Name("Pragma")!
+    static let expires = HTTPField.Name("Expires")!
+    static let retryAfter = HTTPField.Name("Retry-After")!
+}

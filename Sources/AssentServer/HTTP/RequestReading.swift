@@ -1,0 +1,56 @@
+import AssentCore
+import AssentEngine
+import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+extension Request {
+    /// Reads the whole body.
+    ///
+    /// - Throws: ``EngineError`` 413 when it is larger than `limit`.
+    func bytes(upTo limit: Int) async throws -> [UInt8] {
+        do {
+            return [UInt8](buffer: try await body.collect(upTo: limit))
+        } catch is NIOTooManyBytesError {
+            throw EngineError(status: 413, "The request is larger than \(limit) bytes.")
+        }
+    }
+
+    /// Reads a JSON object; an empty body is an empty object, whatever its media type says.
+    ///
+    /// - Throws: ``EngineError`` 413, 415 for another media type, 400 for what is no JSON object.
+    func jsonObject(upTo limit: Int = 1 << 20) async throws -> JSONObject {
+        let bytes = try await bytes(upTo: limit)
+        guard !bytes.isEmpty else { return JSONObject() }
+        guard headers[.contentType].map(Self.isJSON) ?? true else {
+            throw EngineError(status: 415, "The request's media type must be application/json.")
+        }
+        do {
+            guard let object = try JSONValue.parse(bytes).object else {
+                throw EngineError(status: 400, "The request must be a JSON object.")
+            }
+            return object
+        } catch let error as JSONError {
+            throw EngineError(status: 400, "The request is no JSON that is accepted: \(error).")
+        }
+    }
+
+    /// Whether a `Content-Type` names JSON.
+    static func isJSON(_ contentType: String) -> Bool {
+        let type = contentType.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        return type == "application/json" || type.hasSuffix("+json")
+    }
+
+    /// A query parameter, percent-decoded; `nil` when it is missing. A parameter that occurs twice is refused.
+    func query(_ name: String) throws -> String? {
+        let values = uri.queryParameters[values: Substring(name)]
+        guard values.count <= 1 else { throw EngineError(status: 400, "The parameter \(name) occurs more than once.") }
+        return values.first.map(String.init)
+    }
+
+    /// A query parameter that is a truth value. AM's clients send `ForceAuth=false` on every step: presence says nothing.
+    func flag(_ name: String) throws -> Bool {
+        try query(name)?.lowercased() == "true"
+    }
+}
