@@ -1,0 +1,64 @@
+import AssentCore
+import AssentEngine
+import Foundation
+
+/// Where the server keeps what must outlive it: the database, the master key, generated certificates.
+struct DataDirectory: Sendable {
+    let path: String
+
+    /// Opens a directory and makes it when it is missing, for the server's user alone.
+    init(_ path: String) throws {
+        self.path = path
+        var isDirectory: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
+            guard isDirectory.boolValue else {
+                throw ConfigurationError(file: path, line: nil, "dataDirectory names a file, not a directory")
+            }
+        } else {
+            do {
+                try FileManager.default.createDirectory(
+                    atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            } catch {
+                throw ConfigurationError(
+                    file: path, line: nil, "dataDirectory cannot be made: \(error.localizedDescription)")
+            }
+        }
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & 0o022 == 0 else {
+            throw ConfigurationError(file: path, line: nil, "other users can write here: run 'chmod 700 \(path)'")
+        }
+    }
+
+    /// The path of a file in it.
+    func file(_ name: String) -> String { path + "/" + name }
+
+    /// The database's path.
+    var database: String { file("assent.sqlite") }
+
+    /// The master key: from `keyFile`, or from a file of this directory that is made together with the database.
+    ///
+    /// A database without its key is never given a new one: everything sealed in it would be lost without a word.
+    func masterKey(keyFile: String?, random: any RandomSource) throws -> MasterKey {
+        let path = keyFile ?? file("master.key")
+        if !FileManager.default.fileExists(atPath: path) {
+            guard keyFile == nil else {
+                throw ConfigurationError(
+                    file: path, line: nil, "the master key is missing: make one with 'head -c 32 /dev/urandom | base64'"
+                )
+            }
+            guard !FileManager.default.fileExists(atPath: database) else {
+                throw ConfigurationError(
+                    file: path, line: nil, "the master key of this database is missing: restore it beside \(database)")
+            }
+            let key = Data(random.bytes(MasterKey.byteCount)).base64EncodedString() + "\n"
+            try PrivateFile.create(path, Array(key.utf8))
+        }
+        let text = String(decoding: try PrivateFile.read(path, limit: 4096), as: UTF8.self)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        guard let bytes = Data(base64Encoded: text), bytes.count == MasterKey.byteCount else {
+            throw ConfigurationError(
+                file: path, line: nil, "a master key is the base 64 of \(MasterKey.byteCount) bytes")
+        }
+        return try MasterKey(Secret(bytes: bytes))
+    }
+}

@@ -1,0 +1,48 @@
+import AssentCore
+import Foundation
+
+/// A file that only the server's user may read.
+enum PrivateFile {
+    /// Reads a file of at most `limit` bytes.
+    ///
+    /// - Throws: ``ConfigurationError`` when it is missing, no plain file, readable by others, or too large.
+    static func read(_ path: String, limit: Int = 1 << 20) throws -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw ConfigurationError(file: path, line: nil, "cannot be read: \(reason())") }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw ConfigurationError(file: path, line: nil, "must be a plain file")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw ConfigurationError(
+                file: path, line: nil, "can be read by other users: run 'chmod 600 \(path)', and think who has seen it")
+        }
+        guard status.st_size <= limit else {
+            throw ConfigurationError(file: path, line: nil, "is larger than \(limit) bytes")
+        }
+        return [UInt8](try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd() ?? Data())
+    }
+
+    /// Makes a file that must not exist yet, and syncs it and its directory.
+    static func create(_ path: String, _ bytes: [UInt8]) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw ConfigurationError(file: path, line: nil, "cannot be made: \(reason())") }
+        do {
+            defer { close(descriptor) }
+            let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
+            try handle.write(contentsOf: Data(bytes))
+            try handle.synchronize()
+        } catch {
+            unlink(path)
+            throw ConfigurationError(file: path, line: nil, "cannot be written: \(error.localizedDescription)")
+        }
+        let directory = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if directory >= 0 {
+            fsync(directory)
+            close(directory)
+        }
+    }
+
+    private static func reason() -> String { String(cString: strerror(errno)) }
+}

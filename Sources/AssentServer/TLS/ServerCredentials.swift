@@ -1,0 +1,98 @@
+import AssentCore
+import Foundation
+import NIOSSL
+import SwiftASN1
+import X509
+
+/// What the server shows of itself in TLS, and what clients need to know of it.
+struct ServerCredentials: Sendable {
+    let chain: [NIOSSLCertificateSource]
+    let privateKey: NIOSSLPrivateKeySource
+
+    /// The CA to trust, as PEM, when it is not one that everybody knows.
+    let authorityPEM: String?
+
+    /// Pins for the configuration of clients, the leaf's first.
+    let pins: [Pin]
+
+    /// The operator's own certificate.
+    static func files(certificate: String, privateKey: String) throws -> ServerCredentials {
+        let chainPEM: String
+        do {
+            chainPEM = try String(contentsOfFile: certificate, encoding: .utf8)
+        } catch {
+            throw ConfigurationError(file: certificate, line: nil, "cannot be read: \(error.localizedDescription)")
+        }
+        let keyPEM = try PrivateFile.read(privateKey)
+        return try make(chainPEM: chainPEM, keyPEM: Secret(bytes: keyPEM), authorityPEM: nil, file: certificate)
+    }
+
+    /// The generated certificate in a data directory, made again when it is missing or about to expire.
+    static func generated(in directory: DataDirectory, now: Date) throws -> ServerCredentials {
+        let authority = directory.file("authority.pem")
+        let chain = directory.file("server.pem")
+        let key = directory.file("server.key")
+        if let kept = try kept(authority: authority, chain: chain, key: key),
+            let leaf = try? firstCertificate(kept.chainPEM), leaf.notValidAfter > now.addingTimeInterval(86_400),
+            leaf.notValidBefore <= now
+        {
+            return try make(
+                chainPEM: kept.chainPEM, keyPEM: kept.keyPEM, authorityPEM: kept.authorityPEM, file: chain)
+        }
+        for path in [authority, chain, key] { try? FileManager.default.removeItem(atPath: path) }
+        let made = try GeneratedCertificates.make(now: now)
+        try PrivateFile.create(key, made.privateKeyPEM.revealBytes())
+        try PrivateFile.create(chain, Array(made.chainPEM.utf8))
+        try PrivateFile.create(authority, Array(made.authorityPEM.utf8))
+        return try make(
+            chainPEM: made.chainPEM, keyPEM: made.privateKeyPEM, authorityPEM: made.authorityPEM, file: chain)
+    }
+
+    private static func kept(
+        authority: String, chain: String, key: String
+    ) throws -> (authorityPEM: String, chainPEM: String, keyPEM: Secret)? {
+        guard [authority, chain, key].allSatisfy({ FileManager.default.fileExists(atPath: $0) }) else { return nil }
+        return (
+            String(decoding: try PrivateFile.read(authority), as: UTF8.self),
+            String(decoding: try PrivateFile.read(chain), as: UTF8.self), Secret(bytes: try PrivateFile.read(key))
+        )
+    }
+
+    private static func firstCertificate(_ pem: String) throws -> Certificate {
+        guard let first = try PEMDocument.parseMultiple(pemString: pem).first else {
+            throw CertificateMissing()
+        }
+        return try Certificate(pemDocument: first)
+    }
+
+    private struct CertificateMissing: Error {}
+
+    private static func make(
+        chainPEM: String, keyPEM: Secret, authorityPEM: String?, file: String
+    ) throws -> ServerCredentials {
+        do {
+            let chain = try NIOSSLCertificate.fromPEMBytes(Array(chainPEM.utf8))
+            let key = try NIOSSLPrivateKey(bytes: keyPEM.revealBytes(), format: .pem)
+            let leaf = try firstCertificate(chainPEM)
+            var pins = [try GeneratedCertificates.pin(of: leaf)]
+            if let authorityPEM {
+                pins.append(try GeneratedCertificates.pin(of: firstCertificate(authorityPEM)))
+            }
+            return ServerCredentials(
+                chain: chain.map { .certificate($0) }, privateKey: .privateKey(key), authorityPEM: authorityPEM,
+                pins: pins)
+        } catch let error as ConfigurationError {
+            throw error
+        } catch {
+            throw ConfigurationError(file: file, line: nil, "certificate or key is not PEM that can be read")
+        }
+    }
+
+    /// The TLS settings of a server: 1.2 or later, HTTP/1.1 only.
+    func tlsConfiguration() -> TLSConfiguration {
+        var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: privateKey)
+        configuration.minimumTLSVersion = .tlsv12
+        configuration.applicationProtocols = ["http/1.1"]
+        return configuration
+    }
+}
