@@ -88,12 +88,14 @@ let package = Package(
             name: "AssentCLI",
             dependencies: [
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentOTP", "AssentTesting",
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 logging,
             ]),
         .executableTarget(
-            name: "AssentExampleBank", dependencies: [hummingbird, grdb, httpTypes, logging], path: "Examples/bank/Sources"),
+            name: "AssentExampleBank", dependencies: [hummingbird, grdb, httpTypes, logging],
+            path: "Examples/bank/Sources"),
 
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),

@@ -1,18 +1,18 @@
-import AssentCore
+package import AssentCore
 import Foundation
 import Yams
 
 /// One mapping of a YAML file, read key by key. A key that nobody asked for is an error, so that a misspelled setting
 /// cannot silently fall back to a default.
-struct YAMLReader {
-    let file: String
-    let path: String
-    let line: Int?
+package struct YAMLReader {
+    package let file: String
+    package let path: String
+    package let line: Int?
     private let entries: [(key: String, line: Int?, node: Node)]
     private let asked = Locked<Set<String>>([])
 
     /// Reads a file's one document.
-    static func document(file: String, text: String) throws -> YAMLReader {
+    package static func document(file: String, text: String) throws -> YAMLReader {
         let node: Node?
         do {
             node = try Yams.compose(yaml: text)
@@ -46,15 +46,15 @@ struct YAMLReader {
     }
 
     /// All keys in their order; asking for them counts as reading each.
-    var keys: [String] { entries.map(\.key) }
+    package var keys: [String] { entries.map(\.key) }
 
-    func error(_ key: String?, _ message: String) -> ConfigurationError {
+    package func error(_ key: String?, _ message: String) -> ConfigurationError {
         let place = key.flatMap { key in entries.first { $0.key == key }?.line } ?? line
         return ConfigurationError(file: file, line: place, message)
     }
 
     /// Refuses the keys that nobody asked for.
-    func finish() throws {
+    package func finish() throws {
         let asked = asked.withLock { $0 }
         for entry in entries where !asked.contains(entry.key) {
             let known = asked.sorted().joined(separator: ", ")
@@ -64,28 +64,28 @@ struct YAMLReader {
         }
     }
 
-    func has(_ key: String) -> Bool { node(key) != nil }
+    package func has(_ key: String) -> Bool { node(key) != nil }
 
-    func optionalString(_ key: String) throws -> String? {
+    package func optionalString(_ key: String) throws -> String? {
         guard let node = node(key) else { return nil }
         guard let text = node.scalar?.string else { throw error(key, "\(name(key)) must be a text") }
         return text
     }
 
-    func string(_ key: String) throws -> String {
+    package func string(_ key: String) throws -> String {
         guard let text = try optionalString(key) else { throw error(nil, "\(name(key)) is missing") }
         return text
     }
 
-    func optionalBool(_ key: String) throws -> Bool? {
+    package func optionalBool(_ key: String) throws -> Bool? {
         guard let node = node(key) else { return nil }
         guard let value = node.bool else { throw error(key, "\(name(key)) must be true or false") }
         return value
     }
 
-    func bool(_ key: String, default value: Bool) throws -> Bool { try optionalBool(key) ?? value }
+    package func bool(_ key: String, default value: Bool) throws -> Bool { try optionalBool(key) ?? value }
 
-    func optionalInteger(_ key: String, in range: ClosedRange<Int>) throws -> Int? {
+    package func optionalInteger(_ key: String, in range: ClosedRange<Int>) throws -> Int? {
         guard let node = node(key) else { return nil }
         guard let value = node.int, range.contains(value) else {
             throw error(key, "\(name(key)) must be a whole number from \(range.lowerBound) to \(range.upperBound)")
@@ -93,11 +93,11 @@ struct YAMLReader {
         return value
     }
 
-    func integer(_ key: String, default value: Int, in range: ClosedRange<Int>) throws -> Int {
+    package func integer(_ key: String, default value: Int, in range: ClosedRange<Int>) throws -> Int {
         try optionalInteger(key, in: range) ?? value
     }
 
-    func strings(_ key: String) throws -> [String] {
+    package func strings(_ key: String) throws -> [String] {
         guard let node = node(key) else { return [] }
         guard case .sequence(let sequence) = node else { throw error(key, "\(name(key)) must be a list of texts") }
         return try sequence.map { element in
@@ -108,31 +108,31 @@ struct YAMLReader {
         }
     }
 
-    func optionalMapping(_ key: String) throws -> YAMLReader? {
+    package func optionalMapping(_ key: String) throws -> YAMLReader? {
         guard let node = node(key) else { return nil }
         return try YAMLReader(node, file: file, path: name(key))
     }
 
-    func mapping(_ key: String) throws -> YAMLReader {
+    package func mapping(_ key: String) throws -> YAMLReader {
         guard let reader = try optionalMapping(key) else { throw error(nil, "\(name(key)) is missing") }
         return reader
     }
 
     /// The mappings under a mapping's keys, in their order.
-    func mappings(_ key: String) throws -> [(key: String, value: YAMLReader)] {
+    package func mappings(_ key: String) throws -> [(key: String, value: YAMLReader)] {
         guard let outer = try optionalMapping(key) else { return [] }
         return try outer.keys.map { ($0, try outer.mapping($0)) }
     }
 
     /// The mappings of a list.
-    func list(_ key: String) throws -> [YAMLReader] {
+    package func list(_ key: String) throws -> [YAMLReader] {
         guard let node = node(key) else { return [] }
         guard case .sequence(let sequence) = node else { throw error(key, "\(name(key)) must be a list") }
         return try sequence.enumerated().map { try YAMLReader($1, file: file, path: "\(name(key))[\($0)]") }
     }
 
     /// A value as JSON: for settings whose shape somebody else knows.
-    func json(_ key: String) throws -> JSONValue? {
+    package func json(_ key: String) throws -> JSONValue? {
         try node(key).map { try Self.json($0, file: file) }
     }
 

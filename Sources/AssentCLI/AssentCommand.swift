@@ -1,0 +1,19 @@
+import ArgumentParser
+
+/// `assent`: the server, and a client to it, on the command line.
+@main
+struct AssentCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "assent",
+        abstract: "Prove that a user agreed to this action, once: the server, and a client to it.",
+        discussion: """
+            Try it:   assent demo
+            Serve:    assent serve --config assent.yaml
+            Sign in:  assent login --config client.yaml
+            Pay:      assent request POST https://…/transfers --json '{…}'
+
+            Exit status: 0 done, 1 failed, 2 refused by the server or declined by you, 3 outcome unknown (ask again before \
+            you repeat), 64 wrong usage, 78 wrong configuration.
+            """,
+        subcommands: [])
+}

@@ -1,0 +1,67 @@
+import AssentCore
+
+/// What the demo tells: the steps of the story, what went over the wire in each, and how each came out.
+final class Narration: Sendable {
+    /// Who takes part, from left to right in the diagram.
+    enum Party: String, Sendable, CaseIterable {
+        case user = "Ana"
+        case app = "App (SDK)"
+        case server = "assent serve"
+        case gateway = "Gateway"
+        case bank = "Bank"
+    }
+
+    /// One thing that happened.
+    enum Event: Sendable, Hashable {
+        /// A step of the story begins.
+        case step(number: Int, title: String)
+        /// Something went from one party to another.
+        case message(from: Party, to: Party, text: String, refused: Bool)
+        /// Why it came out so, or what somebody did by themselves.
+        case note(Party, String)
+        /// The clock was moved.
+        case clock(String)
+        /// A check of the story came out as it must, or did not.
+        case check(String, passed: Bool)
+    }
+
+    private let console: Console
+    private let log = Locked<[Event]>([])
+
+    init(console: Console) {
+        self.console = console
+    }
+
+    /// Everything told so far, in order.
+    var events: [Event] { log.withLock { $0 } }
+
+    /// The checks that failed.
+    var failures: [String] {
+        events.compactMap { if case .check(let text, passed: false) = $0 { text } else { nil } }
+    }
+
+    /// How many checks there were.
+    var checkCount: Int {
+        events.count { if case .check = $0 { true } else { false } }
+    }
+
+    /// Tells and remembers.
+    func tell(_ event: Event) {
+        log.withLock { $0.append(event) }
+        switch event {
+        case .step(let number, let title):
+            console.say("")
+            console.say(console.styled("\(number). \(title)", .bold))
+        case .message(let from, let to, let text, let refused):
+            let arrow = console.styled("\(from.rawValue) → \(to.rawValue)", .dim)
+            console.say("   \(arrow)  \(refused ? console.styled(text, .yellow) : text)")
+        case .note(let party, let text):
+            console.say("   " + console.styled("\(party.rawValue): \(text)", .cyan))
+        case .clock(let text):
+            console.say("   " + console.styled("⏱ \(text)", .dim))
+        case .check(let text, let passed):
+            let mark = passed ? console.styled("✓", .green) : console.styled("✗ FAILED", .red)
+            console.say("   \(mark) \(text)")
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import AssentCore
+import NIOCore
+import NIOPosix
+
+/// A stretch of network that the demo can cut: it passes TCP bytes to a port on this machine and, when told to, drops the
+/// connection at the moment when the next reply would come back.
+final class Relay: Sendable {
+    /// The port that it listens on, on 127.0.0.1.
+    let port: Int
+
+    private let channel: any Channel
+    private let cut: Locked<Bool>
+
+    private init(channel: any Channel, port: Int, cut: Locked<Bool>) {
+        self.channel = channel
+        self.port = port
+        self.cut = cut
+    }
+
+    /// Listens on a free port and passes everything to `target`, whose port may become known later.
+    static func start(to target: @escaping @Sendable () -> Int?) async throws -> Relay {
+        let cut = Locked(false)
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { inbound in
+                guard let port = target() else { return inbound.close() }
+                return ClientBootstrap(group: inbound.eventLoop)
+                    .connect(host: "127.0.0.1", port: port)
+                    .flatMap { outbound in
+                        inbound.eventLoop.makeCompletedFuture {
+                            try inbound.pipeline.syncOperations.addHandler(Pipe(to: outbound, cut: nil))
+                            try outbound.pipeline.syncOperations.addHandler(Pipe(to: inbound, cut: cut))
+                        }
+                    }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        return Relay(channel: channel, port: channel.localAddress?.port ?? 0, cut: cut)
+    }
+
+    /// Cuts the connection when the next bytes come back from the far end after this call.
+    func cutNextReply() {
+        cut.withLock { $0 = true }
+    }
+
+    /// Stops listening.
+    func stop() async throws {
+        try await channel.close().get()
+    }
+
+    private final class Pipe: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let other: any Channel
+        private let cut: Locked<Bool>?
+
+        init(to other: any Channel, cut: Locked<Bool>?) {
+            self.other = other
+            self.cut = cut
+        }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let cutting =
+                cut?.withLock { armed in
+                    defer { armed = false }
+                    return armed
+                } ?? false
+            if cutting {
+                other.close(promise: nil)
+                context.close(promise: nil)
+            } else {
+                other.writeAndFlush(unwrapInboundIn(data), promise: nil)
+            }
+        }
+
+        func channelInactive(context: ChannelHandlerContext) {
+            other.close(promise: nil)
+        }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            context.close(promise: nil)
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import AssentCore
+import Foundation
+
+/// Where the command line speaks: text for people, JSON for scripts.
+struct Console: Sendable {
+    /// What a piece of text is, for its colour.
+    enum Style: String, Sendable {
+        case bold = "1"
+        case dim = "2"
+        case red = "31"
+        case green = "32"
+        case yellow = "33"
+        case cyan = "36"
+    }
+
+    /// Whether results are JSON on standard output and nothing else is there.
+    let json: Bool
+
+    /// Whether standard output understands colours.
+    let colours: Bool
+
+    init(json: Bool = false) {
+        self.json = json
+        let environment = ProcessInfo.processInfo.environment
+        colours =
+            isatty(STDOUT_FILENO) == 1 && environment["NO_COLOR"] == nil && environment["TERM"] != "dumb" && !json
+    }
+
+    /// `text` in a style, if colours are understood.
+    func styled(_ text: String, _ style: Style) -> String {
+        colours ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    }
+
+    /// A line for a person. In JSON mode it goes to standard error, so that standard output stays JSON.
+    func say(_ text: String = "") {
+        write(text + "\n", to: json ? .standardError : .standardOutput)
+    }
+
+    /// A line about what went wrong or needs attention.
+    func warn(_ text: String) {
+        write(text + "\n", to: .standardError)
+    }
+
+    /// A result for a script.
+    func emit(_ value: JSONValue) {
+        write(value.serialized() + "\n", to: .standardOutput)
+    }
+
+    /// Text exactly as it is, for a reply's body.
+    func raw(_ bytes: [UInt8]) {
+        try? FileHandle.standardOutput.write(contentsOf: Data(bytes))
+    }
+
+    private func write(_ text: String, to handle: FileHandle) {
+        try? handle.write(contentsOf: Data(text.utf8))
+    }
+}
