@@ -1,0 +1,142 @@
+import AssentCore
+import Crypto
+import CryptoExtras
+import Foundation
+
+/// The NIST curves of RFC 7518 §6.2.1.1.
+enum ECCurve: String, Hashable, Sendable {
+    case p256 = "P-256"
+    case p384 = "P-384"
+    case p521 = "P-521"
+
+    /// Bytes of a coordinate, also of each half of a signature.
+    var coordinateLength: Int {
+        switch self {
+        case .p256: 32
+        case .p384: 48
+        case .p521: 66
+        }
+    }
+}
+
+/// The values of a public key, checked: points lie on their curve, lengths are in bounds.
+enum KeyMaterial: Hashable, Sendable {
+    /// An uncompressed point (X9.63).
+    case ec(ECCurve, point: [UInt8])
+    /// Modulus and exponent, big-endian without leading zeros.
+    case rsa(modulus: [UInt8], exponent: [UInt8])
+    /// RFC 8032 §5.1.5.
+    case ed25519([UInt8])
+
+    static let rsaBits = 2048...16384
+
+    init(curve: ECCurve, point: [UInt8]) throws(JOSEError) {
+        guard point.count == 1 + 2 * curve.coordinateLength, point.first == 4 else {
+            throw JOSEError(.invalidKey, "not an uncompressed \(curve.rawValue) point")
+        }
+        do {
+            switch curve {
+            case .p256: _ = try P256.Signing.PublicKey(x963Representation: point)
+            case .p384: _ = try P384.Signing.PublicKey(x963Representation: point)
+            case .p521: _ = try P521.Signing.PublicKey(x963Representation: point)
+            }
+        } catch {
+            throw JOSEError(.invalidKey, "the point is not on \(curve.rawValue)")
+        }
+        self = .ec(curve, point: point)
+    }
+
+    init(modulus: [UInt8], exponent: [UInt8]) throws(JOSEError) {
+        guard let top = modulus.first, top != 0, let last = modulus.last, last & 1 == 1 else {
+            throw JOSEError(.invalidKey, "the modulus is even, empty or has leading zeros")
+        }
+        let bits = modulus.count * 8 - top.leadingZeroBitCount
+        guard bits >= Self.rsaBits.lowerBound else { throw JOSEError(.weakKey, "RSA key of \(bits) bits") }
+        guard bits <= Self.rsaBits.upperBound else { throw JOSEError(.tooLarge, "RSA key of \(bits) bits") }
+        guard let top = exponent.first, top != 0, exponent.count <= 4, let last = exponent.last, last & 1 == 1,
+            exponent != [1]
+        else {
+            throw JOSEError(.invalidKey, "the public exponent is even, too small or too large")
+        }
+        do {
+            _ = try _RSA.Signing.PublicKey(n: modulus, e: exponent)
+        } catch {
+            throw JOSEError(.invalidKey, "not an RSA key")
+        }
+        self = .rsa(modulus: modulus, exponent: exponent)
+    }
+
+    init(ed25519 bytes: [UInt8]) throws(JOSEError) {
+        guard bytes.count == 32, (try? Curve25519.Signing.PublicKey(rawRepresentation: bytes)) != nil else {
+            throw JOSEError(.invalidKey, "not an Ed25519 key")
+        }
+        self = .ed25519(bytes)
+    }
+
+    /// Reads a DER SubjectPublicKeyInfo in the one encoding that each key has.
+    init(publicKeyInfo: [UInt8]) throws(JOSEError) {
+        // 16384-bit RSA takes about 2.1 kB.
+        guard publicKeyInfo.count <= 4096 else { throw JOSEError(.tooLarge, "public key info") }
+        let material: KeyMaterial
+        if let key = try? P256.Signing.PublicKey(derRepresentation: publicKeyInfo) {
+            material = try KeyMaterial(curve: .p256, point: Array(key.x963Representation))
+        } else if let key = try? P384.Signing.PublicKey(derRepresentation: publicKeyInfo) {
+            material = try KeyMaterial(curve: .p384, point: Array(key.x963Representation))
+        } else if let key = try? P521.Signing.PublicKey(derRepresentation: publicKeyInfo) {
+            material = try KeyMaterial(curve: .p521, point: Array(key.x963Representation))
+        } else if let key = try? Curve25519.Signing.PublicKey(derRepresentation: publicKeyInfo) {
+            material = try KeyMaterial(ed25519: Array(key.rawRepresentation))
+        } else if let key = try? _RSA.Signing.PublicKey(unsafeDERRepresentation: publicKeyInfo),
+            let values = try? key.getKeyPrimitives()
+        {
+            material = try KeyMaterial(modulus: Array(values.modulus), exponent: Array(values.publicExponent))
+        } else {
+            throw JOSEError(.invalidKey, "not the public key info of a supported key")
+        }
+        guard try material.publicKeyInfo() == publicKeyInfo else {
+            throw JOSEError(.invalidKey, "the public key info is not in its canonical form")
+        }
+        self = material
+    }
+
+    func publicKeyInfo() throws(JOSEError) -> [UInt8] {
+        do {
+            return switch self {
+            case .ec(.p256, let point): Array(try P256.Signing.PublicKey(x963Representation: point).derRepresentation)
+            case .ec(.p384, let point): Array(try P384.Signing.PublicKey(x963Representation: point).derRepresentation)
+            case .ec(.p521, let point): Array(try P521.Signing.PublicKey(x963Representation: point).derRepresentation)
+            case .rsa(let n, let e): Array(try _RSA.Signing.PublicKey(n: n, e: e).derRepresentation)
+            case .ed25519(let bytes):
+                Array(try Curve25519.Signing.PublicKey(rawRepresentation: bytes).derRepresentation)
+            }
+        } catch {
+            throw JOSEError(.invalidKey)
+        }
+    }
+
+    /// The members that RFC 7638 §3.2 and RFC 8037 §2 name as required, in lexicographic order.
+    var requiredMembers: [(String, String)] {
+        switch self {
+        case .ec(let curve, let point):
+            [
+                ("crv", curve.rawValue), ("kty", "EC"),
+                ("x", Base64URL.encode(point[1..<(1 + curve.coordinateLength)])),
+                ("y", Base64URL.encode(point[(1 + curve.coordinateLength)...])),
+            ]
+        case .rsa(let modulus, let exponent):
+            [("e", Base64URL.encode(exponent)), ("kty", "RSA"), ("n", Base64URL.encode(modulus))]
+        case .ed25519(let bytes):
+            [("crv", "Ed25519"), ("kty", "OKP"), ("x", Base64URL.encode(bytes))]
+        }
+    }
+
+    /// Whether keys of this kind sign with `algorithm`.
+    func fits(_ algorithm: SignatureAlgorithm) -> Bool {
+        switch (self, algorithm) {
+        case (.ec(.p256, _), .es256), (.ec(.p384, _), .es384), (.ec(.p521, _), .es512): true
+        case (.rsa, .rs256), (.rsa, .ps256): true
+        case (.ed25519, .edDSA): true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import AssentCore
+
+/// The header of a compact JWS or JWE, with the checks that both need.
+struct CompactHeader: Sendable {
+    let object: JSONObject
+    let alg: String
+    let keyID: String?
+    let type: String?
+
+    /// - Throws: ``JOSEError`` with `malformed`, or `unsupportedExtension` when the header has a member out of `refused`.
+    init(encoded: Substring, refused: [String]) throws(JOSEError) {
+        guard let bytes = Base64URL.decode(encoded) else { throw JOSEError(.malformed, "the header is not base64url") }
+        let value: JSONValue
+        do {
+            value = try JSONValue.parse(bytes, limits: JSONLimits(bytes: 32 << 10, depth: 8, values: 1000))
+        } catch {
+            throw JOSEError(.malformed, "the header is not acceptable JSON: \(error)")
+        }
+        guard let object = value.object else { throw JOSEError(.malformed, "the header is not an object") }
+        for name in refused where object[name] != nil {
+            throw JOSEError(.unsupportedExtension, "the header has \(name)")
+        }
+        func text(_ name: String) throws(JOSEError) -> String? {
+            guard let value = object[name] else { return nil }
+            guard let text = value.string else { throw JOSEError(.malformed, "\(name) in the header is not a string") }
+            return text
+        }
+        guard let alg = try text("alg") else { throw JOSEError(.malformed, "a header without alg") }
+        self.object = object
+        self.alg = alg
+        keyID = try text("kid")
+        type = try text("typ")
+        _ = try text("cty")
+    }
+
+    /// Whether a `typ` or `cty` names a media type: without regard to case and to a leading `application/` (RFC 7515 §4.1.9).
+    static func same(_ value: String, as type: String) -> Bool {
+        func short(_ text: String) -> String {
+            let text = text.lowercased()
+            let prefix = "application/"
+            guard text.hasPrefix(prefix), !text.dropFirst(prefix.count).contains("/") else { return text }
+            return String(text.dropFirst(prefix.count))
+        }
+        return short(value) == short(type)
+    }
+}

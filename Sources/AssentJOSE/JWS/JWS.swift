@@ -1,0 +1,35 @@
+public import AssentCore
+
+/// Signing in the compact form of RFC 7515.
+public enum JWS {
+    /// Signs `payload`. The header gets `alg` from the key; `kid`, `typ` and anything else are the caller's.
+    ///
+    /// - Parameters:
+    ///   - payload: the content, signed as it is.
+    ///   - header: members besides `alg`; not `alg`, `crit` or `b64`.
+    ///   - key: what signs.
+    /// - Returns: `header.payload.signature`.
+    /// - Throws: ``JOSEError`` with `malformed` for a forbidden header member, `unsupportedAlgorithm`, `keyFailed` when the
+    ///   handle gives something that is no signature; and what the handle throws.
+    public static func sign(
+        _ payload: [UInt8], header: JSONObject = JSONObject(), with key: any SigningKey
+    ) async throws -> String {
+        let algorithm = key.algorithm
+        guard SignatureAlgorithm.supported.contains(algorithm) else {
+            throw JOSEError(.unsupportedAlgorithm, algorithm.rawValue)
+        }
+        for name in ["alg", "crit", "b64"] where header[name] != nil {
+            throw JOSEError(.malformed, "\(name) is not the caller's to set")
+        }
+        guard header.duplicateNames.isEmpty else { throw JOSEError(.malformed, "a header member twice") }
+        let members = [JSONObject.Member(name: "alg", value: .string(algorithm.rawValue))] + header.members
+        let input =
+            Base64URL.encode(JSONValue.object(JSONObject(members)).serializedBytes()) + "."
+            + Base64URL.encode(payload)
+        let signature = try await key.signature(for: Array(input.utf8))
+        guard !signature.isEmpty, algorithm.signatureLength.map({ $0 == signature.count }) ?? true else {
+            throw JOSEError(.keyFailed, "a signature of \(signature.count) bytes for \(algorithm)")
+        }
+        return input + "." + Base64URL.encode(signature)
+    }
+}

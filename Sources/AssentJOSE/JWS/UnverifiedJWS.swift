@@ -1,0 +1,142 @@
+public import AssentCore
+import Crypto
+import Foundation
+
+/// A signed message in compact form that was read but not verified: nothing in it can be trusted yet.
+///
+/// Look at ``keyID`` or the issuer in ``payload`` to find the key, then call one of the `verified` methods.
+public struct UnverifiedJWS: Sendable {
+    /// The header as it came.
+    public let header: JSONObject
+
+    /// `alg`.
+    public let algorithm: SignatureAlgorithm
+
+    /// `kid`.
+    public let keyID: String?
+
+    /// `typ`.
+    public let type: String?
+
+    /// The content, of which nobody has proved anything.
+    public let payload: [UInt8]
+
+    private let signingInput: [UInt8]
+    private let signature: [UInt8]
+
+    /// Reads `header.payload.signature`.
+    ///
+    /// - Parameters:
+    ///   - compact: the text.
+    ///   - limit: how many bytes are accepted; 64 KiB by default.
+    /// - Returns: the message, which nobody has proved anything about.
+    /// - Throws: ``JOSEError`` with `tooLarge`, `malformed` (also for base64url with padding or spare bits and for header
+    ///   members that occur twice), `unsupportedAlgorithm` (`none` among them), or `unsupportedExtension` for `crit` and
+    ///   `b64`.
+    public static func parse(_ compact: String, limit: Int = 64 << 10) throws(JOSEError) -> UnverifiedJWS {
+        try UnverifiedJWS(compact, limit: limit)
+    }
+
+    private init(_ compact: String, limit: Int) throws(JOSEError) {
+        guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "a JWS of more than \(limit) bytes") }
+        let parts = compact.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { throw JOSEError(.malformed, "a compact JWS has three parts") }
+        let header = try CompactHeader(encoded: parts[0], refused: ["crit", "b64"])
+        algorithm = SignatureAlgorithm(rawValue: header.alg)
+        guard SignatureAlgorithm.supported.contains(algorithm) else { throw JOSEError(.unsupportedAlgorithm) }
+        guard let payload = Base64URL.decode(parts[1]), let signature = Base64URL.decode(parts[2]) else {
+            throw JOSEError(.malformed, "payload or signature is not base64url")
+        }
+        self.header = header.object
+        self.payload = payload
+        self.signature = signature
+        keyID = header.keyID
+        type = header.type
+        signingInput = Array(parts[0].utf8) + [UInt8(ascii: ".")] + Array(parts[1].utf8)
+    }
+
+    /// Verifies with whichever key of a set fits `kid` and `alg`.
+    ///
+    /// - Parameters:
+    ///   - keys: public keys that are trusted to sign this.
+    ///   - algorithms: those that the caller accepts here.
+    /// - Returns: the message, proved to come from that key.
+    /// - Throws: ``JOSEError`` with `algorithmNotAllowed`, `noMatchingKey` or `invalidSignature`.
+    public func verified(with keys: JWKSet, algorithms: Set<SignatureAlgorithm>) throws(JOSEError) -> VerifiedJWS {
+        try checkAllowed(algorithms)
+        let candidates = keys.candidates(keyID: keyID, algorithm: algorithm)
+        guard !candidates.isEmpty else { throw JOSEError(.noMatchingKey) }
+        for key in candidates where isSigned(by: key) { return VerifiedJWS(self, key: key) }
+        throw JOSEError(.invalidSignature)
+    }
+
+    /// Verifies with one key.
+    ///
+    /// - Parameters:
+    ///   - key: a public key that is trusted to sign this.
+    ///   - algorithms: those that the caller accepts here.
+    /// - Returns: the message, proved to come from that key.
+    /// - Throws: ``JOSEError`` with `algorithmNotAllowed`, `algorithmMismatch` when the algorithm is not the key's,
+    ///   `noMatchingKey` when header and key have different `kid`s, or `invalidSignature`.
+    public func verified(with key: JWK, algorithms: Set<SignatureAlgorithm>) throws(JOSEError) -> VerifiedJWS {
+        try checkAllowed(algorithms)
+        guard key.verifies(algorithm) else { throw JOSEError(.algorithmMismatch, "the key is not for \(algorithm)") }
+        if let keyID, let own = key.keyID, !keyID.utf8.elementsEqual(own.utf8) { throw JOSEError(.noMatchingKey) }
+        guard isSigned(by: key) else { throw JOSEError(.invalidSignature) }
+        return VerifiedJWS(self, key: key)
+    }
+
+    /// Verifies an HS256 message with a shared key of at least 32 bytes. No other algorithm passes here, and HS256 passes
+    /// nowhere else, so a public key cannot be taken for a shared one.
+    ///
+    /// - Throws: ``JOSEError`` with `algorithmNotAllowed`, `weakKey` or `invalidSignature`.
+    public func verified(hmacKey: Secret) throws(JOSEError) -> VerifiedJWS {
+        guard algorithm == .hs256 else { throw JOSEError(.algorithmNotAllowed, algorithm.rawValue) }
+        guard hmacKey.count >= HMACSigningKey.minimumBytes else { throw JOSEError(.weakKey) }
+        let code = HMAC<SHA256>.authenticationCode(for: signingInput, using: hmacKey.symmetricKey)
+        guard ConstantTime.equal(Array(code), signature) else { throw JOSEError(.invalidSignature) }
+        return VerifiedJWS(self, key: nil)
+    }
+
+    private func checkAllowed(_ algorithms: Set<SignatureAlgorithm>) throws(JOSEError) {
+        guard algorithm != .hs256, algorithms.contains(algorithm) else {
+            throw JOSEError(.algorithmNotAllowed, algorithm.rawValue)
+        }
+    }
+
+    private func isSigned(by key: JWK) -> Bool {
+        key.material.isValid(signature, for: signingInput, algorithm: algorithm)
+    }
+}
+
+/// A signed message whose signature is good. Only the `verified` methods of ``UnverifiedJWS`` make one.
+///
+/// Whether its content may be used now and here is another question: see ``JWTValidation``.
+public struct VerifiedJWS: Sendable {
+    /// The header, protected by the signature.
+    public let header: JSONObject
+
+    /// `alg`.
+    public let algorithm: SignatureAlgorithm
+
+    /// `kid`.
+    public let keyID: String?
+
+    /// `typ`.
+    public let type: String?
+
+    /// The content.
+    public let payload: [UInt8]
+
+    /// The public key that verified it; `nil` for HS256.
+    public let key: JWK?
+
+    fileprivate init(_ message: UnverifiedJWS, key: JWK?) {
+        header = message.header
+        algorithm = message.algorithm
+        keyID = message.keyID
+        type = message.type
+        payload = message.payload
+        self.key = key
+    }
+}
