@@ -15,6 +15,17 @@ public struct JSONObject: Hashable, Sendable {
             self.name = name
             self.value = value
         }
+
+        /// Whether name and value are the same; names are compared by their code points.
+        public static func == (left: Member, right: Member) -> Bool {
+            JSONObject.same(left.name, right.name) && left.value == right.value
+        }
+
+        /// Hashes what `==` compares.
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(Array(name.utf8))
+            hasher.combine(value)
+        }
     }
 
     /// All members in their order.

@@ -3,11 +3,14 @@ public struct JSONLimits: Hashable, Sendable {
     /// The bytes of the whole text.
     public var bytes: Int
 
-    /// How deep arrays and objects may be nested.
+    /// How deep arrays and objects may be nested; never more than ``maximumDepth``.
     public var depth: Int
 
     /// The values in the whole text, members and elements counted.
     public var values: Int
+
+    /// The depth that fits every thread's stack, whatever ``depth`` says.
+    public static let maximumDepth = 512
 
     /// Bounds; the defaults suit protocol messages.
     public init(bytes: Int = 1 << 20, depth: Int = 64, values: Int = 100_000) {
@@ -85,7 +88,8 @@ private struct JSONParser {
 
     init(bytes: [UInt8], limits: JSONLimits, duplicates: JSONDuplicates) {
         self.bytes = bytes
-        self.limits = limits
+        self.limits = JSONLimits(
+            bytes: limits.bytes, depth: min(limits.depth, JSONLimits.maximumDepth), values: limits.values)
         self.duplicates = duplicates
     }
 

@@ -17,6 +17,34 @@ public enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue {
+    /// Whether both are the same JSON: strings by their code points (Swift's own comparison would also take texts for equal
+    /// that only normalise alike, which a signature tells apart), numbers by their text, members in the same order.
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let one), .bool(let other)): one == other
+        case (.number(let one), .number(let other)): one == other
+        case (.string(let one), .string(let other)): one.utf8.elementsEqual(other.utf8)
+        case (.array(let one), .array(let other)): one == other
+        case (.object(let one), .object(let other)): one == other
+        default: false
+        }
+    }
+
+    /// Hashes what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let value): hasher.combine(value)
+        case .number(let number): hasher.combine(number)
+        case .string(let text): hasher.combine(Array(text.utf8))
+        case .array(let elements): hasher.combine(elements)
+        case .object(let object): hasher.combine(object)
+        }
+    }
+}
+
+extension JSONValue {
     /// The text, when this is a string.
     public var string: String? {
         if case .string(let text) = self { text } else { nil }

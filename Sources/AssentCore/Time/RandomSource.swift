@@ -34,6 +34,9 @@ public struct SystemRandom: RandomSource {
     /// `count` bytes from the operating system.
     public func bytes(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
-        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count + 7)
+        while bytes.count < count { withUnsafeBytes(of: generator.next()) { bytes += $0 } }
+        return Array(bytes.prefix(count))
     }
 }

@@ -14,7 +14,9 @@ extension WallClock {
     public var epochSeconds: Int64 { Int64(now.timeIntervalSince1970.rounded(.down)) }
 
     /// Milliseconds since 1970-01-01T00:00:00Z, rounded down, as AM uses them.
-    public var epochMilliseconds: Int64 { Int64((now.timeIntervalSince1970 * 1000).rounded(.down)) }
+    ///
+    /// A `Date` keeps no exact milliseconds, so one microsecond is added first: a date made from n milliseconds gives n again.
+    public var epochMilliseconds: Int64 { Int64((now.timeIntervalSince1970 * 1000 + 0.001).rounded(.down)) }
 }
 
 /// The machine's own clock.

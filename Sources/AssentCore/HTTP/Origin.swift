@@ -1,0 +1,96 @@
+public import HTTPTypes
+
+/// Scheme, host and port of a URL (RFC 6454): what a credential, a pin or a connection belongs to.
+///
+/// Two origins are equal only when all three are, the host normalised and the port always filled in. What different URL
+/// readers understand differently is refused rather than guessed.
+public struct Origin: Hashable, Sendable, CustomStringConvertible {
+    /// `https` or `http`.
+    public let scheme: String
+
+    /// The host.
+    public let host: NormalizedHost
+
+    /// The port, also when it is the scheme's own.
+    public let port: Int
+
+    /// The origin of an absolute `https` or `http` URL, of which everything behind the authority is ignored.
+    ///
+    /// - Throws: ``WireError``: `tooLarge`; `malformed` for another scheme, white space, control or non-ASCII characters,
+    ///   a backslash, an empty or odd host, a port that is not 1 to 65535 in plain digits; `refused` for user information.
+    public init(_ url: String) throws(WireError) {
+        let (origin, _) = try Self.split(url)
+        self = origin
+    }
+
+    /// The origin that an `Origin` field names (RFC 6454 §7): nothing may stand behind the authority. `null` is refused.
+    ///
+    /// - Throws: ``WireError`` as ``init(_:)``.
+    public init(headerValue: String) throws(WireError) {
+        let (origin, rest) = try Self.split(headerValue)
+        guard rest.isEmpty else { throw WireError(.malformed, "an Origin field has no path") }
+        self = origin
+    }
+
+    /// Where a request goes.
+    ///
+    /// - Throws: ``WireError`` as ``init(_:)``; `malformed` when the request has no scheme or authority.
+    public init(_ request: HTTPRequest) throws(WireError) {
+        guard let scheme = request.scheme, let authority = request.authority else {
+            throw WireError(.malformed, "the request has no scheme or no authority")
+        }
+        try self.init(headerValue: "\(scheme)://\(authority)")
+    }
+
+    /// Whether bytes to this origin go through TLS.
+    public var isSecure: Bool { scheme == "https" }
+
+    /// Host and port; the port is left out when it is the scheme's own.
+    public var authority: String { port == Self.defaultPort(of: scheme) ? host.description : "\(host):\(port)" }
+
+    /// The origin as an `Origin` field has it.
+    public var description: String { "\(scheme)://\(authority)" }
+
+    private init(scheme: String, host: NormalizedHost, port: Int) {
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+    }
+
+    private static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }
+
+    private static func split(_ url: String) throws(WireError) -> (Origin, rest: ArraySlice<UInt8>) {
+        let bytes = Array(url.utf8)
+        guard bytes.count <= 16 << 10 else { throw WireError(.tooLarge, "a URL has more than 16 KiB") }
+        guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else {
+            throw WireError(.malformed, "a URL has white space, control or non-ASCII characters, or a backslash")
+        }
+        var scanner = ByteScanner(url)
+        let scheme = String(decoding: scanner.skip(while: \.isASCIILetter), as: UTF8.self).asciiLowercased
+        guard scheme == "https" || scheme == "http", scanner.skip("://") else {
+            throw WireError(.malformed, "a URL must be absolute and begin with https:// or http://")
+        }
+        let authority = scanner.skip {
+            $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
+        }
+        guard !authority.contains(UInt8(ascii: "@")) else {
+            throw WireError(.refused, "a URL has user information")
+        }
+        var host = authority
+        var port = defaultPort(of: scheme)
+        let end = authority.lastIndex(of: UInt8(ascii: "]")) ?? authority.startIndex
+        if let colon = authority[end...].firstIndex(of: UInt8(ascii: ":")) {
+            host = authority[..<colon]
+            let digits = authority[(colon + 1)...]
+            guard (1...5).contains(digits.count), digits.allSatisfy(\.isASCIIDigit), digits.first != UInt8(ascii: "0"),
+                let number = Int(String(decoding: digits, as: UTF8.self)), number <= 65535
+            else { throw WireError(.malformed, "a port is a number from 1 to 65535") }
+            port = number
+        }
+        let normalized = try NormalizedHost(String(decoding: host, as: UTF8.self))
+        guard normalized.kind != .ipv6 || host.first == UInt8(ascii: "[") else {
+            throw WireError(.malformed, "an IPv6 address in a URL stands in brackets")
+        }
+        return (Origin(scheme: scheme, host: normalized, port: port), bytes[scanner.offset...])
+    }
+}

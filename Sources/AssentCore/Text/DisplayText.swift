@@ -1,0 +1,122 @@
+/// A text that may be shown to a user as part of what is being approved.
+///
+/// What a screen or a terminal would not show as it stands (control and escape characters, characters that reorder or hide
+/// others, invisible and unassigned ones) is refused, not filtered: the user must see exactly what is executed. Emoji that
+/// are built with joiners or variation selectors are refused by the same rule.
+///
+/// This does not tell look-alike letters of different scripts apart.
+public struct DisplayText: Hashable, Sendable, CustomStringConvertible {
+    /// The longest text in Unicode scalars, unless the caller sets another limit.
+    public static let defaultLimit = 256
+
+    /// The text.
+    public let text: String
+
+    /// The text.
+    public var description: String { text }
+
+    /// Takes `text` if it may be shown, of at most `limit` Unicode scalars; an empty one may.
+    ///
+    /// - Throws: ``DisplayTextError``.
+    public init(_ text: String, limit: Int = DisplayText.defaultLimit) throws(DisplayTextError) {
+        var marks = 0
+        var position = 0
+        for scalar in text.unicodeScalars {
+            guard position < limit else { throw .tooLong(limit: limit) }
+            guard scalar.mayBeShown else { throw .character(position: position, code: scalar.value) }
+            if scalar.isCombining {
+                marks += 1
+                guard position > 0, marks <= Self.markLimit else {
+                    throw .character(position: position, code: scalar.value)
+                }
+            } else {
+                marks = 0
+            }
+            position += 1
+        }
+        self.text = text
+    }
+
+    /// Combining marks in a row; more would run over the lines above and below.
+    private static let markLimit = 3
+
+    /// The text for a terminal. See ``escapedForTerminal(_:)``.
+    public var escapedForTerminal: String { Self.escapedForTerminal(text) }
+
+    /// The text for an HTML element's or attribute's content. See ``escapedForHTML(_:)``.
+    public var escapedForHTML: String { Self.escapedForHTML(text) }
+
+    /// Any text in a form that is safe to print on a terminal: what may not be shown becomes visible, as `\u{1B}`, and
+    /// backslashes are doubled, so that the result is unambiguous.
+    public static func escapedForTerminal(_ text: some StringProtocol) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            if scalar == "\\" {
+                escaped += "\\\\"
+            } else {
+                append(scalar, to: &escaped)
+            }
+        }
+        return escaped
+    }
+
+    /// Any text in a form that is safe between HTML tags and in quoted attributes: `& < > " '` become character references,
+    /// and what may not be shown becomes visible, as `\u{202E}`.
+    public static func escapedForHTML(_ text: some StringProtocol) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            default: append(scalar, to: &escaped)
+            }
+        }
+        return escaped
+    }
+
+    private static func append(_ scalar: Unicode.Scalar, to text: inout String) {
+        if scalar.mayBeShown {
+            text.unicodeScalars.append(scalar)
+        } else {
+            text += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+        }
+    }
+}
+
+/// Why a text may not be shown as part of what is approved.
+public enum DisplayTextError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// It has more Unicode scalars than allowed.
+    case tooLong(limit: Int)
+    /// The character at this position, counted in Unicode scalars, would not be shown as it stands.
+    case character(position: Int, code: UInt32)
+
+    /// What is wrong. The character is named by its number only.
+    public var description: String {
+        switch self {
+        case .tooLong(let limit): "a text to be shown has more than \(limit) characters"
+        case .character(let position, let code):
+            "a text to be shown has character U+\(String(code, radix: 16, uppercase: true)) at position \(position)"
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isCombining: Bool {
+        switch properties.generalCategory {
+        case .nonspacingMark, .enclosingMark: true
+        default: false
+        }
+    }
+
+    fileprivate var mayBeShown: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: return false
+        default: break
+        }
+        // The blank Braille pattern counts as a symbol, but nothing is to be seen of it.
+        return !properties.isDefaultIgnorableCodePoint && !properties.isBidiControl && value != 0x2800
+    }
+}

@@ -1,0 +1,71 @@
+/// Reads ASCII grammars byte by byte. Every look is bounds-checked, so that no input can make it trap.
+struct ByteScanner {
+    let bytes: [UInt8]
+    var offset = 0
+
+    init(_ text: some StringProtocol) { bytes = Array(text.utf8) }
+
+    var current: UInt8? { offset < bytes.count ? bytes[offset] : nil }
+
+    var isAtEnd: Bool { offset >= bytes.count }
+
+    mutating func skip(_ byte: UInt8) -> Bool {
+        guard current == byte else { return false }
+        offset += 1
+        return true
+    }
+
+    mutating func skip(_ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard bytes.count - offset >= count else { return false }
+        for index in 0..<count where bytes[offset + index] != text.utf8Start[index] { return false }
+        offset += count
+        return true
+    }
+
+    mutating func skip(while condition: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+        let start = offset
+        while let byte = current, condition(byte) { offset += 1 }
+        return bytes[start..<offset]
+    }
+
+    /// Optional white space of RFC 9110 §5.6.3; tells whether there was any.
+    @discardableResult
+    mutating func skipBlanks() -> Bool {
+        !skip { $0 == 0x20 || $0 == 0x09 }.isEmpty
+    }
+
+    var malformed: WireError {
+        WireError(.malformed, isAtEnd ? "it ends in the middle" : "unexpected byte at offset \(offset)")
+    }
+}
+
+extension UInt8 {
+    var isASCIIDigit: Bool { self >= 0x30 && self <= 0x39 }
+
+    var isASCIILetter: Bool { (self | 0x20) >= 0x61 && (self | 0x20) <= 0x7A }
+
+    /// A byte of a `token` (RFC 9110 §5.6.2).
+    var isToken: Bool {
+        switch self {
+        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
+            UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
+            UInt8(ascii: "^"), UInt8(ascii: "_"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+            true
+        default: isASCIIDigit || isASCIILetter
+        }
+    }
+
+    /// The byte with `A` to `Z` in lower case; everything else as it is.
+    var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
+}
+
+extension StringProtocol {
+    /// `A` to `Z` in lower case; nothing else changes, whatever the locale.
+    package var asciiLowercased: String { String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self) }
+
+    /// Whether both are the same but for the case of `A` to `Z`.
+    package func equalsIgnoringASCIICase(_ other: some StringProtocol) -> Bool {
+        utf8.lazy.map(\.asciiLowercased).elementsEqual(other.utf8.lazy.map(\.asciiLowercased))
+    }
+}

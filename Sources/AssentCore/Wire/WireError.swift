@@ -1,0 +1,44 @@
+/// Why a text from the wire was not accepted, or one could not be written.
+///
+/// Two errors are equal when their codes are. The detail names offsets and limits, never any of the text.
+public struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What went wrong, as a stable name.
+    public let code: Code
+
+    /// What exactly, for a log or a developer.
+    public let detail: String
+
+    /// An error with its explanation.
+    public init(_ code: Code, _ detail: String) {
+        self.code = code
+        self.detail = detail
+    }
+
+    /// Code and explanation.
+    public var description: String { "\(code): \(detail)" }
+
+    /// Errors are equal when their codes are.
+    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+
+    /// Hashes the code.
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+
+    /// A stable name of a kind of failure; more may be added.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// There are more bytes than allowed.
+        public static let tooLarge = Code("tooLarge")
+        /// There are more parts than allowed.
+        public static let tooMany = Code("tooMany")
+        /// The text does not follow its grammar.
+        public static let malformed = Code("malformed")
+        /// Something that must be there once is there twice.
+        public static let duplicate = Code("duplicate")
+        /// The text is well formed, but says something that is not acceptable.
+        public static let refused = Code("refused")
+    }
+}
