@@ -1,0 +1,250 @@
+import AssentCore
+
+/// A URL in the one form in which it is decided on, bound and forwarded: scheme and host in lower case, the port written,
+/// slashes single, escapes in upper case and only where they are needed (RFC 3986 §6.2.2). The query stays as it was sent.
+///
+/// A URL that two programs could read differently (dot segments, encoded slashes, double encoding, …) has no such form.
+package struct CanonicalResource: Sendable, Hashable {
+    /// `http` or `https`.
+    package let scheme: String
+
+    /// The host in lower case; an IPv6 address in brackets.
+    package let host: String
+
+    /// The port, 80 or 443 when the URL had none.
+    package let port: UInt16
+
+    /// The path; begins with a slash.
+    package let path: String
+
+    /// What stands behind the question mark; `nil` when there is none.
+    package let query: String?
+
+    /// The longest URL, in bytes.
+    package static let maximumLength = 8192
+
+    /// Reads a URL.
+    ///
+    /// - Throws: ``ResourceError``.
+    package init(_ url: String) throws(ResourceError) {
+        let bytes = Array(url.utf8)
+        guard bytes.count <= Self.maximumLength else { throw .tooLong }
+        guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .forbiddenCharacter }
+        guard !bytes.contains(UInt8(ascii: "#")) else { throw .fragment }
+        guard !bytes.contains(UInt8(ascii: "\\")) else { throw .backslash }
+        let parts = try URLParts(bytes)
+        scheme = String(decoding: parts.scheme, as: UTF8.self).lowercased()
+        guard scheme == "http" || scheme == "https" else { throw .notURL }
+        host = try Self.host(parts.host)
+        if let text = parts.port, !text.isEmpty {
+            guard text.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }), text.count <= 5,
+                let number = UInt16(String(decoding: text, as: UTF8.self)), number > 0
+            else { throw .port }
+            port = number
+        } else {
+            port = scheme == "https" ? 443 : 80
+        }
+        path = try EscapedText.path(parts.path.isEmpty ? [UInt8(ascii: "/")] : parts.path)
+        query = try parts.query.map { query throws(ResourceError) in try EscapedText.query(query) }
+    }
+
+    private init(scheme: String, host: String, port: UInt16, path: String, query: String?) {
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+        self.path = path
+        self.query = query
+    }
+
+    /// The whole, with the query when there is one.
+    package var url: String { urlWithoutQuery + (query.map { "?" + $0 } ?? "") }
+
+    /// The whole up to the query.
+    package var urlWithoutQuery: String { "\(scheme)://\(host):\(port)\(path)" }
+
+    /// The request target to forward: exactly what was decided on.
+    package var target: String { path + (query.map { "?" + $0 } ?? "") }
+
+    /// The query with its parameters sorted by name, those of one name in their order: what two requests are compared by.
+    package var comparedQuery: String? { query.map { Self.sorted($0) } }
+
+    /// The same resource without the parameter `name`, and the values that the parameter had, as they stood in the query.
+    package func removingParameter(_ name: String) -> (resource: CanonicalResource, values: [String]) {
+        guard let query else { return (self, []) }
+        var values: [String] = []
+        let kept = query.split(separator: "&", omittingEmptySubsequences: false).filter { parameter in
+            let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let first = parts.first, String(first) == name else { return true }
+            values.append(parts.count > 1 ? String(parts[1]) : "")
+            return false
+        }
+        guard !values.isEmpty else { return (self, []) }
+        let rest = kept.isEmpty ? nil : kept.joined(separator: "&")
+        return (CanonicalResource(scheme: scheme, host: host, port: port, path: path, query: rest), values)
+    }
+
+    static func sorted(_ query: String) -> String {
+        let parameters = query.split(separator: "&", omittingEmptySubsequences: false).map { Array($0.utf8) }
+        let named = parameters.enumerated().map { index, text in
+            (name: text.prefix { $0 != UInt8(ascii: "=") }, index: index, text: text)
+        }
+        let sorted = named.sorted { left, right in
+            left.name == right.name ? left.index < right.index : left.name.lexicographicallyPrecedes(right.name)
+        }
+        return String(decoding: Array(sorted.map(\.text).joined(separator: "&".utf8)), as: UTF8.self)
+    }
+
+    private static func host(_ bytes: [UInt8]) throws(ResourceError) -> String {
+        var bytes = bytes
+        if bytes.first == UInt8(ascii: "[") {
+            let inner = bytes.dropFirst().dropLast()
+            let isAddress = inner.allSatisfy {
+                Hex.decode("0" + String(decoding: [$0], as: UTF8.self)) != nil || $0 == UInt8(ascii: ":")
+                    || $0 == UInt8(ascii: ".")
+            }
+            guard bytes.last == UInt8(ascii: "]"), inner.count >= 2, isAddress else { throw .host }
+        } else {
+            if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
+            let isName = bytes.allSatisfy { EscapedText.isUnreserved($0) && $0 != UInt8(ascii: "~") }
+            guard isName, !bytes.isEmpty, bytes.count <= 253, bytes.first != UInt8(ascii: ".") else { throw .host }
+        }
+        return String(decoding: bytes, as: UTF8.self).lowercased()
+    }
+}
+
+/// Why a URL has no canonical form.
+package enum ResourceError: String, Error, Sendable, Hashable, CustomStringConvertible {
+    /// Longer than ``CanonicalResource/maximumLength``.
+    case tooLong = "is too long"
+    /// No absolute `http` or `https` URL.
+    case notURL = "is not an absolute http or https URL"
+    /// A user name or password before the host.
+    case userInfo = "names a user before the host"
+    /// A `#`.
+    case fragment = "has a fragment"
+    /// The host has characters that no host has.
+    case host = "has an invalid host"
+    /// The port is no number from 1 to 65535.
+    case port = "has an invalid port"
+    /// White space, a control character or one beyond ASCII.
+    case forbiddenCharacter = "has a character that must be escaped"
+    /// A percent sign that no two hexadecimal digits follow.
+    case escape = "has a broken percent escape"
+    /// `.` or `..` as a segment, escaped or not.
+    case dotSegment = "has a dot segment"
+    /// `%2F`.
+    case encodedSlash = "has an encoded slash"
+    /// `\` or `%5C`.
+    case backslash = "has a backslash"
+    /// `%00` or another escaped control character.
+    case encodedControl = "has an encoded control character"
+    /// `%25` before two hexadecimal digits in the path.
+    case doubleEncoding = "is encoded twice"
+
+    /// What is wrong, as the end of the sentence "The URL …".
+    package var description: String { rawValue }
+}
+
+/// A URL taken apart at its delimiters; also used for patterns, so nothing is judged here but the delimiters.
+struct URLParts {
+    var scheme: [UInt8]
+    var host: [UInt8]
+    var port: [UInt8]?
+    var path: [UInt8]
+    var query: [UInt8]?
+
+    init(_ bytes: [UInt8]) throws(ResourceError) {
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[(colon + 1)...].starts(with: "//".utf8) else {
+            throw .notURL
+        }
+        scheme = Array(bytes[..<colon])
+        var rest = bytes[(colon + 3)...]
+        let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        rest = rest[authority.endIndex...]
+        guard !authority.contains(UInt8(ascii: "@")) else { throw .userInfo }
+        if authority.first == UInt8(ascii: "["), let close = authority.firstIndex(of: UInt8(ascii: "]")) {
+            host = Array(authority[...close])
+            let after = authority[(close + 1)...]
+            guard after.isEmpty || after.first == UInt8(ascii: ":") else { throw .host }
+            port = after.isEmpty ? nil : Array(after.dropFirst())
+        } else if let colon = authority.firstIndex(of: UInt8(ascii: ":")) {
+            host = Array(authority[..<colon])
+            port = Array(authority[(colon + 1)...])
+        } else {
+            host = Array(authority)
+            port = nil
+        }
+        let pathBytes = rest.prefix { $0 != UInt8(ascii: "?") }
+        path = Self.collapsingSlashes(pathBytes)
+        query = pathBytes.endIndex < rest.endIndex ? Array(rest[(pathBytes.endIndex + 1)...]) : nil
+    }
+
+    private static func collapsingSlashes(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        var path: [UInt8] = []
+        for byte in bytes where !(byte == UInt8(ascii: "/") && path.last == byte) { path.append(byte) }
+        return path
+    }
+}
+
+/// Percent escapes brought into their one form.
+enum EscapedText {
+    static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+
+    static func path(_ bytes: [UInt8]) throws(ResourceError) -> String {
+        guard bytes.allSatisfy({ !"\"<>^`{|}".utf8.contains($0) }) else { throw .forbiddenCharacter }
+        let text = try normalised(bytes) { value, next throws(ResourceError) in
+            switch value {
+            case UInt8(ascii: "/"): throw .encodedSlash
+            case UInt8(ascii: "\\"): throw .backslash
+            case UInt8(ascii: "%") where next: throw .doubleEncoding
+            case 0..<0x20, 0x7F: throw .encodedControl
+            default: break
+            }
+        }
+        for segment in text.split(separator: UInt8(ascii: "/")) {
+            // Some servers drop what follows a semicolon before they resolve dots.
+            let name = segment.prefix { $0 != UInt8(ascii: ";") }
+            guard !name.elementsEqual(".".utf8), !name.elementsEqual("..".utf8) else { throw .dotSegment }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    static func query(_ bytes: [UInt8]) throws(ResourceError) -> String {
+        guard bytes.allSatisfy({ !"\"<>".utf8.contains($0) }) else { throw .forbiddenCharacter }
+        let text = try normalised(bytes) { value, _ throws(ResourceError) in
+            guard value != 0 else { throw .encodedControl }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func normalised(
+        _ bytes: [UInt8], check: (_ value: UInt8, _ digitsFollow: Bool) throws(ResourceError) -> Void
+    ) throws(ResourceError) -> [UInt8] {
+        var text: [UInt8] = []
+        var rest = bytes[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                text.append(byte)
+                continue
+            }
+            guard let value = Self.value(rest.prefix(2)) else { throw .escape }
+            rest = rest.dropFirst(2)
+            try check(value, Self.value(rest.prefix(2)) != nil)
+            if isUnreserved(value) { text.append(value) } else { text += "%\(Hex.encode([value]).uppercased())".utf8 }
+        }
+        return text
+    }
+
+    private static func value(_ digits: ArraySlice<UInt8>) -> UInt8? {
+        guard digits.count == 2 else { return nil }
+        return Hex.decode(String(decoding: digits, as: UTF8.self))?.first
+    }
+}

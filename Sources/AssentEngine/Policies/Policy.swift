@@ -1,0 +1,145 @@
+import AssentCore
+import Crypto
+
+/// The policies that a gateway or another enforcement point asks about under one name (AM's "application").
+package struct PolicySet: Sendable, Hashable {
+    /// Its name.
+    package let name: String
+
+    /// Its realm, for example `/alpha`.
+    package let realm: String
+
+    /// The actions that its policies may speak of.
+    package let actions: [String]
+
+    /// Its policies.
+    package let policies: [Policy]
+
+    /// The actions of AM's own resource type for URLs.
+    package static let defaultActions = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
+
+    /// A policy set.
+    package init(name: String, realm: String, actions: [String] = defaultActions, policies: [Policy]) {
+        self.name = name
+        self.realm = realm
+        self.actions = actions
+        self.policies = policies
+    }
+}
+
+/// Which access is granted to whom under which condition.
+package struct Policy: Sendable, Hashable {
+    /// Its name, unique in its set.
+    package let name: String
+
+    /// Whether it counts.
+    package let isActive: Bool
+
+    /// Which resources it is about.
+    package let resources: [ResourcePattern]
+
+    /// What it says of each action: granted or denied. Of an action that is not named it says nothing.
+    package let actionValues: [String: Bool]
+
+    /// Whom it is for.
+    package let subject: PolicySubject
+
+    /// Under which circumstances.
+    package let condition: PolicyCondition?
+
+    /// What a transaction is bound to besides the resource's URL without query, the subject and the session.
+    package let bind: Set<BoundField>
+
+    /// What the user is shown of the request's body.
+    package let display: [DisplayRule]
+
+    /// What a decision tells the enforcement point besides.
+    package let attributes: [PolicyAttribute]
+
+    /// The digest of all of the above: a transaction made under another revision grants nothing.
+    package let revision: String
+
+    /// A policy.
+    package init(
+        name: String, isActive: Bool = true, resources: [ResourcePattern], actionValues: [String: Bool],
+        subject: PolicySubject, condition: PolicyCondition? = nil, bind: Set<BoundField> = [],
+        display: [DisplayRule] = [], attributes: [PolicyAttribute] = []
+    ) {
+        self.name = name
+        self.isActive = isActive
+        self.resources = resources
+        self.actionValues = actionValues
+        self.subject = subject
+        self.condition = condition
+        self.bind = bind
+        self.display = display
+        self.attributes = attributes
+        let definition: JSONValue = [
+            "name": .string(name), "active": .bool(isActive),
+            "resources": .array(resources.map { .string($0.text) }),
+            "actionValues": .object(
+                JSONObject(actionValues.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .bool($0.value)) })),
+            "subject": subject.json, "condition": condition?.json ?? .null,
+            "bind": .array(bind.map(\.rawValue).sorted().map { .string($0) }),
+            "display": .array(display.map(\.json)), "attributes": .array(attributes.map(\.json)),
+        ]
+        revision = Base64URL.encode(Array(SHA256.hash(data: definition.serializedBytes())))
+    }
+
+    /// Whether the policy is about a resource.
+    package func covers(_ resource: CanonicalResource) -> Bool {
+        resources.contains { $0.matches(resource) }
+    }
+}
+
+/// A part of the request that a transaction may be bound to.
+package enum BoundField: String, Sendable, Hashable, CaseIterable {
+    /// The HTTP method.
+    case method
+    /// The query, its parameters sorted by name.
+    case query
+    /// The media type and the SHA-256 of the body.
+    case body
+}
+
+/// One line of what the user is shown: a label and a field of the request's body, which must be JSON.
+package struct DisplayRule: Sendable, Hashable {
+    /// What the line is called, for example `Amount`.
+    package let label: String
+
+    /// Where the value stands: a JSON Pointer (RFC 6901), or the name of a member of the outermost object.
+    package let field: String
+
+    /// Where a second value stands that is written behind the first, for example the currency.
+    package let suffix: String?
+
+    /// A rule.
+    package init(label: String, field: String, suffix: String? = nil) {
+        self.label = label
+        self.field = field
+        self.suffix = suffix
+    }
+
+    var json: JSONValue {
+        ["label": .string(label), "field": .string(field), "suffix": suffix.map { .string($0) } ?? .null]
+    }
+}
+
+/// What a decision tells the enforcement point besides grants.
+package enum PolicyAttribute: Sendable, Hashable {
+    /// Always the same values.
+    case fixed(name: String, values: [String])
+    /// An attribute of the user.
+    case user(name: String)
+
+    var json: JSONValue {
+        switch self {
+        case .fixed(let name, let values):
+            [
+                "type": "Static", "propertyName": .string(name),
+                "propertyValues": .array(values.map { .string($0) }),
+            ]
+        case .user(let name): ["type": "User", "propertyName": .string(name)]
+        }
+    }
+}

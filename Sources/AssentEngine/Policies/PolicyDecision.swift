@@ -1,0 +1,168 @@
+package import AssentCore
+
+/// A live session and the way in which it was presented.
+package struct PresentedSession: Sendable, Hashable {
+    /// The session.
+    package let session: LiveSession
+
+    /// The grant, when it was presented by an access token; the token itself is kept nowhere.
+    package let grantID: String?
+
+    /// The thumbprint of the key that the access token is bound to (RFC 9449), when it is.
+    package let keyThumbprint: String?
+
+    /// A session, presented by its own token unless a grant is named.
+    package init(_ session: LiveSession, grantID: String? = nil, keyThumbprint: String? = nil) {
+        self.session = session
+        self.grantID = grantID
+        self.keyThumbprint = keyThumbprint
+    }
+}
+
+/// Whose access is decided on.
+package enum DecisionSubject: Sendable, Hashable {
+    /// The user of a live session.
+    case session(PresentedSession)
+    /// Nobody: no session, or one that is no longer alive.
+    case anonymous
+    /// Claims that nobody has verified (`jwt` or `claims`): no subject or condition that needs a session holds for them.
+    case claims(JSONObject)
+
+    var presented: PresentedSession? {
+        if case .session(let presented) = self { presented } else { nil }
+    }
+}
+
+/// The parts of the protected request that a URL does not show. An enforcement point that asks over REST may send them in the
+/// environment: `method`, `contentType`, and `body` as unpadded base64url.
+package struct RequestContent: Sendable, Hashable {
+    /// The HTTP method.
+    package let method: String
+
+    /// The `Content-Type`, when there is one.
+    package let mediaType: String?
+
+    /// The raw bytes of the body, exactly as they will be forwarded; `nil` when they are not known.
+    package let body: [UInt8]?
+
+    /// Parts of a request.
+    package init(method: String, mediaType: String?, body: [UInt8]?) {
+        self.method = method
+        self.mediaType = mediaType
+        self.body = body
+    }
+
+    /// The parts from the environment of an evaluate request; `nil` when it names no method, or the body is not base64url.
+    package init?(environment: [String: [String]]) {
+        guard let method = environment["method"]?.first else { return nil }
+        var body: [UInt8]?
+        if let text = environment["body"]?.first {
+            guard let bytes = Base64URL.decode(text) else { return nil }
+            body = bytes
+        }
+        self.init(method: method, mediaType: environment["contentType"]?.first, body: body)
+    }
+}
+
+/// A request for policy decisions (`policies?_action=evaluate`).
+package struct EvaluateRequest: Sendable {
+    /// The realm.
+    package var realm: String
+
+    /// The policy set (`application`).
+    package var policySet: String
+
+    /// The resources, as they were sent.
+    package var resources: [String]
+
+    /// Whose access.
+    package var subject: DecisionSubject
+
+    /// `environment`: `TxId`, `IP`, and what ``RequestContent`` reads.
+    package var environment: [String: [String]]
+
+    /// The most resources in one request.
+    package static let maximumResources = 100
+
+    /// A request.
+    package init(
+        realm: String, policySet: String, resources: [String], subject: DecisionSubject,
+        environment: [String: [String]] = [:]
+    ) {
+        self.realm = realm
+        self.policySet = policySet
+        self.resources = resources
+        self.subject = subject
+        self.environment = environment
+    }
+}
+
+/// What the policies say of one resource.
+package struct PolicyDecision: Sendable, Hashable {
+    /// The resource, exactly as it was sent.
+    package let resource: String
+
+    /// Granted and denied actions; what is not named is denied.
+    package let actions: [String: Bool]
+
+    /// What the enforcement point is told besides.
+    package let attributes: [String: [String]]
+
+    /// What the user can do to be granted more; of one kind.
+    package let advices: [String: [String]]
+
+    /// Until when the decision may be kept: milliseconds since 1970, ``noLimit``, or 0 where a transaction decided.
+    package let ttl: Int64
+
+    /// Why, for the log and for an administrator who asks; never sent otherwise.
+    package let reasons: [String]
+
+    /// A time to live without a limit.
+    package static let noLimit = Int64.max
+
+    init(
+        resource: String, actions: [String: Bool] = [:], attributes: [String: [String]] = [:],
+        advices: [String: [String]] = [:], ttl: Int64 = noLimit, reasons: [String] = []
+    ) {
+        self.resource = resource
+        self.actions = actions
+        self.attributes = attributes
+        self.advices = advices
+        self.ttl = ttl
+        self.reasons = reasons
+    }
+
+    /// The decision as AM's JSON; with `reasons` only when `explained`.
+    package func json(explained: Bool = false) -> JSONValue {
+        var object = JSONObject([
+            .init(name: "resource", value: .string(resource)),
+            .init(
+                name: "actions",
+                value: .object(
+                    JSONObject(actions.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .bool($0.value)) }))),
+            .init(name: "attributes", value: Self.json(attributes)),
+            .init(name: "advices", value: Self.json(advices)),
+            .init(name: "ttl", value: .integer(ttl)),
+        ])
+        if explained { object["reasons"] = .array(reasons.map { .string($0) }) }
+        return .object(object)
+    }
+
+    static func json(_ values: [String: [String]]) -> JSONValue {
+        .object(
+            JSONObject(
+                values.sorted { $0.key < $1.key }.map {
+                    .init(name: $0.key, value: .array($0.value.map { .string($0) }))
+                }))
+    }
+}
+
+/// The names of the advices that decisions give.
+package enum AdviceName {
+    /// Approve this access; the value is the transaction's id.
+    package static let transaction = "TransactionConditionAdvice"
+    /// Sign in by this journey.
+    package static let service = "AuthenticateToServiceConditionAdvice"
+    /// Reach this authentication level.
+    package static let authLevel = "AuthLevelConditionAdvice"
+}

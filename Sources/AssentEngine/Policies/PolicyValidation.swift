@@ -1,0 +1,111 @@
+import AssentCore
+
+extension PolicySet {
+    /// Everything that would keep the policies from doing what they say. `journeys` are those of the set's realm.
+    package func validate(journeys: Set<String>, at path: String = "") -> [PolicyIssue] {
+        var issues: [PolicyIssue] = []
+        func issue(_ place: String, _ message: String) {
+            issues.append(PolicyIssue(path: PolicyReading.join(path, place), message: message))
+        }
+        if !Self.isName(name) { issue("name", "must be a name without any of \(Self.forbiddenInNames)") }
+        if !realm.hasPrefix("/") { issue("realm", "a realm begins with a slash") }
+        if actions.isEmpty { issue("actions", "must name an action") }
+        var names: Set<String> = []
+        for (index, policy) in policies.enumerated() {
+            let place = "policies[\(index)]"
+            if !Self.isName(policy.name) {
+                issue("\(place).name", "must be a name without any of \(Self.forbiddenInNames)")
+            }
+            if !names.insert(policy.name).inserted {
+                issue("\(place).name", "another policy has the name \(policy.name)")
+            }
+            for found in policy.validate(actions: actions, journeys: journeys) {
+                issue("\(place).\(found.path)", found.message)
+            }
+        }
+        return issues
+    }
+
+    private static let forbiddenInNames = "\" + , < = > \\ / ;"
+
+    private static func isName(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.count <= 100
+            && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && !"\"+,<=>\\/;".utf8.contains($0) }
+    }
+}
+
+extension Policy {
+    fileprivate func validate(actions: [String], journeys: Set<String>) -> [PolicyIssue] {
+        var issues: [PolicyIssue] = []
+        func issue(_ place: String, _ message: String) { issues.append(PolicyIssue(path: place, message: message)) }
+        if resources.isEmpty { issue("resources", "the policy covers no resource") }
+        if actionValues.isEmpty { issue("actionValues", "the policy says nothing of any action") }
+        for action in actionValues.keys.sorted() where !actions.contains(action) {
+            issue("actionValues.\(action)", "unknown action; known: \(actions.joined(separator: ", "))")
+        }
+        for problem in subject.problems { issue("subject", problem) }
+        for problem in condition?.problems ?? [] { issue("condition", problem) }
+        let transactions = condition?.transactions ?? []
+        for journey in Set(transactions.map(\.specifier) + (condition?.journeys ?? [])).sorted()
+        where !journeys.contains(journey) {
+            let known = journeys.sorted().joined(separator: ", ")
+            issue("condition", "there is no journey \(journey); known in this realm: \(known)")
+        }
+        if transactions.count > 1 { issue("condition", "a policy can have one Transaction condition") }
+        if condition?.negatesTransaction == true { issue("condition", "Transaction cannot stand under NOT") }
+        if transactions.isEmpty {
+            if !bind.isEmpty { issue("bind", "needs a Transaction condition") }
+            if !display.isEmpty { issue("display", "needs a Transaction condition") }
+        }
+        if !display.isEmpty, !bind.contains(.body) {
+            issue("display", "shows fields of the body, so bind must name body: what is shown must be what is done")
+        }
+        if display.count > TransactionDisplay.maximumLines {
+            issue("display", "at most \(TransactionDisplay.maximumLines) lines can be shown")
+        }
+        for (index, rule) in display.enumerated() where !TransactionDisplay.isLabel(rule.label) {
+            issue("display[\(index)].label", "must be a short text without control characters")
+        }
+        return issues
+    }
+}
+
+extension PolicySubject {
+    fileprivate var problems: [String] {
+        switch self {
+        case .and(let subjects), .or(let subjects):
+            (subjects.isEmpty ? ["AND and OR need subjects"] : []) + subjects.flatMap(\.problems)
+        case .not(let subject): subject.problems
+        case .identity(let ids): ids.isEmpty ? ["Identity needs subjectValues"] : []
+        case .authenticatedUsers, .none: []
+        }
+    }
+}
+
+extension PolicyCondition {
+    fileprivate var problems: [String] {
+        switch self {
+        case .and(let conditions), .or(let conditions):
+            (conditions.isEmpty ? ["AND and OR need conditions"] : []) + conditions.flatMap(\.problems)
+        case .not(let condition): condition.problems
+        default: []
+        }
+    }
+
+    fileprivate var journeys: [String] {
+        switch self {
+        case .and(let conditions), .or(let conditions): conditions.flatMap(\.journeys)
+        case .not(let condition): condition.journeys
+        case .authenticateToService(let journey): [journey]
+        default: []
+        }
+    }
+
+    fileprivate var negatesTransaction: Bool {
+        switch self {
+        case .and(let conditions), .or(let conditions): conditions.contains(where: \.negatesTransaction)
+        case .not(let condition): !condition.transactions.isEmpty
+        default: false
+        }
+    }
+}

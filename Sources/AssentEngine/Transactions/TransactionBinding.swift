@@ -1,0 +1,104 @@
+import AssentCore
+import Crypto
+
+/// Everything that must be the same when a transaction is used as when it was made.
+package struct TransactionBinding: Sendable, Hashable {
+    let realm: String
+    let policySet: String
+    let policy: String
+    let policyRevision: String
+    let strategy: String
+    let specifier: String
+    /// The canonical URL up to the query.
+    let resource: String
+    /// The query, sorted; `nil` when there is none or the policy does not bind it. The policy's revision tells which.
+    let query: String?
+    let method: String?
+    let mediaType: String?
+    let bodyDigest: String?
+    let userID: String
+    let sessionID: String
+    let sessionAuditID: String
+    let grantID: String?
+    let keyThumbprint: String?
+
+    /// What a policy binds of a request; `nil` when the policy binds a part that is not known.
+    init?(
+        _ policySet: PolicySet, _ policy: Policy, _ condition: TransactionCondition, resource: CanonicalResource,
+        content: RequestContent?, presented: PresentedSession
+    ) {
+        guard !policy.bind.contains(.method) || content != nil, !policy.bind.contains(.body) || content?.body != nil
+        else { return nil }
+        realm = policySet.realm
+        self.policySet = policySet.name
+        self.policy = policy.name
+        policyRevision = policy.revision
+        strategy = condition.strategy.rawValue
+        specifier = condition.specifier
+        self.resource = resource.urlWithoutQuery
+        query = policy.bind.contains(.query) ? resource.comparedQuery : nil
+        method = policy.bind.contains(.method) ? content?.method : nil
+        mediaType = policy.bind.contains(.body) ? content?.mediaType.map(Self.normalised(mediaType:)) : nil
+        bodyDigest =
+            policy.bind.contains(.body)
+            ? content?.body.map { Base64URL.encode(Array(SHA256.hash(data: $0))) } : nil
+        userID = presented.session.user.id
+        sessionID = presented.session.id
+        sessionAuditID = presented.session.auditID
+        grantID = presented.grantID
+        keyThumbprint = presented.keyThumbprint
+    }
+
+    /// Lower case, without white space around the delimiters (RFC 9110 §8.3.1).
+    static func normalised(mediaType: String) -> String {
+        mediaType.lowercased().split(separator: ";", omittingEmptySubsequences: true)
+            .map { part in
+                let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+                return part.drop(while: isSpace).reversed().drop(while: isSpace).reversed().map(String.init).joined()
+            }
+            .filter { !$0.isEmpty }.joined(separator: ";")
+    }
+}
+
+/// Why a transaction was not started, completed or taken: the first field or rule that does not match. The word stands in the
+/// audit log; a client learns only that it was refused.
+package enum TransactionRefusal: String, Sendable, Hashable, CaseIterable {
+    /// There is no such transaction.
+    case unknown
+    /// Another user.
+    case subject
+    /// Another session.
+    case session
+    /// Another grant, or none, or one where there was none.
+    case grant
+    /// The access token is bound to another key.
+    case key
+    /// Another realm.
+    case realm
+    /// Another policy set or policy.
+    case policy
+    /// The policy has changed since.
+    case policyRevision
+    /// Another journey.
+    case journey
+    /// Another method.
+    case method
+    /// Another URL.
+    case resource
+    /// Another query.
+    case query
+    /// Another media type.
+    case mediaType
+    /// Another body.
+    case body
+    /// It was taken before, with the same binding.
+    case taken
+    /// Its time is over.
+    case expired
+    /// It is not in the state that this needs.
+    case state
+    /// The session has ended, or the user is no longer active.
+    case sessionEnded
+    /// It was made later than now: the clock was moved back.
+    case clock
+}

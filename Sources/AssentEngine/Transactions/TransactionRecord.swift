@@ -1,0 +1,170 @@
+package import AssentCore
+import AssentStore
+
+/// A transaction as the store has it.
+package struct TransactionRecord: Sendable, Hashable {
+    /// Where a transaction stands. The first three names are AM's own.
+    package enum State: String, Sendable, Hashable, CaseIterable {
+        /// The advice was given.
+        case created = "CREATED"
+        /// Its journey runs.
+        case inProgress = "IN_PROGRESS"
+        /// The user has approved.
+        case completed = "COMPLETED"
+        /// It was used: what is left tells what became of it.
+        case taken = "TAKEN"
+        /// The user, or the journey, said no.
+        case declined = "DECLINED"
+        /// Its time is over. It stays so, even when the clock is moved back.
+        case expired = "EXPIRED"
+    }
+
+    /// The id; a lower-case UUID.
+    package let id: String
+
+    /// Where it stands.
+    package let state: State
+
+    /// Everything that must be the same when it is used.
+    package let binding: TransactionBinding
+
+    /// The URL that the client is told: with its query as it was sent, if the query is bound.
+    package let url: String
+
+    /// What the user is shown.
+    package let display: [DisplayLine]
+
+    /// When it was made, in seconds since 1970.
+    package let createdAt: Int64
+
+    /// When its time is over, in seconds since 1970.
+    package let expiresAt: Int64
+
+    /// What became of the request after it was taken.
+    package let outcome: UpstreamOutcome?
+
+    /// The `data` of the Metadata callback: what is bound, for the client to compare with the request that it will repeat.
+    package var metadata: JSONValue {
+        var object = JSONObject([
+            .init(name: "_type", value: "AssentTransaction"),
+            .init(name: "transactionId", value: .string(id)),
+        ])
+        object["method"] = binding.method.map { .string($0) }
+        object["resource"] = .string(url)
+        object["contentType"] = binding.mediaType.map { .string($0) }
+        object["bodySHA256"] = binding.bodyDigest.map { .string($0) }
+        object["display"] = .array(display.map(\.json))
+        object["expiresAt"] = .integer(expiresAt)
+        return .object(object)
+    }
+
+    /// The approval that the journey asks for.
+    var approval: PendingApproval {
+        PendingApproval(
+            id: id, journey: binding.specifier, metadata: metadata,
+            display: display.map { (label: $0.label, value: $0.value) }, expiresAt: expiresAt)
+    }
+}
+
+/// One line of what the user is shown.
+package struct DisplayLine: Sendable, Hashable {
+    /// What the line is called.
+    package let label: String
+
+    /// What the request says.
+    package let value: String
+
+    /// The line as JSON.
+    package var json: JSONValue { ["label": .string(label), "value": .string(value)] }
+}
+
+/// What became of a request whose transaction was taken.
+package enum UpstreamOutcome: Sendable, Hashable {
+    /// Taken, and not known to have been forwarded.
+    case taken
+    /// It was about to be sent; nothing is known of an answer.
+    case forwarded
+    /// It never reached the service.
+    case notForwarded
+    /// The service answered with this status.
+    case answered(status: Int)
+    /// It was sent, and no answer came: it may have had an effect.
+    case unknown
+
+    /// As JSON, for a client that asks: `state`, and `status` where there is one.
+    package var json: JSONValue {
+        switch self {
+        case .taken: ["state": "taken"]
+        case .forwarded: ["state": "forwarded"]
+        case .notForwarded: ["state": "notForwarded"]
+        case .answered(let status): ["state": "answered", "status": .integer(status)]
+        case .unknown: ["state": "unknown"]
+        }
+    }
+}
+
+extension TransactionRecord {
+    init(_ row: SQLRow) throws {
+        guard let state = State(rawValue: try row.text("state")) else {
+            throw StoreError(.corrupt, "unknown transaction state")
+        }
+        let display = try (JSONValue.parse(row.text("display")).array ?? []).map { line in
+            DisplayLine(label: line["label"]?.string ?? "", value: line["value"]?.string ?? "")
+        }
+        self.init(
+            id: try row.text("id"), state: state, binding: try TransactionBinding(row), url: try row.text("url"),
+            display: display, createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
+            outcome: state == .taken ? try UpstreamOutcome(row) : nil)
+    }
+}
+
+extension TransactionBinding {
+    init(_ row: SQLRow) throws {
+        realm = try row.text("realm")
+        policySet = try row.text("policy_set")
+        policy = try row.text("policy")
+        policyRevision = try row.text("policy_revision")
+        strategy = try row.text("strategy")
+        specifier = try row.text("specifier")
+        resource = try row.text("resource")
+        query = try row.optionalText("query")
+        method = try row.optionalText("method")
+        mediaType = try row.optionalText("media_type")
+        bodyDigest = try row.optionalText("body_sha256")
+        userID = try row.text("user_id")
+        sessionID = try row.text("session_id")
+        sessionAuditID = try row.text("session_audit_id")
+        grantID = try row.optionalText("grant_id")
+        keyThumbprint = try row.optionalText("key_thumbprint")
+    }
+
+    /// The values in the order of ``TransactionSQL/bindingColumns``.
+    var arguments: [SQLValue] {
+        [
+            .text(realm), .text(policySet), .text(policy), .text(policyRevision), .text(strategy), .text(specifier),
+            .text(resource), SQLValue(query), SQLValue(method), SQLValue(mediaType), SQLValue(bodyDigest),
+            .text(userID), .text(sessionID), .text(sessionAuditID), SQLValue(grantID), SQLValue(keyThumbprint),
+        ]
+    }
+}
+
+extension UpstreamOutcome {
+    fileprivate init(_ row: SQLRow) throws {
+        switch try row.optionalText("outcome") {
+        case nil: self = try row.optionalInteger("forwarded_at") == nil ? .taken : .forwarded
+        case "answered": self = .answered(status: Int(clamping: try row.integer("upstream_status")))
+        case "notForwarded": self = .notForwarded
+        default: self = .unknown
+        }
+    }
+
+    /// The columns `outcome` and `upstream_status`; `nil` for what is no outcome yet.
+    var columns: (outcome: String, status: Int?)? {
+        switch self {
+        case .taken, .forwarded: nil
+        case .notForwarded: ("notForwarded", nil)
+        case .answered(let status): ("answered", status)
+        case .unknown: ("unknown", nil)
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import AssentCore
+import AssentStore
+
+/// What came of the attempt to use a transaction.
+enum TakeResult: Sendable {
+    /// This access, and no other, is granted.
+    case taken(TransactionRecord)
+    /// It was used before, for the very same request.
+    case alreadyTaken(TransactionRecord)
+    /// It grants nothing. That is in the audit log.
+    case refused(TransactionRefusal)
+}
+
+extension Transactions {
+    /// COMPLETED → TAKEN, if everything that it is bound to is the same: one statement, together with its audit record.
+    ///
+    /// - Throws: ``EngineError``; then nothing was taken.
+    func take(id: String, binding: TransactionBinding) async throws -> TakeResult {
+        try await context.storing {
+            let now = context.clock.epochSeconds
+            let take = SQLStatement(
+                TransactionSQL.take, [.text(id), .integer(now)] + binding.arguments, expecting: .exactly(1))
+            let note = audit.statement(record("transaction.take", .success, id: id, binding: binding))
+            do {
+                guard let row = try await context.database.run([take, note]).first?.first else {
+                    throw StoreError(.corrupt, "a take without a row")
+                }
+                return .taken(try TransactionRecord(row))
+            } catch let error as StoreError where error.code == .unexpectedCount {
+                return try await explain(id, binding: binding, at: now)
+            }
+        }
+    }
+
+    /// Notes that the request of a taken transaction is about to be sent. Returns whether this was the first to say so: who
+    /// is told `false` must not send.
+    package func recordForwarding(id: String) async throws -> Bool {
+        try await context.storing {
+            try await !context.database.run(
+                SQLStatement(TransactionSQL.forward, [.text(id), .integer(context.clock.epochSeconds)])
+            ).isEmpty
+        }
+    }
+
+    /// Notes what became of the request of a taken transaction. What is known is not overwritten; `taken` and `forwarded` are
+    /// no outcomes and change nothing.
+    package func recordOutcome(id: String, _ outcome: UpstreamOutcome) async throws {
+        guard let columns = outcome.columns else { return }
+        try await context.storing {
+            let now = context.clock.epochSeconds
+            let conclude = SQLStatement(
+                TransactionSQL.conclude,
+                [.text(id), .integer(now), .text(columns.outcome), SQLValue(columns.status)], expecting: .exactly(1))
+            guard let found = try await find(id, at: now) else { return }
+            var note = record(
+                "transaction.outcome", columns.outcome == "answered" ? .success : .failed, id: id,
+                binding: found.record.binding)
+            note.detail["outcome"] = outcome.json
+            do {
+                _ = try await context.database.run([conclude, audit.statement(note)])
+            } catch let error as StoreError where error.code == .unexpectedCount {
+                return
+            }
+        }
+    }
+
+    /// What became of a transaction, for the session that it was made in; `nil` for everybody else and when there is none.
+    package func outcome(id: String, session: LiveSession) async throws -> TransactionRecord? {
+        try await context.storing {
+            let now = context.clock.epochSeconds
+            guard let record = try await find(id, at: now)?.record, record.binding.userID == session.user.id,
+                record.binding.sessionID == session.id
+            else { return nil }
+            return record
+        }
+    }
+
+    /// A record and whether its session is alive.
+    struct Found {
+        let record: TransactionRecord
+        let isLive: Bool
+
+        /// Why a record whose fields all match is refused.
+        func refusal(at now: Int64) -> TransactionRefusal {
+            if record.state == .taken { return .taken }
+            if record.state == .expired || record.expiresAt <= now { return .expired }
+            if record.createdAt > now + TransactionSQL.clockTolerance { return .clock }
+            return isLive ? .state : .sessionEnded
+        }
+    }
+
+    func find(_ id: String, at now: Int64) async throws -> Found? {
+        guard id.utf8.count <= 64 else { return nil }
+        let rows = try await context.database.run(.read(TransactionSQL.find, [.text(id), .integer(now)]))
+        return try rows.first.map { Found(record: try TransactionRecord($0), isLive: try $0.bool("live")) }
+    }
+
+    /// Writes the one audit record of a refusal, and with it that the time of `record` is over when that was the reason.
+    func close(
+        _ record: TransactionRecord?, reason: TransactionRefusal, at now: Int64, note: AuditRecord
+    ) async throws {
+        var statements = [audit.statement(note)]
+        if reason == .expired, let record {
+            statements.append(SQLStatement(TransactionSQL.expire, [.text(record.id), .integer(now)]))
+        }
+        _ = try await context.database.run(statements)
+    }
+
+    private func explain(_ id: String, binding: TransactionBinding, at now: Int64) async throws -> TakeResult {
+        let found = try await find(id, at: now)
+        let reason = found.map { found in
+            found.record.binding.firstDifference(from: binding) ?? found.refusal(at: now)
+        }
+        let refusal = reason ?? .unknown
+        let note = record("transaction.take", .refused, reason: refusal, id: found?.record.id, binding: binding)
+        try await close(found?.record, reason: refusal, at: now, note: note)
+        if refusal == .taken, let found { return .alreadyTaken(found.record) }
+        return .refused(refusal)
+    }
+}
+
+extension TransactionBinding {
+    /// The first field in which `other` differs.
+    func firstDifference(from other: TransactionBinding) -> TransactionRefusal? {
+        let fields: [(Bool, TransactionRefusal)] = [
+            (userID == other.userID, .subject),
+            (sessionID == other.sessionID && sessionAuditID == other.sessionAuditID, .session),
+            (grantID == other.grantID, .grant),
+            (keyThumbprint == other.keyThumbprint, .key),
+            (realm == other.realm, .realm),
+            (policySet == other.policySet && policy == other.policy, .policy),
+            (resource == other.resource, .resource),
+            (policyRevision == other.policyRevision, .policyRevision),
+            (strategy == other.strategy && specifier == other.specifier, .journey),
+            (method == other.method, .method),
+            (query == other.query, .query),
+            (mediaType == other.mediaType, .mediaType),
+            (bodyDigest == other.bodyDigest, .body),
+        ]
+        return fields.first { !$0.0 }?.1
+    }
+}

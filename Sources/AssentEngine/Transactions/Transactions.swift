@@ -1,0 +1,210 @@
+import AssentCore
+package import AssentStore
+import Logging
+
+/// How many transactions may be made. Earlier ones stay valid: clients use the id of the last answer.
+package struct TransactionLimits: Sendable, Hashable {
+    /// How many a session may have made for one policy in a window.
+    package var creations: Int64
+
+    /// The window, in seconds.
+    package var window: Int64
+
+    /// Limits. A client may ask twice for one access (a browser SDK does), so they are not tight.
+    package init(creations: Int64 = 20, window: Int64 = 60) {
+        self.creations = creations
+        self.window = window
+    }
+}
+
+/// The transactions in the store: each is one approval for one access.
+package struct Transactions: TransactionApprovals {
+    let context: EngineContext
+    let limits: TransactionLimits
+    let audit: AuditLog
+    private let attempts: AttemptCounter
+
+    /// Seconds for which an unused transaction is still known by name after its end, so that a late answer can say why.
+    package static let expiredRetention: Int64 = 600
+
+    /// Seconds for which a taken transaction is known after its end.
+    package static let takenRetention: Int64 = 24 * 3600
+
+    /// The transactions of a context's database.
+    package init(_ context: EngineContext, limits: TransactionLimits = TransactionLimits()) {
+        self.context = context
+        self.limits = limits
+        audit = AuditLog(context)
+        attempts = AttemptCounter(context)
+    }
+
+    /// Where a transaction was asked for.
+    package enum Kind: String, Sendable, Hashable {
+        /// By a policy decision over REST.
+        case policy = "POLICY"
+        /// By the gateway.
+        case gateway = "GATEWAY"
+    }
+
+    /// Makes a transaction.
+    ///
+    /// - Throws: ``EngineError``: 429 when the session has made too many, 401 when it is no longer alive, 503.
+    func create(
+        _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayLine], ttl: Int64
+    ) async throws -> TransactionRecord {
+        try await context.storing {
+            let counter = "transaction:\(binding.sessionAuditID):\(binding.policySet):\(binding.policy)"
+            guard try await attempts.attempt(counter, limit: limits.creations, window: limits.window) else {
+                context.logger.warning(
+                    "transactions limited",
+                    metadata: ["policy": "\(binding.policy)", "session": "\(binding.sessionAuditID)"])
+                throw EngineError(status: 429, "Too many transactions. Try again later.")
+            }
+            let id = context.random.uuid()
+            let now = context.clock.epochSeconds
+            let lines = JSONValue.array(display.map(\.json)).serialized()
+            let insert = SQLStatement(
+                TransactionSQL.create,
+                [.text(id), .integer(now)] + binding.arguments + [
+                    .text(kind.rawValue), .text(url), .text(lines), .integer(now + ttl),
+                ], expecting: .exactly(1))
+            do {
+                _ = try await context.database.run([
+                    insert, audit.statement(record("transaction.create", .success, id: id, binding: binding)),
+                ])
+            } catch let error as StoreError where error.code == .unexpectedCount {
+                throw EngineError(status: 401, "Access Denied")
+            }
+            return TransactionRecord(
+                id: id, state: .created, binding: binding, url: url, display: display, createdAt: now,
+                expiresAt: now + ttl, outcome: nil)
+        }
+    }
+
+    /// CREATED → IN_PROGRESS, for the session that it was made for.
+    package func start(id: String, session: LiveSession) async throws -> PendingApproval {
+        try await context.storing {
+            let statement = SQLStatement(
+                TransactionSQL.start, own(id, session), expecting: .exactly(1))
+            let note = audit.statement(record("transaction.start", .success, id: id, session: session))
+            do {
+                let rows = try await context.database.run([statement, note])
+                guard let row = rows.first?.first else { throw Self.unreadable }
+                return try TransactionRecord(row).approval
+            } catch let error as StoreError where error.code == .unexpectedCount {
+                try await refuse("transaction.start", id: id, session: session, needs: .created)
+                throw Self.unreadable
+            }
+        }
+    }
+
+    /// The approval again, at a later step of its journey.
+    package func check(id: String, session: LiveSession) async throws -> PendingApproval {
+        try await context.storing {
+            let rows = try await context.database.run(.read(TransactionSQL.check, own(id, session)))
+            guard let row = rows.first else {
+                try await refuse("transaction.check", id: id, session: session, needs: .inProgress)
+                throw Self.unreadable
+            }
+            return try TransactionRecord(row).approval
+        }
+    }
+
+    /// The statements that make it COMPLETED, to run in one transaction with the end of the journey.
+    package func completion(of approval: PendingApproval, session: LiveSession) -> [SQLStatement] {
+        [
+            SQLStatement(TransactionSQL.complete, own(approval.id, session), expecting: .exactly(1)),
+            audit.statement(record("transaction.complete", .success, id: approval.id, session: session)),
+        ]
+    }
+
+    /// CREATED or IN_PROGRESS → DECLINED: the user, or the journey, said no. Returns whether that changed anything.
+    package func decline(id: String, session: LiveSession) async throws -> Bool {
+        try await context.storing {
+            do {
+                _ = try await context.database.run([
+                    SQLStatement(TransactionSQL.decline, own(id, session), expecting: .exactly(1)),
+                    audit.statement(record("transaction.decline", .success, id: id, session: session)),
+                ])
+                return true
+            } catch let error as StoreError where error.code == .unexpectedCount {
+                return false
+            }
+        }
+    }
+
+    /// Deletes what is long past. Returns how many.
+    package func purge() async throws -> Int {
+        let now = context.clock.epochSeconds
+        return try await context.storing {
+            try await context.database.run(
+                SQLStatement(
+                    TransactionSQL.purge, [.integer(now - Self.expiredRetention), .integer(now - Self.takenRetention)])
+            ).count
+        }
+    }
+
+    /// What AM says to every transaction that cannot be approved here, whatever the reason.
+    static let unreadable = EngineError(status: 401, "Unable to read transaction.", errorCode: "128")
+
+    private func own(_ id: String, _ session: LiveSession) -> [SQLValue] {
+        [.text(id), .integer(context.clock.epochSeconds), .text(session.id), .text(session.user.id)]
+    }
+
+    func record(
+        _ event: String, _ outcome: AuditRecord.Outcome, reason: TransactionRefusal? = nil, id: String?,
+        binding: TransactionBinding
+    ) -> AuditRecord {
+        AuditRecord(
+            event, outcome, reason: reason?.rawValue, realm: binding.realm, userID: binding.userID,
+            sessionAuditID: binding.sessionAuditID, transactionID: id,
+            detail: JSONObject([
+                .init(name: "policySet", value: .string(binding.policySet)),
+                .init(name: "policy", value: .string(binding.policy)),
+                .init(name: "resource", value: .string(binding.resource)),
+            ]))
+    }
+
+    private func record(
+        _ event: String, _ outcome: AuditRecord.Outcome, reason: TransactionRefusal? = nil, id: String?,
+        session: LiveSession
+    ) -> AuditRecord {
+        AuditRecord(
+            event, outcome, reason: reason?.rawValue, realm: session.realm, userID: session.user.id,
+            sessionAuditID: session.auditID, transactionID: id)
+    }
+
+    private func refuse(
+        _ event: String, id: String, session: LiveSession, needs state: TransactionRecord.State
+    ) async throws {
+        let now = context.clock.epochSeconds
+        let found = try await find(id, at: now)
+        let reason: TransactionRefusal =
+            if let found {
+                if found.record.binding.userID != session.user.id {
+                    .subject
+                } else if found.record.binding.sessionID != session.id {
+                    .session
+                } else {
+                    found.refusal(at: now)
+                }
+            } else {
+                .unknown
+            }
+        let note = record(event, .refused, reason: reason, id: found?.record.id, session: session)
+        try await close(found?.record, reason: reason, at: now, note: note)
+    }
+}
+
+extension EngineContext {
+    /// Runs `body` and turns what the store throws into what the engine throws.
+    func storing<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch let error as StoreError {
+            logger.error("the store failed", metadata: ["code": "\(error.code.rawValue)", "detail": "\(error.detail)"])
+            throw error.code == .unavailable
+                ? EngineError.unavailable : EngineError(status: 500, "The server's database is damaged.")
+        }
+    }
+}

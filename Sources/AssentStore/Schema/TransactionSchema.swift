@@ -1,0 +1,41 @@
+extension Migration {
+    /// No foreign keys: what is left of a taken transaction outlives the session that it was made in.
+    static let transactions = Migration(
+        "transactions",
+        [
+            """
+            CREATE TABLE transactions (
+                id TEXT PRIMARY KEY,
+                kind TEXT NOT NULL,
+                state TEXT NOT NULL,
+                realm TEXT NOT NULL,
+                policy_set TEXT NOT NULL,
+                policy TEXT NOT NULL,
+                policy_revision TEXT NOT NULL,
+                strategy TEXT NOT NULL,
+                specifier TEXT NOT NULL,
+                url TEXT NOT NULL,
+                resource TEXT NOT NULL,
+                query TEXT,
+                method TEXT,
+                media_type TEXT,
+                body_sha256 TEXT,
+                user_id TEXT NOT NULL,
+                session_id TEXT NOT NULL,
+                session_audit_id TEXT NOT NULL,
+                grant_id TEXT,
+                key_thumbprint TEXT,
+                display TEXT NOT NULL,
+                created_at BIGINT NOT NULL,
+                expires_at BIGINT NOT NULL,
+                started_at BIGINT,
+                completed_at BIGINT,
+                taken_at BIGINT,
+                forwarded_at BIGINT,
+                outcome TEXT,
+                upstream_status INTEGER,
+                outcome_at BIGINT)
+            """,
+            "CREATE INDEX transactions_expiry ON transactions (expires_at)",
+        ])
+}
