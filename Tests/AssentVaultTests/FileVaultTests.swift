@@ -1,0 +1,193 @@
+import AssentCore
+import AssentTesting
+import Foundation
+import Testing
+
+@testable import AssentVault
+
+@Suite("File vault")
+struct FileVaultTests {
+    @Test("What was stored is there after the vault was opened again")
+    func reopens() async throws {
+        let directory = try TemporaryDirectory()
+        try await directory.open().update("tokens", to: Secret("refresh-1"), expected: .absent)
+        let stored = try await directory.open().value("tokens")
+        #expect(stored == StoredSecret(value: Secret("refresh-1"), version: 1))
+    }
+
+    @Test("A vault with a passphrase opens with that passphrase only")
+    func passphrase() async throws {
+        let directory = try TemporaryDirectory()
+        let right = try VaultPassphrase(Secret("correct horse"))
+        try await FileVault.open(directory.vault, keys: right).update("name", to: Secret("x"), expected: .any)
+        #expect(try await FileVault.open(directory.vault, keys: right).value("name")?.value == Secret("x"))
+        let wrong = try VaultPassphrase(Secret("correct house"))
+        #expect(await code { _ = try await FileVault.open(directory.vault, keys: wrong) } == .wrongKey)
+        let keyFile = VaultKeyFile(directory.keyFile)
+        #expect(await code { _ = try await FileVault.open(directory.vault, keys: keyFile) } == .wrongKey)
+        #expect(!FileManager.default.fileExists(atPath: directory.keyFile.path))
+    }
+
+    @Test("Files have mode 0600 and directories 0700")
+    func modes() async throws {
+        let directory = try TemporaryDirectory()
+        let vault = try await FileVault.open(
+            directory.url.appending(path: "made/for/vault"),
+            keys: VaultKeyFile(directory.url.appending(path: "made/for/keys/vault.key")))
+        try await vault.update("name", to: Secret("x"), expected: .any)
+        let lease = try await vault.lease("name", deadline: .distantFuture)
+        await lease.release()
+        let files = try directory.files()
+        #expect(files.count == 5)
+        for file in files { #expect(try directory.mode(file) == 0o600, "\(file.lastPathComponent)") }
+        for path in ["made", "made/for", "made/for/vault", "made/for/keys"] {
+            #expect(try directory.mode(directory.url.appending(path: path)) == 0o700, "\(path)")
+        }
+    }
+
+    @Test("Neither values nor names are readable on the disk")
+    func nothingInPlainSight() async throws {
+        let directory = try TemporaryDirectory()
+        let vault = try await directory.open()
+        let value = "a-very-secret-value-0123456789"
+        let name = "the-name-of-a-secret"
+        for version in 0..<3 { try await vault.update(name, to: Secret(value + "\(version)"), expected: .any) }
+        try await vault.update(name, to: nil, expected: .any)
+        try await vault.update(name + "2", to: Secret(value), expected: .any)
+        for file in try directory.files() {
+            let content = try Data(contentsOf: file)
+            for text in [value, name, Base64URL.encode(Array(value.utf8)), Hex.encode(Array(name.utf8))] {
+                #expect(content.range(of: Data(text.utf8.prefix(12))) == nil, "\(file.lastPathComponent)")
+                #expect(!file.path.contains(text.prefix(12)))
+            }
+        }
+    }
+
+    @Test("Updates leave no file behind")
+    func noLeftovers() async throws {
+        let directory = try TemporaryDirectory()
+        let vault = try await directory.open()
+        for number in 0..<10 { try await vault.update("name", to: Secret("\(number)"), expected: .any) }
+        #expect(try directory.files().count == 5)
+        try await vault.removeAll()
+        #expect(try directory.files().count == 3)
+    }
+
+    @Test("Another process's updates are seen, and versions are judged by them")
+    func sharedBetweenVaults() async throws {
+        let directory = try TemporaryDirectory()
+        let one = try await directory.open()
+        let other = try await directory.open()
+        try await one.update("name", to: Secret("1"), expected: .absent)
+        #expect(try await other.value("name")?.value == Secret("1"))
+        try await other.update("name", to: Secret("2"), expected: .exactly(1))
+        #expect(try await one.value("name")?.version == 2)
+        #expect(await code { try await one.update("name", to: Secret("3"), expected: .exactly(1)) } == .versionMismatch)
+    }
+
+    @Test("Readers and writers of one directory do not disturb each other")
+    func readersAndWriters() async throws {
+        let directory = try TemporaryDirectory()
+        let vaults = [try await directory.open(), try await directory.open(), try await directory.open()]
+        try await vaults[0].update("name", to: Secret("1"), expected: .absent)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, vault) in vaults.enumerated() {
+                group.addTask {
+                    var last: UInt64 = 0
+                    for _ in 0..<30 {
+                        if index > 0 { try await vault.update("name", to: Secret("value"), expected: .any) }
+                        let version = try #require(try await vault.value("name")).version
+                        #expect(version >= last)
+                        last = version
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await vaults[0].value("name")?.version == 61)
+    }
+
+    @Test("A name removed long ago still never repeats a version")
+    func foldedNames() async throws {
+        let disk = SimulatedDisk()
+        let vault = try await vault(on: disk)
+        try await vault.update("first", to: Secret("1"), expected: .any)
+        try await vault.update("first", to: nil, expected: .any)
+        for number in 0..<5_000 where try await vault.shares("first", "name \(number)") {
+            try await vault.update("name \(number)", to: Secret("x"), expected: .any)
+            try await vault.update("name \(number)", to: nil, expected: .any)
+        }
+        #expect(try await vault.update("first", to: Secret("2"), expected: .absent) == 2)
+        #expect(try await vault.names() == ["first"])
+    }
+
+    @Test("The cost of an update does not depend on the other secrets")
+    func updateCost() async throws {
+        let disk = SimulatedDisk()
+        let vault = try await vault(on: disk)
+        try await vault.update("name", to: Secret("x"), expected: .any)
+        let before = disk.bytesWritten
+        try await vault.update("name", to: Secret("x"), expected: .any)
+        let alone = disk.bytesWritten - before
+        for number in 0..<1_000 { try await vault.update("other \(number)", to: Secret("x"), expected: .any) }
+        let later = disk.bytesWritten
+        try await vault.update("name", to: Secret("x"), expected: .any)
+        let among = disk.bytesWritten - later
+        // 64 references of 61 bytes, and a list of some 16 names.
+        #expect(among - alone < 64 * 61 + 40 * 80)
+    }
+
+    @Test("A vault holds no more secrets than it should, and can still change those that it has")
+    func entryLimit() async throws {
+        let disk = SimulatedDisk()
+        let vault = try await vault(on: disk)
+        try await vault.pretendToHold(VaultLimits.entries - 1)
+        try await vault.update("last", to: Secret("x"), expected: .absent)
+        #expect(await code { try await vault.update("more", to: Secret("x"), expected: .any) } == .invalidInput)
+        try await vault.update("last", to: Secret("y"), expected: .exactly(1))
+        try await vault.update("last", to: nil, expected: .exactly(2))
+        try await vault.update("more", to: Secret("x"), expected: .any)
+    }
+
+    @Test("A directory that others can enter is refused, and so is a symbolic link")
+    func exposedDirectory() async throws {
+        let directory = try TemporaryDirectory()
+        let open = directory.url.appending(path: "open")
+        try FileManager.default.createDirectory(
+            at: open, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o750])
+        #expect(await code { _ = try await FileVault.open(open, keys: MemoryKey()) } == .storageFailed)
+        let link = directory.url.appending(path: "link")
+        _ = try await directory.open()
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: directory.vault)
+        #expect(await code { _ = try await FileVault.open(link, keys: MemoryKey()) } == .storageFailed)
+    }
+
+    @Test("A missing vault is made only when that was asked for")
+    func createIfMissing() async throws {
+        let directory = try TemporaryDirectory()
+        let open = { _ = try await FileVault.open(directory.vault, keys: MemoryKey(), createIfMissing: false) }
+        #expect(await code(of: open) == .storageFailed)
+        #expect(try directory.files().isEmpty)
+    }
+}
+
+extension FileVault {
+    fileprivate func shares(_ one: String, _ other: String) async throws -> Bool {
+        let sealer = try await current().sealer
+        return sealer.shardIndex(of: one) == sealer.shardIndex(of: other)
+    }
+
+    /// Commits a manifest that claims more names than there are.
+    fileprivate func pretendToHold(_ count: Int) async throws {
+        let contents = try await current()
+        let unused = try #require(
+            (0..<VaultManifest.shardCount).first { index in
+                !["last", "more"].contains { contents.sealer.shardIndex(of: $0) == index }
+            })
+        var manifest = contents.manifest
+        manifest.shards[unused] = VaultManifest.Shard(
+            file: SealedFile(id: [UInt8](repeating: 0, count: 16), digest: [UInt8](repeating: 0, count: 32)),
+            count: UInt32(count), highest: 1)
+        try commit(manifest, header: contents.header, sealer: contents.sealer)
+    }
+}
