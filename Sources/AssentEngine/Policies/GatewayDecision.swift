@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import Logging
 
 /// A request as the gateway asks about it. It forwards the very resource and body that stand here.
@@ -53,7 +53,7 @@ package enum GatewayDecision: Sendable, Hashable {
     /// Forward it; with a record, once: the transaction is spent, whatever happens from here.
     case allow(taken: TransactionRecord?)
     /// Tell the client what to do first; with a record, to have that transaction approved.
-    case advice([String: [String]], transaction: TransactionRecord?)
+    case advice(Advice, transaction: TransactionRecord?)
     /// The transaction was used before for this very request (409 with what is known).
     case alreadyTaken(TransactionRecord)
     /// Refuse it.
@@ -84,7 +84,9 @@ extension PolicyDecisionPoint {
         do {
             switch try await rule(question).verdict {
             case .granted(_, let record): return .allow(taken: record)
-            case .advised(let advices, let record): return .advice(advices, transaction: record)
+            case .advised(let advices, let record):
+                let entries = advices.map { Advice.Entry(Advice.Name(rawValue: $0.key), $0.value) }
+                return .advice(try Advice(entries), transaction: record)
             case .alreadyTaken(let record): return .alreadyTaken(record)
             case .denied(.noPolicy) where request.session == nil: return .deny(.noSession)
             case .denied(let reason): return .deny(reason)

@@ -39,14 +39,14 @@ extension PolicyCondition {
             guard let session = facts.session else { return ConditionOutcome(verdict: .fails) }
             return session.authLevel >= level
                 ? ConditionOutcome(verdict: .holds)
-                : ConditionOutcome(verdict: .fails, advices: [AdviceName.authLevel: ["\(level)"]])
+                : ConditionOutcome(verdict: .fails, advices: [Advice.Name.authLevel.rawValue: ["\(level)"]])
         case .authenticateToService(let journey):
             guard let session = facts.session else { return ConditionOutcome(verdict: .fails) }
             let services = session.properties["Service"]
             let used = services?.strings ?? services?.string?.split(separator: "|").map(String.init) ?? []
             return used.contains(journey)
                 ? ConditionOutcome(verdict: .holds)
-                : ConditionOutcome(verdict: .fails, advices: [AdviceName.service: [journey]])
+                : ConditionOutcome(verdict: .fails, advices: [Advice.Name.service.rawValue: [journey]])
         case .sessionProperty(let properties, let ignoreCase):
             let holds = facts.session.map { session in
                 properties.allSatisfy { name, values in
@@ -133,7 +133,7 @@ struct PolicyAssessment {
 
     /// The advices to give: of one kind, since clients read only one.
     var oneAdvice: [String: [String]] {
-        for name in [AdviceName.service, AdviceName.authLevel] {
+        for name in [Advice.Name.service.rawValue, Advice.Name.authLevel.rawValue] {
             if let values = advices[name] { return [name: values] }
         }
         return [:]

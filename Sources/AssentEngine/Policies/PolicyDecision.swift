@@ -156,13 +156,3 @@ package struct PolicyDecision: Sendable, Hashable {
                 }))
     }
 }
-
-/// The names of the advices that decisions give.
-package enum AdviceName {
-    /// Approve this access; the value is the transaction's id.
-    package static let transaction = "TransactionConditionAdvice"
-    /// Sign in by this journey.
-    package static let service = "AuthenticateToServiceConditionAdvice"
-    /// Reach this authentication level.
-    package static let authLevel = "AuthLevelConditionAdvice"
-}

@@ -24,19 +24,23 @@ package struct PolicyDecisionPoint: Sendable {
     /// - Throws: ``EngineError`` 403.
     package func authorize(_ caller: LiveSession, toAskAbout subject: DecisionSubject) throws(EngineError) {
         if let asked = subject.presented?.session, asked.id == caller.id { return }
-        guard caller.user.roles.contains(.pep) || caller.user.roles.contains(.admin) else {
-            throw EngineError(status: 403, "Permission denied.")
-        }
+        guard Self.isEnforcementPoint(caller) else { throw EngineError(status: 403, "Permission denied.") }
     }
 
-    /// Decides on resources, as AM's `policies?_action=evaluate` does. The caller's right to ask is
-    /// ``authorize(_:toAskAbout:)``'s matter.
+    private static func isEnforcementPoint(_ caller: LiveSession) -> Bool {
+        !caller.user.roles.isDisjoint(with: [.pep, .admin])
+    }
+
+    /// Decides on resources, as AM's `policies?_action=evaluate` does, for a caller who must have the right to ask.
     ///
+    /// The client's address (`IP` in the environment) is believed only of an enforcement point.
     /// A transaction id that is of no use (unknown, expired, for another request) is not an error: the decision carries the
     /// advice of a new transaction.
-    /// - Throws: ``EngineError``: 404 for an unknown policy set, 400 for no or too many resources, and for a body that cannot be
+    /// - Throws: ``EngineError``: 403 as ``authorize(_:toAskAbout:)``, 404 for an unknown policy set, 400 for no or too many resources, and for a body that cannot be
     ///   shown to the user; 503.
-    package func evaluate(_ request: EvaluateRequest) async throws -> [PolicyDecision] {
+    package func evaluate(_ request: EvaluateRequest, caller: LiveSession) async throws -> [PolicyDecision] {
+        try authorize(caller, toAskAbout: request.subject)
+        let address = (request.environment["IP"] ?? request.environment["requestIp"])?.first.flatMap(IPv4Address.init)
         guard let set = policySet(request.policySet, realm: request.realm) else {
             throw EngineError(status: 404, "\(request.policySet) application not found in realm.")
         }
@@ -54,8 +58,7 @@ package struct PolicyDecisionPoint: Sendable {
             let question = PolicyQuestion(
                 set: set, kind: .policy, resource: resource, subject: request.subject, action: nil,
                 content: RequestContent(environment: request.environment),
-                clientAddress: (request.environment["IP"] ?? request.environment["requestIp"])?.first
-                    .flatMap(IPv4Address.init), transactionID: transactionID)
+                clientAddress: Self.isEnforcementPoint(caller) ? address : nil, transactionID: transactionID)
             do {
                 let ruling = try await rule(question)
                 if case .granted(_, .some) = ruling.verdict {
@@ -131,7 +134,7 @@ package struct PolicyDecisionPoint: Sendable {
             question.kind, binding: binding,
             url: pending.policy.bind.contains(.query) ? question.resource.url : question.resource.urlWithoutQuery,
             display: display, ttl: pending.condition.ttl)
-        ruling.verdict = .advised([AdviceName.transaction: [record.id]], record)
+        ruling.verdict = .advised([Advice.Name.transaction.rawValue: [record.id]], record)
         return ruling
     }
 }

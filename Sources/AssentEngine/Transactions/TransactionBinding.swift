@@ -23,7 +23,7 @@ package struct TransactionBinding: Sendable, Hashable {
     let keyThumbprint: String?
 
     /// What a policy binds of a request; `nil` when the policy binds a part that is not known.
-    init?(
+    package init?(
         _ policySet: PolicySet, _ policy: Policy, _ condition: TransactionCondition, resource: CanonicalResource,
         content: RequestContent?, presented: PresentedSession
     ) {

@@ -87,15 +87,9 @@ enum TransactionDisplay {
         return elements[index]
     }
 
-    /// Neither empty nor long, and nothing in it that a screen would obey instead of show: controls, escapes, bidirectional
-    /// overrides, invisible characters.
+    /// Not blank, and nothing in it that a screen would obey instead of show.
     private static func isShowable(_ text: String, limit: Int) -> Bool {
-        !text.isEmpty && text.utf8.count <= limit * 4 && text.count <= limit && text.unicodeScalars.count <= limit * 2
-            && text.unicodeScalars.allSatisfy { scalar in
-                switch scalar.properties.generalCategory {
-                case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: false
-                default: true
-                }
-            }
+        guard let shown = try? DisplayText(text, limit: limit) else { return false }
+        return shown.text.unicodeScalars.contains { !$0.properties.isWhitespace }
     }
 }

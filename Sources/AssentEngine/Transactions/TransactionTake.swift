@@ -2,7 +2,7 @@ import AssentCore
 import AssentStore
 
 /// What came of the attempt to use a transaction.
-enum TakeResult: Sendable {
+package enum TakeResult: Sendable, Hashable {
     /// This access, and no other, is granted.
     case taken(TransactionRecord)
     /// It was used before, for the very same request.
@@ -15,7 +15,7 @@ extension Transactions {
     /// COMPLETED → TAKEN, if everything that it is bound to is the same: one statement, together with its audit record.
     ///
     /// - Throws: ``EngineError``; then nothing was taken.
-    func take(id: String, binding: TransactionBinding) async throws -> TakeResult {
+    package func take(id: String, binding: TransactionBinding) async throws -> TakeResult {
         try await context.storing {
             let now = context.clock.epochSeconds
             let take = SQLStatement(

@@ -49,7 +49,7 @@ package struct Transactions: TransactionApprovals {
     /// Makes a transaction.
     ///
     /// - Throws: ``EngineError``: 429 when the session has made too many, 401 when it is no longer alive, 503.
-    func create(
+    package func create(
         _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayLine], ttl: Int64
     ) async throws -> TransactionRecord {
         try await context.storing {
@@ -92,7 +92,7 @@ package struct Transactions: TransactionApprovals {
                 guard let row = rows.first?.first else { throw Self.unreadable }
                 return try TransactionRecord(row).approval
             } catch let error as StoreError where error.code == .unexpectedCount {
-                try await refuse("transaction.start", id: id, session: session, needs: .created)
+                try await refuse("transaction.start", id: id, session: session)
                 throw Self.unreadable
             }
         }
@@ -103,7 +103,7 @@ package struct Transactions: TransactionApprovals {
         try await context.storing {
             let rows = try await context.database.run(.read(TransactionSQL.check, own(id, session)))
             guard let row = rows.first else {
-                try await refuse("transaction.check", id: id, session: session, needs: .inProgress)
+                try await refuse("transaction.check", id: id, session: session)
                 throw Self.unreadable
             }
             return try TransactionRecord(row).approval
@@ -174,9 +174,7 @@ package struct Transactions: TransactionApprovals {
             sessionAuditID: session.auditID, transactionID: id)
     }
 
-    private func refuse(
-        _ event: String, id: String, session: LiveSession, needs state: TransactionRecord.State
-    ) async throws {
+    private func refuse(_ event: String, id: String, session: LiveSession) async throws {
         let now = context.clock.epochSeconds
         let found = try await find(id, at: now)
         let reason: TransactionRefusal =
