@@ -5,7 +5,7 @@ import AssentCore
 /// What two readers could read differently is refused, not repaired: dot segments, empty segments, encoded slashes and
 /// backslashes, control characters, double encoding. What remains is written one way: unreserved characters plain, other
 /// escapes in upper case (RFC 3986 §6.2.2).
-struct RequestTarget: Hashable, Sendable {
+struct NormalizedTarget: Hashable, Sendable {
     /// The path, for example `/transfers`.
     let path: String
 

@@ -3,11 +3,11 @@ import Testing
 @testable import AssentServer
 
 @Suite("A request target is read one way or not at all")
-struct RequestTargetTests {
+struct NormalizedTargetTests {
     @Test(
         "What two readers could read differently is refused",
         arguments: [
-            ("/a/../b", RequestTarget.Refusal.dotSegment), ("/a/./b", .dotSegment), ("/..", .dotSegment),
+            ("/a/../b", NormalizedTarget.Refusal.dotSegment), ("/a/./b", .dotSegment), ("/..", .dotSegment),
             ("/a/%2e%2E/b", .dotSegment), ("/a/..;x=1/b", .dotSegment), ("/a//b", .emptySegment),
             ("//evil.example/a", .emptySegment), ("/a%2fb", .encodedSeparator), ("/a%2Fb", .encodedSeparator),
             ("/a%5cb", .encodedSeparator), ("/a\\b", .invalidCharacter), ("/a%00", .controlCharacter),
@@ -18,9 +18,9 @@ struct RequestTargetTests {
             ("http://bank.example/a", .notOriginForm), ("*", .notOriginForm), ("", .notOriginForm),
             ("/a?_txid=1&_txid=1", .repeatedTransactionID), ("/a?_txid=1&%5ftxid=2", .repeatedTransactionID),
             ("/a?_tx%69d=1&_txid", .repeatedTransactionID),
-        ] as [(String, RequestTarget.Refusal)])
-    func refused(target: String, refusal: RequestTarget.Refusal) {
-        #expect(throws: refusal) { try RequestTarget(target) }
+        ] as [(String, NormalizedTarget.Refusal)])
+    func refused(target: String, refusal: NormalizedTarget.Refusal) {
+        #expect(throws: refusal) { try NormalizedTarget(target) }
     }
 
     @Test(
@@ -33,16 +33,16 @@ struct RequestTargetTests {
             ("/a?_txid", "/a", ""), ("/a%25", "/a%25", nil), ("/a;v=1/b", "/a;v=1/b", nil),
         ] as [(String, String, String?)])
     func normalized(target: String, text: String, transactionID: String?) throws {
-        let read = try RequestTarget(target)
+        let read = try NormalizedTarget(target)
         #expect(read.text == text)
         #expect(read.transactionID == transactionID)
-        #expect(try RequestTarget(read.text).text == read.text)
+        #expect(try NormalizedTarget(read.text).text == read.text)
     }
 
     @Test("A target that is too long is refused")
     func tooLong() {
-        #expect(throws: RequestTarget.Refusal.tooLong) {
-            try RequestTarget("/" + String(repeating: "a", count: RequestTarget.maxLength))
+        #expect(throws: NormalizedTarget.Refusal.tooLong) {
+            try NormalizedTarget("/" + String(repeating: "a", count: NormalizedTarget.maxLength))
         }
     }
 }

@@ -1,0 +1,101 @@
+import AssentCore
+import Hummingbird
+import HummingbirdTLS
+import Logging
+import NIOCore
+import NIOSSL
+import ServiceLifecycle
+
+/// Answers requests. What it throws is its own fault and becomes 500 without a word about why.
+protocol RequestHandler: Sendable {
+    func respond(to request: Request) async throws -> Response
+}
+
+/// One listening address with TLS. It answers 503 until it is told what to do, since URLs that the server hands out can
+/// hold its port, which is known only once it listens.
+final class Listener: Service {
+    private enum State {
+        case starting([CheckedContinuation<Int, any Error>])
+        case listening(Int)
+        case stopped
+    }
+
+    private let host: String
+    private let requestedPort: Int
+    private let tls: TLSConfiguration
+    private let logger: Logger
+    private let state = Locked<State>(.starting([]))
+    private let handler = Locked<(any RequestHandler)?>(nil)
+
+    init(host: String, port: Int, tls: TLSConfiguration, logger: Logger) {
+        self.host = host
+        requestedPort = port
+        self.tls = tls
+        self.logger = logger
+    }
+
+    /// The port, once it listens. Throws what ``run()`` threw when it does not come to that.
+    var port: Int {
+        get async throws {
+            try await withCheckedThrowingContinuation { continuation in
+                let known: Result<Int, any Error>? = state.withLock { state in
+                    switch state {
+                    case .starting(let waiting):
+                        state = .starting(waiting + [continuation])
+                        return nil
+                    case .listening(let port): return .success(port)
+                    case .stopped: return .failure(CancellationError())
+                    }
+                }
+                if let known { continuation.resume(with: known) }
+            }
+        }
+    }
+
+    /// From now on, `handler` answers.
+    func answer(with handler: any RequestHandler) {
+        self.handler.withLock { $0 = handler }
+    }
+
+    /// Listens until the service group shuts down; requests that have begun are then answered first.
+    func run() async throws {
+        let application = Application(
+            responder: Responder(handler: handler),
+            server: try .tls(.http1(configuration: .init(idleTimeout: .seconds(75))), tlsConfiguration: tls),
+            configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
+            onServerRunning: { [self] channel in finishStarting(.success(channel.localAddress?.port ?? 0)) },
+            logger: logger)
+        do {
+            try await application.run()
+            finishStarting(.failure(CancellationError()))
+        } catch {
+            finishStarting(.failure(error))
+            throw error
+        }
+    }
+
+    private func finishStarting(_ result: Result<Int, any Error>) {
+        let waiting = state.withLock { state in
+            guard case .starting(let waiting) = state else { return [CheckedContinuation<Int, any Error>]() }
+            if case .success(let port) = result { state = .listening(port) } else { state = .stopped }
+            return waiting
+        }
+        for continuation in waiting { continuation.resume(with: result) }
+    }
+
+    private struct Responder: HTTPResponder {
+        let handler: Locked<(any RequestHandler)?>
+
+        func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+            guard let handler = handler.withLock({ $0 }) else {
+                return .crest(503, "The server is starting.", headers: [.retryAfter: "1"])
+            }
+            do {
+                return try await handler.respond(to: request)
+            } catch {
+                context.logger.error("a request failed", metadata: ["error": "\(type(of: error))"])
+                return .crest(500, "Internal Server Error")
+            }
+        }
+    }
+}
