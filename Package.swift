@@ -118,9 +118,9 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentTesting", hummingbird,
+                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentTesting", hummingbird, httpTypes,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
-            ]),
+            ] + certificates),
         .testTarget(
             name: "EndToEndTests",
             dependencies: ["Assent", "AssentServer", "AssentEngine", "AssentCLI", "AssentTesting"]),

@@ -1,0 +1,94 @@
+import AssentCore
+import AssentEngine
+import AssentTesting
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+@Suite("The data directory")
+struct DataDirectoryTests {
+    private func temporary() throws -> String {
+        let path = NSTemporaryDirectory() + "assent-data-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        return path
+    }
+
+    private func permissions(_ path: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+
+    @Test("It is made for the server alone, and so is the master key, which then stays the same")
+    func made() throws {
+        let parent = try temporary()
+        defer { try? FileManager.default.removeItem(atPath: parent) }
+        let directory = try DataDirectory(parent + "/a/b")
+        #expect(try permissions(directory.path) == 0o700)
+        let key = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        #expect(try permissions(directory.file("master.key")) == 0o600)
+        let sealed = try key.seal(Secret("x"), for: .serverKey, context: "c")
+        let again = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        #expect(try again.open(sealed, for: .serverKey, context: "c").reveal() == "x")
+    }
+
+    @Test("A database whose key is gone is not given a new one")
+    func keyGone() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        try Data().write(to: URL(fileURLWithPath: directory.database))
+        let error = #expect(throws: ConfigurationError.self) {
+            try directory.masterKey(keyFile: nil, random: SystemRandom())
+        }
+        #expect(error?.message.contains("restore it") == true)
+        #expect(!FileManager.default.fileExists(atPath: directory.file("master.key")))
+    }
+
+    @Test("A key file that others can read, a link, a directory, a short key and a missing named file are refused")
+    func badKeys() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        let file = directory.file("own.key")
+        #expect(throws: ConfigurationError.self) { try directory.masterKey(keyFile: file, random: SystemRandom()) }
+        let key = Data(SystemRandom().bytes(32)).base64EncodedString()
+        try Data(key.utf8).write(to: URL(fileURLWithPath: file))
+        chmod(file, 0o644)
+        #expect(throws: ConfigurationError.self) { try directory.masterKey(keyFile: file, random: SystemRandom()) }
+        chmod(file, 0o600)
+        #expect(throws: Never.self) { try directory.masterKey(keyFile: file, random: SystemRandom()) }
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.file("link.key"), withDestinationPath: file)
+        #expect(throws: ConfigurationError.self) {
+            try directory.masterKey(keyFile: directory.file("link.key"), random: SystemRandom())
+        }
+        try Data("c2hvcnQ=".utf8).write(to: URL(fileURLWithPath: file))
+        chmod(file, 0o600)
+        #expect(throws: ConfigurationError.self) { try directory.masterKey(keyFile: file, random: SystemRandom()) }
+        #expect(throws: ConfigurationError.self) {
+            try directory.masterKey(keyFile: directory.path, random: SystemRandom())
+        }
+    }
+
+    @Test("A file where the directory should be, and a directory that others can write to, are refused")
+    func badDirectories() throws {
+        let parent = try temporary()
+        defer { try? FileManager.default.removeItem(atPath: parent) }
+        try Data().write(to: URL(fileURLWithPath: parent + "/file"))
+        #expect(throws: ConfigurationError.self) { try DataDirectory(parent + "/file") }
+        try FileManager.default.createDirectory(atPath: parent + "/open", withIntermediateDirectories: false)
+        chmod(parent + "/open", 0o777)
+        #expect(throws: ConfigurationError.self) { try DataDirectory(parent + "/open") }
+    }
+
+    @Test("A generated certificate is kept until it is about to expire")
+    func certificate() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        let now = Date(timeIntervalSince1970: 1_767_225_600)
+        let first = try ServerCredentials.generated(in: directory, now: now)
+        #expect(first.pins.count == 2 && Set(first.pins).count == 2)
+        #expect(try ServerCredentials.generated(in: directory, now: now.addingTimeInterval(86_400)).pins == first.pins)
+        let renewed = try ServerCredentials.generated(in: directory, now: now.addingTimeInterval(29.5 * 86_400))
+        #expect(Set(renewed.pins).isDisjoint(with: first.pins))
+        #expect(try permissions(directory.file("server.key")) == 0o600)
+    }
+}
