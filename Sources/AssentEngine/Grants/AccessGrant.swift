@@ -1,0 +1,154 @@
+package import AssentCore
+import AssentJOSE
+import AssentStore
+
+/// What an access token stands for, as it was when the token was looked up.
+package struct AccessGrant: Sendable {
+    /// The grant's id, which stays the same over refreshes.
+    package let grantID: String
+
+    /// The token's own id (`jti`); not a secret.
+    package let tokenID: String
+
+    /// The client that the token was issued to.
+    package let clientID: String
+
+    /// Who granted it.
+    package let user: User
+
+    /// What it is for.
+    package let scopes: [String]
+
+    /// The resource servers that it is for.
+    package let audience: [String]
+
+    /// When it was issued, in seconds since 1970.
+    package let issuedAt: Int64
+
+    /// From when on it does not count, in seconds since 1970.
+    package let expiresAt: Int64
+
+    /// The granting session, while it is alive. The grant outlives it.
+    package let session: LiveSession?
+
+    /// The granting session's audit id, also when the session has ended.
+    package let sessionAuditID: String
+
+    /// How strongly the user had proved who they are when they granted it.
+    package let authLevel: Int
+
+    /// The thumbprint of the key that the token is bound to (RFC 9449 §6), if it is bound.
+    package let keyThumbprint: String?
+}
+
+/// Why an access token does not count. For the log and the audit record; the client is told ``OAuthError/invalidToken``.
+package enum AccessRefusal: String, Sendable, Hashable {
+    /// It is not an access token that a key of ours has signed.
+    case notOurs
+    /// Its time is over.
+    case expired
+    /// It was revoked by itself.
+    case revoked
+    /// Its grant was revoked, or is forgotten.
+    case grantEnded
+    /// Its user may not sign in any more.
+    case userInactive
+    /// Its client is not defined any more.
+    case clientUnknown
+    /// It is bound to a key, and the caller has not proved that it holds that key.
+    case keyMismatch
+}
+
+/// The outcome of looking at an access token.
+package enum AccessCheck: Sendable {
+    /// It counts.
+    case granted(AccessGrant)
+    /// It does not.
+    case refused(AccessRefusal)
+}
+
+extension Grants {
+    /// What an access token stands for, or `nil`. See ``check(accessToken:keyThumbprint:)``, which tells why.
+    package func access(token: Secret, keyThumbprint: String? = nil) async throws -> AccessGrant? {
+        guard case .granted(let grant) = try await check(accessToken: token, keyThumbprint: keyThumbprint) else {
+            return nil
+        }
+        return grant
+    }
+
+    /// Whether an access token counts now: signed by us for this issuer, not expired, not revoked, its grant, user and client
+    /// as they were. The caller checks ``AccessGrant/audience`` and ``AccessGrant/scopes``.
+    ///
+    /// - Parameters:
+    ///   - token: the token, without `Bearer`.
+    ///   - keyThumbprint: the thumbprint of the key whose DPoP proof the route has verified; a token that is bound to a key
+    ///     does not count without.
+    /// - Returns: what it stands for, or why it does not count.
+    /// - Throws: ``StoreError``.
+    package func check(accessToken token: Secret, keyThumbprint: String? = nil) async throws -> AccessCheck {
+        guard let claims = try await accessClaims(token) else { return .refused(.notOurs) }
+        guard claims.expiresAt > now else { return .refused(.expired) }
+        let row = try await context.database.run(
+            .read(
+                """
+                SELECT \(GrantRecord.columns),
+                    EXISTS (SELECT 1 FROM revoked_access_tokens r WHERE r.id = ?2) AS token_revoked
+                FROM grants g JOIN users u ON u.id = g.user_id WHERE g.id = ?1 AND g.realm = ?3
+                """, [.text(claims.grantID), .text(claims.tokenID), .text(configuration.realm)])
+        ).first
+        guard let row else { return .refused(.grantEnded) }
+        let grant = try GrantRecord(row)
+        guard !grant.isRevoked else { return .refused(.grantEnded) }
+        guard try !row.bool("token_revoked") else { return .refused(.revoked) }
+        guard grant.user.isActive else { return .refused(.userInactive) }
+        guard configuration.client(grant.clientID) != nil else { return .refused(.clientUnknown) }
+        guard grant.clientID == claims.clientID, grant.user.id == claims.subject else { return .refused(.notOurs) }
+        if let bound = claims.keyThumbprint {
+            guard let keyThumbprint, ConstantTime.equal(bound, keyThumbprint) else { return .refused(.keyMismatch) }
+        }
+        let session = try await sessions.live(id: grant.sessionID)
+        return .granted(
+            AccessGrant(
+                grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, user: grant.user,
+                scopes: claims.scopes, audience: claims.audience, issuedAt: claims.issuedAt,
+                expiresAt: claims.expiresAt, session: session?.user.id == grant.user.id ? session : nil,
+                sessionAuditID: grant.sessionAuditID, authLevel: grant.authLevel,
+                keyThumbprint: claims.keyThumbprint))
+    }
+
+    /// The claims of an access token of this issuer, expired or not.
+    func accessClaims(_ token: Secret) async throws -> AccessClaims? {
+        let claims = try await keys.claims(of: token, type: Self.accessTokenType, for: .accessToken)
+        guard let claims, claims.iss == configuration.issuer else { return nil }
+        return AccessClaims(claims)
+    }
+}
+
+/// The claims of an access token, all of which are always there.
+struct AccessClaims {
+    let grantID: String
+    let tokenID: String
+    let clientID: String
+    let subject: String
+    let scopes: [String]
+    let audience: [String]
+    let issuedAt: Int64
+    let expiresAt: Int64
+    let keyThumbprint: String?
+
+    init?(_ claims: JWTClaims) {
+        guard let grantID = claims[Grants.grantClaim]?.string, let tokenID = claims.jti, let subject = claims.sub,
+            let clientID = claims["client_id"]?.string, let scope = claims["scope"]?.string,
+            let issuedAt = claims["iat"]?.integer, let expiresAt = claims["exp"]?.integer
+        else { return nil }
+        self.grantID = grantID
+        self.tokenID = tokenID
+        self.clientID = clientID
+        self.subject = subject
+        scopes = scope.split(separator: " ").map(String.init)
+        audience = claims.aud
+        self.issuedAt = issuedAt
+        self.expiresAt = expiresAt
+        keyThumbprint = claims["cnf"]?["jkt"]?.string
+    }
+}

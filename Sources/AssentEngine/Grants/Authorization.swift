@@ -1,0 +1,146 @@
+package import AssentCore
+import AssentStore
+
+extension Grants {
+    /// The authorization endpoint (RFC 6749 §4.1.1, RFC 7636, RFC 9207, OpenID Connect Core §3.1.2).
+    ///
+    /// - Parameters:
+    ///   - parameters: the query or the form.
+    ///   - session: the caller's session, if it has one that is alive.
+    ///   - decision: what the user said, where they were asked. The route makes sure that it was they who said it
+    ///     (``isCSRFToken(_:of:)``).
+    /// - Returns: what to do; errors that the client may know are in the redirect.
+    /// - Throws: ``OAuthError`` that is shown to the user and goes to no client: the client is unknown, or the redirect URI is
+    ///   not the client's. ``StoreError`` when the database cannot serve.
+    package func authorize(
+        _ parameters: OAuthParameters, session: LiveSession?, decision: AuthorizationDecision? = nil
+    ) async throws -> AuthorizationOutcome {
+        let target: (client: OAuthClient, uri: String)
+        do {
+            target = try redirectTarget(of: parameters)
+        } catch {
+            var error = error
+            error.state = parameters["state"]
+            throw error
+        }
+        do {
+            let request = try AuthorizationRequest(
+                parameters, client: target.client, redirectURI: target.uri, leastMaxAge: configuration.leastMaxAge)
+            return try await answer(request, session: try await usable(session, for: request), decision: decision)
+        } catch let error as OAuthError {
+            return .redirect(
+                redirect(
+                    to: target.uri, ["error": error.code, "error_description": error.message],
+                    state: parameters["state"]))
+        }
+    }
+
+    /// Whether `token` is what AM's clients send as `csrf` beside `decision`: the token of the session itself.
+    package func isCSRFToken(_ token: Secret, of session: LiveSession) -> Bool {
+        ConstantTime.equal(TokenHash.of(token), session.id)
+    }
+
+    private func redirectTarget(of parameters: OAuthParameters) throws(OAuthError) -> (OAuthClient, String) {
+        guard let client = configuration.client(try parameters.required("client_id")) else { throw .invalidClient }
+        let uri = try parameters.required("redirect_uri")
+        guard client.allowsRedirect(to: uri) else { throw .redirectMismatch }
+        return (client, uri)
+    }
+
+    /// The session, unless it is of another realm or, where the client says whom it expects, of another user.
+    private func usable(_ session: LiveSession?, for request: AuthorizationRequest) async throws -> LiveSession? {
+        guard let session, session.realm == configuration.realm else { return nil }
+        guard let hint = request.idTokenHint else { return session }
+        let claims = try await hintedClaims(Secret(hint))
+        guard let claims, claims["aud"]?.string == request.client.id else {
+            throw OAuthError.invalidRequest("The id_token_hint is not an ID token of this client.")
+        }
+        return claims["sub"]?.string == session.user.id ? session : nil
+    }
+
+    private func answer(
+        _ request: AuthorizationRequest, session: LiveSession?, decision: AuthorizationDecision?
+    ) async throws -> AuthorizationOutcome {
+        let isRecent = session.map { now - $0.createdAt <= request.maxAge ?? .max } ?? false
+        guard let session, isRecent, !request.prompts.contains(.login) else {
+            if request.prompts.contains(.none) {
+                throw OAuthError("interaction_required", "The request requires some interaction that is not allowed.")
+            }
+            return .login(
+                LoginDemand(
+                    endsSession: session?.id, continuation: try request.withoutLoginPrompt(),
+                    acrValues: request.acrValues))
+        }
+        let isAgreed = decision == .allow || (request.client.consentImplied && !request.prompts.contains(.consent))
+        if decision == .deny {
+            _ = try await context.database.run(
+                audit.statement(record("oauth.authorize", .refused, reason: "denied", request, session)))
+            throw OAuthError("access_denied", "Resource Owner did not authorize the request")
+        }
+        guard isAgreed else {
+            if request.prompts.contains(.none) {
+                throw OAuthError("consent_required", "The request requires consent.")
+            }
+            return .consent(ConsentDemand(client: request.client, scopes: request.scopes))
+        }
+        let code = try await issueCode(request, session: session)
+        return .redirect(
+            redirect(
+                to: request.redirectURI, ["code": code.reveal()], state: request.state,
+                clientID: request.client.id))
+    }
+
+    private func issueCode(_ request: AuthorizationRequest, session: LiveSession) async throws -> Secret {
+        let code = Secret(context.random.token())
+        let grantID = context.random.uuid()
+        let expiresAt = now + configuration.codeLifetime
+        _ = try await context.database.run([
+            SQLStatement(
+                """
+                INSERT INTO grants
+                    (id, realm, client_id, user_id, session_id, session_audit_id, scope, auth_time, auth_level,
+                     created_at, expires_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                """,
+                [
+                    .text(grantID), .text(configuration.realm), .text(request.client.id), .text(session.user.id),
+                    .text(session.id), .text(session.auditID), .text(request.scopes.joined(separator: " ")),
+                    .integer(session.createdAt), SQLValue(session.authLevel), .integer(now), .integer(expiresAt),
+                ], expecting: .exactly(1)),
+            SQLStatement(
+                """
+                INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce, expires_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                """,
+                [
+                    .text(TokenHash.of(code)), .text(grantID), .text(request.client.id), .text(request.redirectURI),
+                    .text(request.codeChallenge ?? ""), SQLValue(request.nonce), .integer(expiresAt),
+                ], expecting: .exactly(1)),
+            audit.statement(record("oauth.authorize", .success, reason: nil, request, session, grantID: grantID)),
+        ])
+        return code
+    }
+
+    private func redirect(
+        to uri: String, _ parameters: KeyValuePairs<String, String>, state: String?, clientID: String? = nil
+    ) -> AuthorizationRedirect {
+        var all = FormItems(parameters)
+        all.append("iss", configuration.issuer)
+        if let state { all.append("state", state) }
+        if let clientID { all.append("client_id", clientID) }
+        return AuthorizationRedirect(uri: uri, parameters: all)
+    }
+
+    private func record(
+        _ event: String, _ outcome: AuditRecord.Outcome, reason: String?, _ request: AuthorizationRequest,
+        _ session: LiveSession, grantID: String? = nil
+    ) -> AuditRecord {
+        var detail = JSONObject()
+        detail["client"] = .string(request.client.id)
+        detail["scope"] = .string(request.scopes.joined(separator: " "))
+        detail["grant"] = grantID.map(JSONValue.string)
+        return AuditRecord(
+            event, outcome, reason: reason, realm: configuration.realm, userID: session.user.id,
+            sessionAuditID: session.auditID, detail: detail)
+    }
+}

@@ -1,0 +1,67 @@
+package import AssentCore
+
+/// What the user has said to the client's request.
+package enum AuthorizationDecision: String, Sendable, Hashable {
+    /// They agree (`decision=allow`).
+    case allow
+    /// They do not.
+    case deny
+}
+
+/// What the authorization endpoint does.
+package enum AuthorizationOutcome: Sendable {
+    /// Send the browser to the client with a code or an error: 302 with an empty body.
+    case redirect(AuthorizationRedirect)
+
+    /// The user must sign in first.
+    case login(LoginDemand)
+
+    /// The user must be asked.
+    case consent(ConsentDemand)
+}
+
+/// An answer that goes to the client's redirect URI.
+package struct AuthorizationRedirect: Sendable, CustomStringConvertible, CustomReflectable {
+    /// The redirect URI, as the client asked for it.
+    package let uri: String
+
+    /// `code, iss, state, client_id`, or `error, error_description, iss, state`.
+    package let parameters: FormItems
+
+    /// The value of the `Location` header.
+    package var location: String { RedirectURI.adding(parameters, to: uri) }
+
+    /// One of the parameters.
+    package subscript(name: String) -> String? { parameters[name] }
+
+    /// Where to, and the names of the parameters: a code is a secret.
+    package var description: String { "\(uri) (\(parameters.items.map(\.name).joined(separator: ", ")))" }
+
+    /// A mirror without children, so that `dump` shows nothing.
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// A sign-in that must come before the client's request can be answered.
+package struct LoginDemand: Sendable {
+    /// The session that does not do, by ``LiveSession/id``: `prompt=login` or `max_age` asks for a new sign-in, so it must be
+    /// ended first.
+    package let endsSession: String?
+
+    /// The request to come back with (`goto`): the one that came, without a `prompt=login` that would ask again.
+    package let continuation: OAuthParameters
+
+    /// The request that ``continuation`` is, as a query.
+    package var query: String { FormEncoding.encode(continuation.form) }
+
+    /// `acr_values`: the journeys that the client would have, the best first.
+    package let acrValues: [String]
+}
+
+/// A question to the user.
+package struct ConsentDemand: Sendable {
+    /// Who asks.
+    package let client: OAuthClient
+
+    /// For what.
+    package let scopes: [String]
+}

@@ -1,0 +1,102 @@
+import AssentCore
+
+/// A request to the authorization endpoint whose client and redirect URI are already known to be good, so that every error goes
+/// to the client.
+struct AuthorizationRequest: Sendable {
+    enum Prompt: String {
+        case none
+        case login
+        case consent
+    }
+
+    let client: OAuthClient
+    let redirectURI: String
+    let scopes: [String]
+    let state: String?
+    let nonce: String?
+    let codeChallenge: String?
+    let prompts: Set<Prompt>
+    let maxAge: Int64?
+    let idTokenHint: String?
+    let acrValues: [String]
+    private let parameters: OAuthParameters
+
+    init(
+        _ parameters: OAuthParameters, client: OAuthClient, redirectURI: String, leastMaxAge: Int64
+    ) throws(OAuthError) {
+        self.parameters = parameters
+        self.client = client
+        self.redirectURI = redirectURI
+        state = parameters["state"]
+        nonce = parameters["nonce"]
+        idTokenHint = parameters["id_token_hint"]
+        acrValues = (parameters["acr_values"] ?? "").split(separator: " ").map(String.init)
+        for (name, code) in [("request", "request_not_supported"), ("request_uri", "request_uri_not_supported")]
+        where parameters[name] != nil {
+            throw OAuthError(code, "The parameter \(name) is not supported.")
+        }
+        guard try parameters.required("response_type") == "code", client.grantTypes.contains(.authorizationCode) else {
+            throw OAuthError("unsupported_response_type", "Response type is not supported.")
+        }
+        guard ["query", nil].contains(parameters["response_mode"]) else {
+            throw .invalidRequest("Response mode is not supported.")
+        }
+        scopes = try Self.scopes(parameters, client: client)
+        codeChallenge = try Self.challenge(parameters, client: client)
+        prompts = try Self.prompts(parameters)
+        maxAge = try Self.maxAge(parameters).map { max($0, leastMaxAge) }
+    }
+
+    /// The request to come back with after the user has signed in.
+    func withoutLoginPrompt() throws(OAuthError) -> OAuthParameters {
+        let rest = prompts.subtracting([.login]).map(\.rawValue).sorted().joined(separator: " ")
+        return try OAuthParameters(
+            FormItems(
+                parameters.form.items.compactMap { item in
+                    guard item.name == "prompt" else { return item }
+                    return rest.isEmpty ? nil : FormItems.Item(item.name, rest)
+                }))
+    }
+
+    private static func scopes(_ parameters: OAuthParameters, client: OAuthClient) throws(OAuthError) -> [String] {
+        let scopes = try parameters.scopes() ?? client.defaultScopes
+        guard !scopes.isEmpty else { throw OAuthError("invalid_scope", "No scope requested and no default scope.") }
+        let unknown = scopes.filter { !client.scopes.contains($0) }
+        guard unknown.isEmpty else { throw .invalidScope(unknown) }
+        return scopes
+    }
+
+    private static func challenge(_ parameters: OAuthParameters, client: OAuthClient) throws(OAuthError) -> String? {
+        guard let challenge = parameters["code_challenge"] else {
+            guard !client.requiresPKCE, client.kind != .public, parameters["code_challenge_method"] == nil else {
+                throw .invalidRequest("Missing parameter, 'code_challenge'")
+            }
+            return nil
+        }
+        // Without a method the challenge would be the verifier itself (RFC 7636 §4.3), for everybody to read.
+        guard parameters["code_challenge_method"] == "S256" else {
+            throw .invalidRequest("The code challenge method must be S256.")
+        }
+        guard Base64URL.decode(challenge)?.count == 32 else {
+            throw .invalidRequest("The code challenge is not the unpadded base64url of a SHA-256.")
+        }
+        return challenge
+    }
+
+    private static func prompts(_ parameters: OAuthParameters) throws(OAuthError) -> Set<Prompt> {
+        // Values that we do not know, such as select_account, ask for nothing that we could do.
+        let words = Set((parameters["prompt"] ?? "").split(separator: " ").map(String.init))
+        guard !words.contains("none") || words.count == 1 else {
+            throw .invalidRequest("prompt=none goes with no other value.")
+        }
+        return Set(words.compactMap(Prompt.init(rawValue:)))
+    }
+
+    private static func maxAge(_ parameters: OAuthParameters) throws(OAuthError) -> Int64? {
+        guard let text = parameters["max_age"] else { return nil }
+        guard let seconds = Int64(text), seconds >= 0, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            throw .invalidRequest("max_age is a number of seconds.")
+        }
+        return seconds
+    }
+}

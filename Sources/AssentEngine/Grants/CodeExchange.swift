@@ -1,0 +1,121 @@
+import AssentCore
+import AssentStore
+import Crypto
+
+extension Grants {
+    /// Changes a code for tokens (RFC 6749 §4.1.3, RFC 7636 §4.6).
+    ///
+    /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends its grant.
+    func exchange(
+        _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
+    ) async throws -> TokenReply {
+        let codeID = TokenHash.of(Secret(try parameters.required("code")))
+        let redirectURI = try parameters.required("redirect_uri")
+        let row = try await context.database.run(
+            .read(
+                """
+                SELECT c.client_id, c.redirect_uri, c.code_challenge, c.nonce, c.expires_at, c.used_at,
+                    \(GrantRecord.columns)
+                FROM oauth_codes c JOIN grants g ON g.id = c.grant_id JOIN users u ON u.id = g.user_id
+                WHERE c.id = ?1 AND g.realm = ?2
+                """, [.text(codeID), .text(configuration.realm)])
+        ).first
+        guard let row else { throw OAuthError.invalidGrant }
+        let grant = try GrantRecord(row)
+        guard try row.optionalInteger("used_at") == nil else {
+            try await revoke(grant, because: "code_reuse", event: "oauth.code")
+            throw OAuthError.invalidGrant
+        }
+        let challenge = try row.text("code_challenge")
+        guard try row.text("client_id") == client.id, try row.text("redirect_uri") == redirectURI,
+            Self.verifies(parameters["code_verifier"], challenge: challenge)
+        else {
+            _ = try await context.database.run(
+                audit.statement(record("oauth.code", .refused, reason: "binding", grant)))
+            throw OAuthError.invalidGrant
+        }
+
+        // Signed before the code is spent: if signing fails, the code is still whole.
+        let refreshToken = client.grantTypes.contains(.refreshToken) ? Secret(context.random.token()) : nil
+        let reply = try await mint(
+            grant, client: client, scopes: grant.scopes, nonce: try row.optionalText("nonce"),
+            keyThumbprint: keyThumbprint, refreshToken: refreshToken)
+        do {
+            _ = try await context.database.run(
+                spending(codeID, redirectURI: redirectURI, challenge: challenge, client: client)
+                    + issuing(refreshToken, grant: grant, client: client, keyThumbprint: keyThumbprint)
+                    + [audit.statement(record("oauth.code", .success, grant))])
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            try await endIfSpent(codeID, grant: grant)
+            throw OAuthError.invalidGrant
+        }
+        return reply
+    }
+
+    private func spending(
+        _ codeID: String, redirectURI: String, challenge: String, client: OAuthClient
+    ) -> [SQLStatement] {
+        [
+            SQLStatement(
+                """
+                UPDATE oauth_codes SET used_at = ?1
+                WHERE id = ?2 AND client_id = ?3 AND redirect_uri = ?4 AND code_challenge = ?5
+                    AND used_at IS NULL AND expires_at > ?1
+                    AND EXISTS (
+                        SELECT 1 FROM grants g JOIN users u ON u.id = g.user_id JOIN sessions s ON s.id = g.session_id
+                        WHERE g.id = oauth_codes.grant_id AND g.revoked_at IS NULL AND u.active = 1
+                            AND s.expires_at > ?1 AND s.latest_access + s.max_idle > ?1)
+                """,
+                [.integer(now), .text(codeID), .text(client.id), .text(redirectURI), .text(challenge)],
+                expecting: .exactly(1))
+        ]
+    }
+
+    /// The statements that put a new refresh token in the store and keep the grant for as long as anything of it counts.
+    func issuing(
+        _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
+    ) -> [SQLStatement] {
+        let refreshLifetime = refreshToken == nil ? 0 : client.refreshTokenLifetime
+        var statements = [
+            SQLStatement(
+                """
+                UPDATE grants SET key_thumbprint = ?1, expires_at = CASE WHEN expires_at > ?2 THEN expires_at ELSE ?2 END
+                WHERE id = ?3 AND revoked_at IS NULL
+                """,
+                [
+                    SQLValue(keyThumbprint), .integer(now + max(client.accessTokenLifetime, refreshLifetime)),
+                    .text(grant.id),
+                ], expecting: .exactly(1))
+        ]
+        if let refreshToken {
+            statements.append(
+                SQLStatement(
+                    """
+                    INSERT INTO refresh_tokens (id, grant_id, client_id, issued_at, expires_at)
+                    VALUES (?1, ?2, ?3, ?4, ?5)
+                    """,
+                    [
+                        .text(TokenHash.of(refreshToken)), .text(grant.id), .text(client.id), .integer(now),
+                        .integer(now + refreshLifetime),
+                    ], expecting: .exactly(1)))
+        }
+        return statements
+    }
+
+    private func endIfSpent(_ codeID: String, grant: GrantRecord) async throws {
+        let rows = try await context.database.run(
+            .read("SELECT used_at FROM oauth_codes WHERE id = ?1 AND used_at IS NOT NULL", [.text(codeID)]))
+        guard !rows.isEmpty else { return }
+        try await revoke(grant, because: "code_reuse", event: "oauth.code")
+    }
+
+    /// Whether a verifier belongs to a challenge, in constant time. An empty challenge goes with no verifier: who sends one
+    /// has asked for a check that somebody has taken out of the request (RFC 9700 §4.8.2).
+    private static func verifies(_ verifier: String?, challenge: String) -> Bool {
+        guard let verifier else { return challenge.isEmpty }
+        guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(RedirectURI.isUnreserved) else {
+            return false
+        }
+        return ConstantTime.equal(Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8)))), challenge)
+    }
+}

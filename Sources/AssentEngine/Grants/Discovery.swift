@@ -1,0 +1,42 @@
+package import AssentCore
+
+extension Grants {
+    /// The provider's metadata (OpenID Connect Discovery 1.0 §3, RFC 8414 §2, RFC 9207 §3).
+    ///
+    /// `assent_refresh_attempt_supported` tells our own client that a refresh may be repeated with the same `attempt_id`.
+    package func metadata() -> JSONValue {
+        let base = configuration.endpointBase
+        var scopes: [String] = []
+        for client in configuration.clients.values.sorted(by: { $0.id < $1.id }) {
+            for scope in client.scopes where !scopes.contains(scope) { scopes.append(scope) }
+        }
+        let methods: JSONValue = ["none", "client_secret_post", "client_secret_basic"]
+        return [
+            "issuer": .string(configuration.issuer),
+            "authorization_endpoint": .string("\(base)/authorize"),
+            "token_endpoint": .string("\(base)/access_token"),
+            "userinfo_endpoint": .string("\(base)/userinfo"),
+            "end_session_endpoint": .string("\(base)/connect/endSession"),
+            "revocation_endpoint": .string("\(base)/token/revoke"),
+            "introspection_endpoint": .string("\(base)/introspect"),
+            "jwks_uri": .string("\(base)/connect/jwk_uri"),
+            "scopes_supported": .array(scopes.map(JSONValue.string)),
+            "claims_supported": .array(UserClaims.names.map(JSONValue.string)),
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": .array(OAuthClient.GrantType.allCases.map { .string($0.rawValue) }),
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": [.string(keys.algorithm.rawValue)],
+            "token_endpoint_auth_methods_supported": methods,
+            "revocation_endpoint_auth_methods_supported": methods,
+            "introspection_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+            "code_challenge_methods_supported": ["S256"],
+            "prompt_values_supported": ["none", "login", "consent"],
+            "authorization_response_iss_parameter_supported": true,
+            "claims_parameter_supported": false,
+            "request_parameter_supported": false,
+            "request_uri_parameter_supported": false,
+            "assent_refresh_attempt_supported": true,
+        ]
+    }
+}

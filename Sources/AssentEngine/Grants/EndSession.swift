@@ -1,0 +1,44 @@
+import AssentCore
+import AssentStore
+
+/// What the end session endpoint answers.
+package enum EndSessionOutcome: Sendable, Hashable {
+    /// 204, nothing more.
+    case done
+    /// 302 to the client's page.
+    case redirect(location: String)
+}
+
+extension Grants {
+    /// The end session endpoint (OpenID Connect RP-Initiated Logout 1.0 §2): ends the session that an ID token of ours, expired
+    /// or not, came from. The grants of that session stay; clients revoke their own.
+    ///
+    /// - Throws: ``OAuthError`` without a valid `id_token_hint`, or for a `post_logout_redirect_uri` that is not the client's;
+    ///   the session is then as it was.
+    package func endSession(_ parameters: OAuthParameters) async throws -> EndSessionOutcome {
+        guard let claims = try await hintedClaims(Secret(try parameters.required("id_token_hint"))),
+            let clientID = claims["aud"]?.string, let client = configuration.client(clientID),
+            let userID = claims["sub"]?.string, let auditID = claims["sid"]?.string,
+            parameters["client_id"] == nil || parameters["client_id"] == clientID
+        else { throw OAuthError.invalidRequest("The id_token_hint is not an ID token of this server for this client.") }
+        let target = parameters["post_logout_redirect_uri"]
+        if let target, !client.postLogoutRedirectURIs.contains(target) { throw OAuthError.redirectMismatch }
+
+        var detail = JSONObject()
+        detail["client"] = .string(clientID)
+        let ended = try await context.database.run(
+            SQLStatement(
+                "DELETE FROM sessions WHERE audit_id = ?1 AND user_id = ?2 RETURNING id",
+                [.text(auditID), .text(userID)]))
+        if !ended.isEmpty {
+            try await audit.write(
+                AuditRecord(
+                    "session.end", .success, reason: "end_session", realm: configuration.realm, userID: userID,
+                    sessionAuditID: auditID, detail: detail))
+        }
+        guard let target else { return .done }
+        var answer = FormItems()
+        if let state = parameters["state"] { answer.append("state", state) }
+        return .redirect(location: RedirectURI.adding(answer, to: target))
+    }
+}

@@ -1,0 +1,138 @@
+package import AssentCore
+import AssentStore
+
+/// How a realm's OAuth 2 / OpenID Connect provider is set up.
+package struct GrantConfiguration: Sendable {
+    /// The realm whose users and sessions it serves, for example `/alpha`.
+    package var realm: String
+
+    /// The value of `iss`, for example `https://host/am/oauth2/realms/root/realms/alpha`.
+    package var issuer: String
+
+    /// What the endpoints' paths are added to; the issuer when AM's path is used for both.
+    package var endpointBase: String
+
+    /// The clients, by id.
+    package let clients: [String: OAuthClient]
+
+    /// How many seconds a code may be used.
+    package var codeLifetime: Int64 = 60
+
+    /// For how many seconds a refresh that is repeated by the same attempt gets the same successor.
+    package var refreshGrace: Int64 = 60
+
+    /// The least `max_age` that is honoured as asked, in seconds: below it the way from the sign-in back to this endpoint
+    /// would already be too long, and the user would sign in for ever.
+    package var leastMaxAge: Int64 = 10
+
+    /// A configuration; of clients with the same id the last counts, so validate beforehand.
+    package init(realm: String, issuer: String, endpointBase: String? = nil, clients: [OAuthClient]) {
+        self.realm = realm
+        self.issuer = issuer
+        self.endpointBase = endpointBase ?? issuer
+        self.clients = Dictionary(clients.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+    }
+
+    /// The client of that id.
+    package func client(_ id: String) -> OAuthClient? { clients[id] }
+
+    /// The longest that a signed token of any client counts, in seconds.
+    var longestSignedLifetime: Int64 {
+        clients.values.map { max($0.accessTokenLifetime, $0.idTokenLifetime) }.max() ?? 0
+    }
+}
+
+/// What users have granted to clients, and the codes and tokens that came of it (RFC 6749, OpenID Connect Core).
+///
+/// A grant begins with a code and ends when it is revoked or nothing of it can be used any more. Every single-use step is one
+/// atomic statement; codes and refresh tokens are in the store as hashes only.
+package struct Grants: Sendable {
+    let context: EngineContext
+    let sessions: Sessions
+    let audit: AuditLog
+
+    /// The keys that sign access and ID tokens.
+    package let keys: ServerKeys
+
+    /// How the provider is set up.
+    package let configuration: GrantConfiguration
+
+    /// The grants of a realm.
+    ///
+    /// - Throws: ``EngineError`` when a client's definition is faulty or its tokens would outlive the published keys.
+    package init(_ context: EngineContext, keys: ServerKeys, configuration: GrantConfiguration) throws {
+        let faults = configuration.clients.values.flatMap { $0.validate() }.sorted()
+        guard faults.isEmpty else { throw EngineError(status: 500, faults.joined(separator: "; ")) }
+        guard configuration.longestSignedLifetime <= keys.retention else {
+            throw EngineError(
+                status: 500, "a token may not count longer than \(keys.retention) seconds: its key would be gone")
+        }
+        self.context = context
+        self.sessions = Sessions(context)
+        self.audit = AuditLog(context)
+        self.keys = keys
+        self.configuration = configuration
+    }
+
+    var now: Int64 { context.clock.epochSeconds }
+
+    /// The token endpoint (RFC 6749 §3.2): `authorization_code` and `refresh_token`.
+    ///
+    /// - Parameters:
+    ///   - parameters: the form.
+    ///   - authorization: the value of the `Authorization` header, if there is one.
+    ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has verified (RFC 9449).
+    /// - Returns: the tokens.
+    /// - Throws: ``OAuthError``, or ``StoreError`` (see ``OAuthError/init(answering:)``).
+    package func tokens(
+        _ parameters: OAuthParameters, authorization: String? = nil, keyThumbprint: String? = nil
+    ) async throws -> TokenReply {
+        let client = try client(authenticating: parameters, authorization: authorization)
+        let requested = try parameters.required("grant_type")
+        guard let type = OAuthClient.GrantType(rawValue: requested) else {
+            throw OAuthError("unsupported_grant_type", "Grant type is not supported: \(requested.prefix(64))")
+        }
+        guard client.grantTypes.contains(type) else {
+            throw OAuthError("unauthorized_client", "The client is not allowed to use the grant type \(type.rawValue).")
+        }
+        return switch type {
+        case .authorizationCode:
+            try await exchange(parameters, client: client, keyThumbprint: keyThumbprint)
+        case .refreshToken:
+            try await refresh(parameters, client: client, keyThumbprint: keyThumbprint)
+        }
+    }
+}
+
+/// What the token endpoint gives (RFC 6749 §5.1).
+package struct TokenReply: Sendable {
+    /// The access token, an RFC 9068 JWT.
+    package let accessToken: Secret
+
+    /// `Bearer`, or `DPoP` when the token is bound to a key.
+    package let tokenType: String
+
+    /// How many seconds the access token counts.
+    package let expiresIn: Int64
+
+    /// The refresh token, if the client may refresh.
+    package let refreshToken: Secret?
+
+    /// The ID token, if `openid` is among the scopes.
+    package let idToken: Secret?
+
+    /// What the access token is for.
+    package let scopes: [String]
+
+    /// The body. It must be sent with `Cache-Control: no-store`.
+    package func json() -> JSONValue {
+        var object = JSONObject()
+        object["access_token"] = .string(accessToken.reveal())
+        object["refresh_token"] = refreshToken.map { .string($0.reveal()) }
+        object["scope"] = .string(scopes.joined(separator: " "))
+        object["id_token"] = idToken.map { .string($0.reveal()) }
+        object["token_type"] = .string(tokenType)
+        object["expires_in"] = .integer(expiresIn)
+        return .object(object)
+    }
+}

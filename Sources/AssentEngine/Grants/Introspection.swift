@@ -1,0 +1,76 @@
+package import AssentCore
+import AssentStore
+
+extension Grants {
+    /// The introspection endpoint (RFC 7662): what a token is, told to the client it was issued to, to a resource server that
+    /// it is meant for, and to a client that may introspect all. To anybody else, and for whatever does not count, the answer is
+    /// `{"active": false}`.
+    ///
+    /// - Throws: ``OAuthError`` `invalid_client` also for a public client: a token must not be tried out by just anybody.
+    package func introspect(
+        _ parameters: OAuthParameters, authorization: String? = nil
+    ) async throws -> JSONValue {
+        let client = try client(authenticating: parameters, authorization: authorization)
+        guard client.kind != .public else { throw OAuthError.invalidClient }
+        let token = Secret(try parameters.required("token"))
+        let answer =
+            if token.reveal().contains(".") {
+                try await introspectAccess(token, for: client)
+            } else {
+                try await introspectRefresh(token, for: client)
+            }
+        return answer.map(JSONValue.object) ?? ["active": false]
+    }
+
+    private func introspectAccess(_ token: Secret, for client: OAuthClient) async throws -> JSONObject? {
+        // A token that is bound to a key is introspected by a resource server, which checks the key itself.
+        guard let claims = try await accessClaims(token),
+            let access = try await access(token: token, keyThumbprint: claims.keyThumbprint),
+            client.introspectsAll || access.clientID == client.id || access.audience.contains(client.id)
+        else { return nil }
+        var object = describe(access.user, clientID: access.clientID, scopes: access.scopes)
+        object["token_type"] = .string(access.keyThumbprint == nil ? "Bearer" : "DPoP")
+        object["exp"] = .integer(access.expiresAt)
+        object["iat"] = .integer(access.issuedAt)
+        object["jti"] = .string(access.tokenID)
+        object["aud"] =
+            access.audience.count == 1
+            ? access.audience.first.map(JSONValue.string) : .array(access.audience.map(JSONValue.string))
+        object["auth_level"] = .integer(access.authLevel)
+        if let thumbprint = access.keyThumbprint { object["cnf"] = ["jkt": .string(thumbprint)] }
+        return object
+    }
+
+    private func introspectRefresh(_ token: Secret, for client: OAuthClient) async throws -> JSONObject? {
+        let row = try await context.database.run(
+            .read(
+                """
+                SELECT r.expires_at, r.issued_at, \(GrantRecord.columns)
+                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id JOIN users u ON u.id = g.user_id
+                WHERE r.id = ?1 AND r.used_at IS NULL AND r.expires_at > ?2 AND g.realm = ?3 AND g.revoked_at IS NULL
+                    AND u.active = 1
+                """, [.text(TokenHash.of(token)), .integer(now), .text(configuration.realm)])
+        ).first
+        guard let row else { return nil }
+        let grant = try GrantRecord(row)
+        guard client.introspectsAll || grant.clientID == client.id else { return nil }
+        var object = describe(grant.user, clientID: grant.clientID, scopes: grant.scopes)
+        object["exp"] = .integer(try row.integer("expires_at"))
+        object["iat"] = .integer(try row.integer("issued_at"))
+        object["auth_level"] = .integer(grant.authLevel)
+        return object
+    }
+
+    private func describe(_ user: User, clientID: String, scopes: [String]) -> JSONObject {
+        var object = JSONObject()
+        object["active"] = true
+        object["scope"] = .string(scopes.joined(separator: " "))
+        object["realm"] = .string(configuration.realm)
+        object["client_id"] = .string(clientID)
+        object["user_id"] = .string(user.username)
+        object["username"] = .string(user.username)
+        object["sub"] = .string(user.id)
+        object["iss"] = .string(configuration.issuer)
+        return object
+    }
+}

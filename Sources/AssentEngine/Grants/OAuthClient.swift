@@ -1,0 +1,122 @@
+package import AssentCore
+
+/// An app that may ask for tokens, as the operator's file defines it.
+package struct OAuthClient: Sendable, Hashable {
+    /// What a client may do at the token endpoint.
+    package enum GrantType: String, Sendable, Hashable, CaseIterable {
+        /// Change a code for tokens.
+        case authorizationCode = "authorization_code"
+        /// Change a refresh token for tokens.
+        case refreshToken = "refresh_token"
+    }
+
+    /// Whether the client can keep a secret (RFC 6749 §2.1).
+    package enum Kind: Sendable, Hashable {
+        /// It cannot: an app on a device, a page.
+        case `public`
+        /// It can; the value is ``OAuthClient/hash(ofSecret:)`` of its secret.
+        case confidential(secretHash: String)
+    }
+
+    /// The value of `client_id`.
+    package var id: String
+
+    /// Whether it can keep a secret.
+    package var kind: Kind
+
+    /// Where codes may be sent; compared as they are, but for the port of a loopback address.
+    package var redirectURIs: [String]
+
+    /// Where a browser may be sent after the session was ended.
+    package var postLogoutRedirectURIs: [String] = []
+
+    /// What it may ask for.
+    package var scopes: [String]
+
+    /// What it gets when it asks for nothing in particular; part of ``scopes``.
+    package var defaultScopes: [String] = []
+
+    /// What it may do at the token endpoint.
+    package var grantTypes: Set<GrantType> = [.authorizationCode, .refreshToken]
+
+    /// How many seconds an access token counts.
+    package var accessTokenLifetime: Int64 = 3600
+
+    /// How many seconds a refresh token may be used; its successor lives as long again.
+    package var refreshTokenLifetime: Int64 = 7 * 24 * 3600
+
+    /// How many seconds an ID token counts.
+    package var idTokenLifetime: Int64 = 3600
+
+    /// Whether the user is taken to agree, since the client is the operator's own. The vendor's SDKs need it.
+    package var consentImplied = true
+
+    /// Whether a code needs a PKCE challenge (RFC 7636). A public client always needs one.
+    package var requiresPKCE = true
+
+    /// The resource servers its access tokens are for (`aud`, RFC 9068 §3); the issuer itself when empty.
+    package var audience: [String] = []
+
+    /// Whether it may introspect tokens that are neither its own nor meant for it: a resource server.
+    package var introspectsAll = false
+
+    /// A client with AM's defaults; what is not a parameter can be set.
+    package init(id: String, kind: Kind, redirectURIs: [String], scopes: [String]) {
+        self.id = id
+        self.kind = kind
+        self.redirectURIs = redirectURIs
+        self.scopes = scopes
+    }
+
+    /// What is kept of a client's secret. The secret is a machine's, 256 random bits, so nothing is stretched.
+    package static func hash(ofSecret secret: Secret) -> String { TokenHash.of(secret) }
+
+    /// Whether `secret` is the client's.
+    func accepts(_ secret: Secret) -> Bool {
+        guard case .confidential(let hash) = kind else { return false }
+        return ConstantTime.equal(Self.hash(ofSecret: secret), hash)
+    }
+
+    /// Whether codes may go to `uri`.
+    func allowsRedirect(to uri: String) -> Bool {
+        redirectURIs.contains { RedirectURI.matches(uri, registered: $0, anyLoopbackPort: true) }
+    }
+
+    static func isScope(_ text: String) -> Bool {
+        (1...128).contains(text.utf8.count)
+            && text.utf8.allSatisfy { $0 == 0x21 || (0x23...0x5B).contains($0) || (0x5D...0x7E).contains($0) }
+    }
+}
+
+extension OAuthClient {
+    /// What is wrong with the definition, one sentence each; empty when nothing is.
+    package func validate() -> [String] {
+        var faults: [String] = []
+        if id.isEmpty || id.utf8.count > 128 || !id.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) {
+            faults.append("a client id has 1 to 128 printable ASCII characters")
+        }
+        if case .confidential(let hash) = kind, Base64URL.decode(hash)?.count != 32 {
+            faults.append("\(id): the secret's hash is the unpadded base64url of a SHA-256")
+        }
+        if kind == .public, !requiresPKCE { faults.append("\(id): a public client always needs PKCE") }
+        if kind == .public, introspectsAll { faults.append("\(id): a public client cannot introspect") }
+        if grantTypes.contains(.authorizationCode), redirectURIs.isEmpty {
+            faults.append("\(id): a client that uses codes needs a redirect URI")
+        }
+        for uri in redirectURIs + postLogoutRedirectURIs {
+            if let fault = RedirectURI.fault(in: uri) { faults.append("\(id): redirect URI \(uri) \(fault)") }
+        }
+        for scope in scopes where !Self.isScope(scope) { faults.append("\(id): \(scope) cannot be a scope") }
+        for scope in defaultScopes where !scopes.contains(scope) {
+            faults.append("\(id): default scope \(scope) is not one of its scopes")
+        }
+        if Set(scopes).count != scopes.count { faults.append("\(id): a scope is there twice") }
+        for (name, seconds) in [
+            ("access token", accessTokenLifetime), ("refresh token", refreshTokenLifetime),
+            ("ID token", idTokenLifetime),
+        ] where !(1...10 * 366 * 86400).contains(seconds) {
+            faults.append("\(id): the lifetime of an \(name) must be between a second and ten years")
+        }
+        return faults
+    }
+}

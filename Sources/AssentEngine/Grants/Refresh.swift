@@ -1,0 +1,154 @@
+import AssentCore
+import AssentStore
+
+/// A refresh token as it is in the store.
+private struct RefreshRecord {
+    let grant: GrantRecord
+    let clientID: String
+    let expiresAt: Int64
+    let usedAt: Int64?
+    let attemptHash: String?
+    let sealedSuccessor: [UInt8]?
+    let successorIsUnused: Bool
+
+    init(_ row: SQLRow) throws {
+        grant = try GrantRecord(row)
+        clientID = try row.text("client_id")
+        expiresAt = try row.integer("expires_at")
+        usedAt = try row.optionalInteger("used_at")
+        attemptHash = try row.optionalText("attempt_hash")
+        sealedSuccessor = try row.optionalBlob("sealed_successor")
+        successorIsUnused =
+            try row.optionalText("successor_id") != nil && row.optionalInteger("successor_used_at") == nil
+    }
+}
+
+extension Grants {
+    /// How many characters an `attempt_id` has. It is the client's proof that it is the one that asked before, so a short one
+    /// that could be guessed is refused.
+    package static let attemptIDLength = 16...128
+
+    /// Changes a refresh token for new tokens (RFC 6749 §6, RFC 9700 §4.14.2).
+    ///
+    /// Each use makes a successor. When the reply was lost, the same client with the same key and the same `attempt_id` gets the
+    /// same successor once more, for a short while and as long as it is unused. Any other second use means that two parties
+    /// hold the token, and ends the grant.
+    func refresh(
+        _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
+    ) async throws -> TokenReply {
+        let tokenID = TokenHash.of(Secret(try parameters.required("refresh_token")))
+        let attemptHash = try Self.attemptHash(parameters["attempt_id"])
+        guard let known = try await refreshRecord(tokenID) else { throw OAuthError.invalidGrant }
+        if known.usedAt != nil {
+            return try await repeated(
+                known, tokenID: tokenID, attemptHash: attemptHash, parameters, client: client,
+                keyThumbprint: keyThumbprint)
+        }
+        guard known.clientID == client.id, known.grant.keyThumbprint == keyThumbprint else {
+            _ = try await context.database.run(
+                audit.statement(record("oauth.refresh", .refused, reason: "binding", known.grant)))
+            throw OAuthError.invalidGrant
+        }
+        let scopes = try narrowed(parameters, grant: known.grant, client: client)
+
+        // Signed before the token is spent: if signing fails, the token is still whole.
+        let successor = Secret(context.random.token())
+        let reply = try await mint(
+            known.grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint,
+            refreshToken: successor)
+        do {
+            _ = try await context.database.run(
+                try rotating(tokenID, to: successor, attemptHash: attemptHash, client: client)
+                    + issuing(successor, grant: known.grant, client: client, keyThumbprint: keyThumbprint)
+                    + [audit.statement(record("oauth.refresh", .success, known.grant))])
+            return reply
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            guard let spent = try await refreshRecord(tokenID), spent.usedAt != nil else {
+                throw OAuthError.invalidGrant
+            }
+            return try await repeated(
+                spent, tokenID: tokenID, attemptHash: attemptHash, parameters, client: client,
+                keyThumbprint: keyThumbprint)
+        }
+    }
+
+    private func rotating(
+        _ tokenID: String, to successor: Secret, attemptHash: String?, client: OAuthClient
+    ) throws -> [SQLStatement] {
+        // Without an attempt id nobody can ask for the successor again, so it is not kept.
+        let sealed = try attemptHash.map { _ in
+            try context.masterKey.seal(successor, for: .refreshSuccessor, context: tokenID)
+        }
+        return [
+            SQLStatement(
+                """
+                UPDATE refresh_tokens
+                SET used_at = ?1, attempt_hash = ?2, successor_id = ?3, sealed_successor = ?4
+                WHERE id = ?5 AND client_id = ?6 AND used_at IS NULL AND expires_at > ?1
+                    AND EXISTS (
+                        SELECT 1 FROM grants g JOIN users u ON u.id = g.user_id
+                        WHERE g.id = refresh_tokens.grant_id AND g.revoked_at IS NULL AND u.active = 1)
+                """,
+                [
+                    .integer(now), SQLValue(attemptHash), .text(TokenHash.of(successor)), SQLValue(sealed),
+                    .text(tokenID), .text(client.id),
+                ], expecting: .exactly(1)),
+            // Who uses a successor has received it: the copy beside its predecessor has done its work.
+            SQLStatement(
+                "UPDATE refresh_tokens SET sealed_successor = NULL WHERE successor_id = ?1", [.text(tokenID)]),
+        ]
+    }
+
+    /// A second use: the same successor for whoever asks again in time, the end of the grant for anybody else.
+    private func repeated(
+        _ spent: RefreshRecord, tokenID: String, attemptHash: String?, _ parameters: OAuthParameters,
+        client: OAuthClient, keyThumbprint: String?
+    ) async throws -> TokenReply {
+        guard !spent.grant.isRevoked else { throw OAuthError.invalidGrant }
+        guard let usedAt = spent.usedAt, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
+            spent.clientID == client.id, spent.grant.keyThumbprint == keyThumbprint,
+            let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
+            (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
+        else {
+            try await revoke(spent.grant, because: "refresh_reuse", event: "oauth.refresh")
+            throw OAuthError.invalidGrant
+        }
+        guard spent.grant.user.isActive else { throw OAuthError.invalidGrant }
+        let scopes = try narrowed(parameters, grant: spent.grant, client: client)
+        let successor = try context.masterKey.open(sealed, for: .refreshSuccessor, context: tokenID)
+        return try await mint(
+            spent.grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint,
+            refreshToken: successor)
+    }
+
+    private func refreshRecord(_ tokenID: String) async throws -> RefreshRecord? {
+        try await context.database.run(
+            .read(
+                """
+                SELECT r.client_id, r.expires_at, r.used_at, r.attempt_hash, r.successor_id, r.sealed_successor,
+                    s.used_at AS successor_used_at, \(GrantRecord.columns)
+                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id JOIN users u ON u.id = g.user_id
+                    LEFT JOIN refresh_tokens s ON s.id = r.successor_id
+                WHERE r.id = ?1 AND g.realm = ?2
+                """, [.text(tokenID), .text(configuration.realm)])
+        ).first.map(RefreshRecord.init)
+    }
+
+    /// The scopes of the new access token: those of the grant that the client may still have, or those that it asks for.
+    private func narrowed(
+        _ parameters: OAuthParameters, grant: GrantRecord, client: OAuthClient
+    ) throws(OAuthError) -> [String] {
+        let allowed = grant.scopes.filter(client.scopes.contains)
+        guard let asked = try parameters.scopes() else { return allowed }
+        let wider = asked.filter { !allowed.contains($0) }
+        guard wider.isEmpty else { throw .invalidScope(wider) }
+        return asked
+    }
+
+    private static func attemptHash(_ attemptID: String?) throws(OAuthError) -> String? {
+        guard let attemptID else { return nil }
+        guard attemptIDLength.contains(attemptID.utf8.count), attemptID.utf8.allSatisfy(RedirectURI.isUnreserved)
+        else { throw .invalidRequest("An attempt_id has 16 to 128 letters, digits and - . _ ~.") }
+        return TokenHash.of(Secret(attemptID))
+    }
+}

@@ -1,0 +1,72 @@
+import AssentCore
+import AssentJOSE
+import Crypto
+
+extension Grants {
+    /// The `typ` of access tokens (RFC 9068 §2.1).
+    static let accessTokenType = "at+jwt"
+
+    /// The `typ` of ID tokens.
+    static let idTokenType = "JWT"
+
+    /// The claim of an access token that names its grant, so that it stops counting at once when the grant is revoked.
+    package static let grantClaim = "assent_grant"
+
+    /// Signs an access token and, for `openid`, an ID token.
+    func mint(
+        _ grant: GrantRecord, client: OAuthClient, scopes: [String], nonce: String?, keyThumbprint: String?,
+        refreshToken: Secret?
+    ) async throws -> TokenReply {
+        let issuedAt = now
+        let audience = client.audience.isEmpty ? [configuration.issuer] : client.audience
+        var claims = JSONObject()
+        claims["iss"] = .string(configuration.issuer)
+        claims["sub"] = .string(grant.user.id)
+        claims["aud"] =
+            audience.count == 1 ? audience.first.map(JSONValue.string) : .array(audience.map(JSONValue.string))
+        claims["client_id"] = .string(client.id)
+        claims["scope"] = .string(scopes.joined(separator: " "))
+        claims["iat"] = .integer(issuedAt)
+        claims["exp"] = .integer(issuedAt + client.accessTokenLifetime)
+        claims["jti"] = .string(context.random.token(byteCount: 16))
+        claims["auth_time"] = .integer(grant.authTime)
+        claims[Self.grantClaim] = .string(grant.id)
+        if let keyThumbprint { claims["cnf"] = ["jkt": .string(keyThumbprint)] }
+        let accessToken = try await keys.sign(claims, type: Self.accessTokenType, for: .accessToken)
+        var idToken: Secret?
+        if scopes.contains("openid") {
+            idToken = try await mintIDToken(
+                grant, client: client, nonce: nonce, accessToken: accessToken, issuedAt: issuedAt)
+        }
+        return TokenReply(
+            accessToken: accessToken, tokenType: keyThumbprint == nil ? "Bearer" : "DPoP",
+            expiresIn: client.accessTokenLifetime, refreshToken: refreshToken, idToken: idToken, scopes: scopes)
+    }
+
+    private func mintIDToken(
+        _ grant: GrantRecord, client: OAuthClient, nonce: String?, accessToken: Secret, issuedAt: Int64
+    ) async throws -> Secret {
+        var claims = JSONObject()
+        claims["iss"] = .string(configuration.issuer)
+        claims["sub"] = .string(grant.user.id)
+        claims["aud"] = .string(client.id)
+        claims["azp"] = .string(client.id)
+        claims["iat"] = .integer(issuedAt)
+        claims["exp"] = .integer(issuedAt + client.idTokenLifetime)
+        claims["auth_time"] = .integer(grant.authTime)
+        claims["nonce"] = nonce.map(JSONValue.string)
+        // Both ES256 and RS256 hash with SHA-256, so at_hash does too (OpenID Connect Core §3.1.3.6).
+        claims["at_hash"] = .string(
+            Base64URL.encode(accessToken.withUnsafeBytes { Array(SHA256.hash(data: $0).prefix(16)) }))
+        claims["sid"] = .string(grant.sessionAuditID)
+        return try await keys.sign(claims, type: Self.idTokenType, for: .idToken)
+    }
+
+    /// The claims of an ID token of ours, expired or not; `nil` for anything else.
+    func hintedClaims(_ idToken: Secret) async throws -> JSONObject? {
+        let claims = try await keys.claims(
+            of: idToken, type: Self.idTokenType, for: .idToken, includesExpiredKeys: true)
+        guard let claims, claims.iss == configuration.issuer else { return nil }
+        return claims.object
+    }
+}

@@ -1,0 +1,44 @@
+package import AssentCore
+
+/// Which claims a scope gives, and which of the user's attributes they come from.
+enum UserClaims {
+    /// Scope, claim, attributes in the order in which they are tried: AM's names and the claim's own.
+    static let table: [(scope: String, claim: String, attributes: [String])] = [
+        ("profile", "name", ["name", "cn"]), ("profile", "given_name", ["given_name", "givenName"]),
+        ("profile", "family_name", ["family_name", "sn"]), ("profile", "middle_name", ["middle_name"]),
+        ("profile", "nickname", ["nickname"]), ("profile", "picture", ["picture"]),
+        ("profile", "profile", ["profile"]), ("profile", "website", ["website"]),
+        ("profile", "zoneinfo", ["zoneinfo"]), ("profile", "locale", ["locale", "preferredlocale"]),
+        ("profile", "updated_at", ["updated_at"]), ("email", "email", ["email", "mail"]),
+        ("email", "email_verified", ["email_verified"]),
+        ("phone", "phone_number", ["phone_number", "telephoneNumber"]),
+        ("phone", "phone_number_verified", ["phone_number_verified"]), ("address", "address", ["address"]),
+    ]
+
+    /// The claims about `user` that `scopes` give (OpenID Connect Core §5.4).
+    static func claims(about user: User, scopes: [String]) -> JSONObject {
+        var claims = JSONObject()
+        claims["sub"] = .string(user.id)
+        for row in table where scopes.contains(row.scope) {
+            claims[row.claim] = row.attributes.lazy.compactMap { user.attributes[$0] }.first
+        }
+        if scopes.contains("profile") { claims["preferred_username"] = .string(user.username) }
+        return claims
+    }
+
+    /// The claims that there are, for the metadata.
+    static let names = ["sub", "iss", "auth_time", "preferred_username"] + table.map(\.claim)
+}
+
+extension Grants {
+    /// The userinfo endpoint (OpenID Connect Core §5.3).
+    ///
+    /// - Throws: ``OAuthError`` `invalid_token` (401) for a token that does not count, `insufficient_scope` (403) without `openid`.
+    package func userInfo(accessToken: Secret, keyThumbprint: String? = nil) async throws -> JSONValue {
+        guard let access = try await access(token: accessToken, keyThumbprint: keyThumbprint) else {
+            throw OAuthError.invalidToken
+        }
+        guard access.scopes.contains("openid") else { throw OAuthError.insufficientScope("openid") }
+        return .object(UserClaims.claims(about: access.user, scopes: access.scopes))
+    }
+}

@@ -1,0 +1,62 @@
+extension Migration {
+    /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known for
+    /// what it is; `expires_at` is when nothing of the grant can be used any more.
+    static let grants = Migration(
+        "grants",
+        [
+            // Two nodes that start together on an empty database must end up with one key.
+            "CREATE UNIQUE INDEX server_keys_active ON server_keys (purpose, algorithm) WHERE retired_at IS NULL",
+            """
+            CREATE TABLE grants (
+                id TEXT PRIMARY KEY,
+                realm TEXT NOT NULL,
+                client_id TEXT NOT NULL,
+                user_id TEXT NOT NULL REFERENCES users (id),
+                session_id TEXT NOT NULL,
+                session_audit_id TEXT NOT NULL,
+                scope TEXT NOT NULL,
+                auth_time BIGINT NOT NULL,
+                auth_level INTEGER NOT NULL,
+                key_thumbprint TEXT,
+                created_at BIGINT NOT NULL,
+                expires_at BIGINT NOT NULL,
+                revoked_at BIGINT,
+                revoked_because TEXT)
+            """,
+            "CREATE INDEX grants_user ON grants (user_id)",
+            "CREATE INDEX grants_expiry ON grants (expires_at)",
+            """
+            CREATE TABLE oauth_codes (
+                id TEXT PRIMARY KEY,
+                grant_id TEXT NOT NULL REFERENCES grants (id) ON DELETE CASCADE,
+                client_id TEXT NOT NULL,
+                redirect_uri TEXT NOT NULL,
+                code_challenge TEXT NOT NULL,
+                nonce TEXT,
+                expires_at BIGINT NOT NULL,
+                used_at BIGINT)
+            """,
+            "CREATE INDEX oauth_codes_grant ON oauth_codes (grant_id)",
+            """
+            CREATE TABLE refresh_tokens (
+                id TEXT PRIMARY KEY,
+                grant_id TEXT NOT NULL REFERENCES grants (id) ON DELETE CASCADE,
+                client_id TEXT NOT NULL,
+                issued_at BIGINT NOT NULL,
+                expires_at BIGINT NOT NULL,
+                used_at BIGINT,
+                attempt_hash TEXT,
+                successor_id TEXT,
+                sealed_successor BLOB)
+            """,
+            "CREATE INDEX refresh_tokens_grant ON refresh_tokens (grant_id)",
+            "CREATE INDEX refresh_tokens_successor ON refresh_tokens (successor_id)",
+            """
+            CREATE TABLE revoked_access_tokens (
+                id TEXT PRIMARY KEY,
+                grant_id TEXT NOT NULL,
+                expires_at BIGINT NOT NULL)
+            """,
+            "CREATE INDEX revoked_access_tokens_expiry ON revoked_access_tokens (expires_at)",
+        ])
+}
