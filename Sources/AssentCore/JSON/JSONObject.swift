@@ -65,3 +65,10 @@ public struct JSONObject: Hashable, Sendable {
         left.utf8.elementsEqual(right.utf8)
     }
 }
+
+extension JSONObject: ExpressibleByDictionaryLiteral {
+    /// An object, its members in the order written.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self.init(elements.map { Member(name: $0.0, value: $0.1) })
+    }
+}

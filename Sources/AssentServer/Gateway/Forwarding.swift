@@ -1,0 +1,101 @@
+import AssentCore
+import AssentEngine
+import AsyncHTTPClient
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import NIOHTTP1
+
+/// One request on its way from the gateway to the service and back.
+struct Forwarding: Sendable {
+    let gateway: Gateway
+    let route: GatewayRoute
+    let resource: CanonicalResource
+    let user: String?
+
+    /// The transaction that was spent for it, if there was one.
+    let transaction: TransactionRecord?
+
+    /// Forwards and answers.
+    ///
+    /// With a transaction the work goes on when the client goes away: the service may have acted, and what became of it must
+    /// be on record.
+    func run(_ request: Request, boundBody: [UInt8]?) async -> Response {
+        guard let transaction else { return await forward(request, boundBody: boundBody).response }
+        return await Task { await once(request, boundBody: boundBody, transaction: transaction) }.value
+    }
+
+    private func once(_ request: Request, boundBody: [UInt8]?, transaction: TransactionRecord) async -> Response {
+        do {
+            guard try await gateway.transactions.recordForwarding(id: transaction.id) else {
+                return .problem(
+                    409, "This transaction was used before. Nothing was forwarded now.",
+                    members: ["transaction": .string(transaction.id)])
+            }
+        } catch {
+            return .problem(
+                503, "The gateway could not note that it forwards. Nothing was forwarded.",
+                members: ["transaction": .string(transaction.id), "forwarded": "no"])
+        }
+        let (response, outcome) = await forward(request, boundBody: boundBody)
+        do {
+            try await gateway.transactions.recordOutcome(id: transaction.id, outcome)
+        } catch {
+            gateway.logger.error(
+                "an outcome could not be recorded",
+                metadata: ["transaction": "\(transaction.id)", "status": "\(response.status.code)"])
+        }
+        return response
+    }
+
+    private func forward(
+        _ request: Request, boundBody: [UInt8]?
+    ) async -> (response: Response, outcome: UpstreamOutcome) {
+        let fields = ForwardedFields.request(
+            request.headers, cookie: gateway.credentials.cookie, keepsAuthorization: route.keepsAuthorization,
+            user: user, idempotencyKey: transaction?.id, publicOrigin: gateway.publicOrigin)
+        do {
+            let reply = try await gateway.upstream.forward(
+                method: request.method, url: route.upstream + resource.target, fields: fields,
+                body: body(of: request, boundBody: boundBody), once: transaction != nil)
+            let status = Int(reply.status.code)
+            let replyFields = ForwardedFields.reply(HTTPFields(reply.headers), cookie: gateway.credentials.cookie)
+            let response = Response(
+                status: .init(code: status), headers: replyFields,
+                body: request.method == .head ? ResponseBody() : ResponseBody(asyncSequence: reply.body))
+            return (response, .answered(status: status))
+        } catch Upstream.Failure.notForwarded {
+            let response = Response.problem(
+                502, "The service cannot be reached. Nothing has happened.", members: members(forwarded: "no"))
+            return (response, .notForwarded)
+        } catch {
+            let response = Response.problem(
+                504, "The service gave no answer. What happened is unknown: ask again before you repeat it.",
+                members: members(forwarded: "unknown"))
+            return (response, .unknown)
+        }
+    }
+
+    private func members(forwarded: String) -> JSONObject {
+        var members = JSONObject([.init(name: "forwarded", value: .string(forwarded))])
+        members["transaction"] = transaction.map { .string($0.id) }
+        return members
+    }
+
+    private func body(of request: Request, boundBody: [UInt8]?) -> HTTPClientRequest.Body? {
+        if let boundBody { return boundBody.isEmpty ? nil : .bytes(ByteBuffer(bytes: boundBody)) }
+        let length = request.headers[.contentLength].flatMap(Int64.init)
+        if length == nil, request.headers[.transferEncoding] == nil { return nil }
+        return .stream(request.body, length: length.map { .known($0) } ?? .unknown)
+    }
+}
+
+extension HTTPFields {
+    fileprivate init(_ headers: NIOHTTP1.HTTPHeaders) {
+        self.init()
+        for (name, value) in headers {
+            if let name = HTTPField.Name(name) { append(HTTPField(name: name, value: value)) }
+        }
+    }
+}

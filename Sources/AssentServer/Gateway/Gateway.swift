@@ -1,0 +1,174 @@
+import AssentCore
+import AssentEngine
+import AsyncHTTPClient
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+
+/// Stands in front of services and lets through what the policies allow: once, where they ask for a transaction.
+struct Gateway: RequestHandler {
+    /// Scheme, host and port under which clients know the gateway.
+    let publicOrigin: Origin
+
+    /// Where clients find the server that signs users in (`am_uri`).
+    let serverURL: String
+
+    let routes: [GatewayRoute]
+    let credentials: GatewayCredentials
+    let decisions: PolicyDecisionPoint
+    let transactions: Transactions
+    let upstream: Upstream
+    let logger: Logger
+
+    private static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
+    private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
+
+    func respond(to request: Request) async throws -> Response {
+        do {
+            return try await answer(request)
+        } catch let error as EngineError {
+            return .problem(error.status, error.message)
+        } catch {
+            logger.error("the gateway could not decide", metadata: ["error": "\(type(of: error))"])
+            return .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
+        }
+    }
+
+    private func answer(_ request: Request) async throws -> Response {
+        guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
+        let (resource, transactionID) = try target(of: request)
+        guard let route = routes.first(where: { $0.answers(resource.path) }) else {
+            return .problem(404, "Nothing is behind this path.")
+        }
+        let caller = try await credentials.caller(request.headers, realm: route.realm)
+        let session: PresentedSession?
+        switch caller {
+        case .invalidToken: return unauthorized(.bearerRefused, route: route)
+        case .session(let presented, let byCookie):
+            if byCookie, !Self.safeMethods.contains(request.method), !isSameSite(request.headers, route: route) {
+                return .problem(403, "A request with the session cookie must come from an allowed origin.")
+            }
+            session = presented
+        case .anonymous, .grantOnly: session = nil
+        }
+        let boundBody = try await boundBody(of: request, resource: resource, route: route)
+        let decision = await decisions.decide(
+            GatewayRequest(
+                realm: route.realm, policySet: route.policySet, session: session, method: request.method.rawValue,
+                resource: resource, mediaType: request.headers[.contentType], body: boundBody,
+                transactionID: transactionID))
+        switch decision {
+        case .allow(let record):
+            let forward = Forwarding(
+                gateway: self, route: route, resource: resource, user: session?.session.user.username,
+                transaction: record)
+            return await forward.run(request, boundBody: boundBody)
+        case .advice(let advice, _):
+            return try AdviceReply(serverURL: serverURL, publicOrigin: publicOrigin).reply(
+                to: request, resource: resource, realm: route.realm, advice: advice)
+        case .alreadyTaken(let record):
+            return .problem(
+                409, "This transaction was used before. Nothing was forwarded now.",
+                members: ["transaction": .string(record.id), "outcome": record.outcome?.json ?? .null])
+        case .deny(let denial): return deny(denial, route: route)
+        }
+    }
+
+    private func target(of request: Request) throws -> (CanonicalResource, String?) {
+        guard let path = request.head.path, path.utf8.first == UInt8(ascii: "/") else {
+            throw EngineError(status: 400, "The request target must be a path.")
+        }
+        let whole: CanonicalResource
+        do {
+            whole = try CanonicalResource(publicOrigin.description + path)
+        } catch {
+            throw EngineError(status: error == .tooLong ? 414 : 400, "The URL \(error).")
+        }
+        let (resource, inQuery) = whole.removingParameter("_txid")
+        let named = inQuery + request.headers[values: ForwardedFields.transactionID]
+        guard Set(named).count <= 1, inQuery.count <= 1 else {
+            throw EngineError(status: 400, "The request names more than one transaction.")
+        }
+        return (resource, named.first.flatMap { $0.isEmpty ? nil : $0 })
+    }
+
+    /// The body, read whole, where a policy binds it: what is hashed is what will be forwarded.
+    private func boundBody(
+        of request: Request, resource: CanonicalResource, route: GatewayRoute
+    ) async throws -> [UInt8]? {
+        guard
+            decisions.bindsBody(
+                resource, method: request.method.rawValue, policySet: route.policySet, realm: route.realm)
+        else { return nil }
+        guard request.headers[values: .contentType].count <= 1 else {
+            throw EngineError(status: 400, "The request has more than one Content-Type.")
+        }
+        guard request.headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
+            throw EngineError(status: 415, "A request that must be approved cannot have a Content-Encoding.")
+        }
+        let bytes = try await request.bytes(upTo: route.maxBodyBytes)
+        if request.headers[.contentType].map(Request.isJSON) ?? false {
+            do {
+                _ = try JSONValue.parse(bytes, duplicates: .reject)
+            } catch {
+                throw EngineError(status: 400, "The request is no JSON that can be approved: \(error).")
+            }
+        }
+        return bytes
+    }
+
+    /// Whether a browser says that the request comes from our own pages, or from those that the route allows.
+    private func isSameSite(_ fields: HTTPFields, route: GatewayRoute) -> Bool {
+        if let origin = fields[.origin] {
+            return origin == publicOrigin.description || route.allowedOrigins.contains(origin)
+        }
+        return fields[HTTPField.Name("Sec-Fetch-Site")!].map { $0 == "same-origin" || $0 == "none" } ?? false
+    }
+
+    private func deny(_ denial: PolicyDenial, route: GatewayRoute) -> Response {
+        switch denial {
+        case .noSession: unauthorized(.noSession, route: route)
+        case .refused(let error): .problem(error.status, error.message)
+        case .unavailable:
+            .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
+        default: .problem(403, "Access is denied.")
+        }
+    }
+
+    private enum Missing {
+        case noSession
+        case bearerRefused
+    }
+
+    private func unauthorized(_ missing: Missing, route: GatewayRoute) -> Response {
+        let challenge =
+            switch missing {
+            case .bearerRefused: #"Bearer error="invalid_token""#
+            case .noSession: #"SSOADVICE realm="\#(route.realm)",am_uri="\#(serverURL)""#
+            }
+        let message =
+            switch missing {
+            case .bearerRefused: "The access token is expired, revoked or malformed."
+            case .noSession: "Sign in first."
+            }
+        return .problem(401, message, headers: [.wwwAuthenticate: challenge])
+    }
+}
+
+extension Response {
+    /// A refusal of the gateway itself (RFC 9457).
+    static func problem(
+        _ status: Int, _ detail: String, members: JSONObject = JSONObject(), headers: HTTPFields = [:]
+    ) -> Response {
+        var body = JSONObject([
+            .init(name: "type", value: "about:blank"),
+            .init(name: "title", value: .string(HTTPResponse.Status(code: status).reasonPhrase)),
+            .init(name: "status", value: .integer(status)), .init(name: "detail", value: .string(detail)),
+        ])
+        for member in members.members { body[member.name] = member.value }
+        var response = json(status, .object(body), headers: headers)
+        response.headers[.contentType] = "application/problem+json"
+        return response
+    }
+}

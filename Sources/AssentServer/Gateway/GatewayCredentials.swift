@@ -1,0 +1,46 @@
+import AssentCore
+import AssentEngine
+import HTTPTypes
+
+/// Who sends a request to the gateway.
+struct GatewayCredentials: Sendable {
+    /// What the request says about its sender.
+    enum Caller: Sendable {
+        /// Nothing, or a session that is not alive.
+        case anonymous
+        /// A session, and whether it came in a cookie, which a browser adds by itself.
+        case session(PresentedSession, byCookie: Bool)
+        /// An access token whose grant counts, but whose session has ended.
+        case grantOnly
+        /// An access token that does not count.
+        case invalidToken
+    }
+
+    let sessions: Sessions
+    let grants: [String: Grants]
+    let cookie: SessionCookie
+
+    /// Finds the caller. An access token decides alone: a bad one is not made good by a cookie beside it.
+    func caller(_ fields: HTTPFields, realm: String) async throws -> Caller {
+        let authorizations = fields[values: .authorization]
+        if let bearer = authorizations.lazy.compactMap(Self.bearerToken).first {
+            guard authorizations.count == 1, let grants = grants[realm] else { return .invalidToken }
+            guard let grant = try await grants.access(token: bearer) else { return .invalidToken }
+            guard let session = grant.session, session.realm == realm else { return .grantOnly }
+            return .session(
+                PresentedSession(session, grantID: grant.grantID, keyThumbprint: grant.keyThumbprint), byCookie: false)
+        }
+        let inField = cookie.headerToken(fields)
+        guard let token = inField ?? cookie.cookieToken(fields), let session = try await sessions.live(token: token),
+            session.realm == realm
+        else { return .anonymous }
+        try await sessions.touch(session)
+        return .session(PresentedSession(session), byCookie: inField == nil)
+    }
+
+    private static func bearerToken(_ value: String) -> Secret? {
+        let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
+        guard parts.count == 2, parts[0].lowercased() == "bearer", parts[1].utf8.count <= 16 << 10 else { return nil }
+        return Secret(String(parts[1]))
+    }
+}
