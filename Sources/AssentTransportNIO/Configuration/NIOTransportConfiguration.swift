@@ -1,0 +1,72 @@
+public import AssentCore
+
+/// Whom the transport trusts, and its bounds.
+///
+/// There is no certificate revocation check (neither CRL nor OCSP) and no proxy support.
+public struct NIOTransportConfiguration: Sendable {
+    /// The authorities that a chain must end in.
+    public var trustRoots: TrustRoots
+
+    /// What each host's chain must contain, by `host` or `host:port` (the more specific one wins). Case and a trailing dot
+    /// make no difference. A host that is not named is not called.
+    public var pins: [String: PinRequirement]
+
+    /// The certificate that this client shows when a server asks for one.
+    public var clientIdentity: ClientIdentity?
+
+    /// Whether `http://` may be used to this machine itself, for a server under development. Never elsewhere.
+    public var allowPlaintextLoopback: Bool
+
+    /// Connections to one origin at one time.
+    public var maximumConnectionsPerOrigin: Int
+
+    /// Calls that may wait for a connection to one origin; one more is refused with `tooManyRequests`.
+    public var maximumWaitingPerOrigin: Int
+
+    /// How long a connection without a call is kept.
+    public var idleTimeout: Duration
+
+    /// Bytes of a reply's status line and header fields, and of its trailer fields.
+    public var headerBytes: Int
+
+    /// Header fields of a reply.
+    public var headerFields: Int
+
+    /// A configuration; what is left out has the safe value.
+    public init(
+        trustRoots: TrustRoots = .system, pins: [String: PinRequirement], clientIdentity: ClientIdentity? = nil,
+        allowPlaintextLoopback: Bool = false
+    ) {
+        self.trustRoots = trustRoots
+        self.pins = pins
+        self.clientIdentity = clientIdentity
+        self.allowPlaintextLoopback = allowPlaintextLoopback
+        maximumConnectionsPerOrigin = 8
+        maximumWaitingPerOrigin = 128
+        idleTimeout = .seconds(30)
+        headerBytes = 32 << 10
+        headerFields = 128
+    }
+
+    func validate() throws(NIOTransportError) {
+        let counts = [maximumConnectionsPerOrigin, headerBytes, headerFields]
+        guard counts.allSatisfy({ $0 > 0 }), maximumWaitingPerOrigin >= 0, idleTimeout >= .zero else {
+            throw NIOTransportError(.invalidLimit, "each limit must be positive")
+        }
+    }
+}
+
+/// A client certificate for mutual TLS.
+public struct ClientIdentity: Sendable {
+    /// The certificates in PEM, the client's own first.
+    public var certificateChain: String
+
+    /// The private key of the first certificate, in PEM.
+    public var privateKey: Secret
+
+    /// A client certificate with its key.
+    public init(certificateChain: String, privateKey: Secret) {
+        self.certificateChain = certificateChain
+        self.privateKey = privateKey
+    }
+}

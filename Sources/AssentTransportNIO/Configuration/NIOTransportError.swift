@@ -1,0 +1,43 @@
+/// Why a configuration cannot be used. Failures of a call are `HTTPTransportError`.
+///
+/// Two errors are equal when their codes are; the rest explains and never holds a secret.
+public struct NIOTransportError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong, as a stable name.
+    public let code: Code
+
+    /// What exactly, for a developer.
+    public let detail: String
+
+    init(_ code: Code, _ detail: String) {
+        self.code = code
+        self.detail = detail
+    }
+
+    /// Code and explanation.
+    public var description: String { "\(code): \(detail)" }
+
+    /// Errors are equal when their codes are.
+    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+
+    /// Hashes the code.
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+
+    /// A stable name of a mistake; more may be added.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The trust roots could not be read.
+        public static let invalidTrustRoots = Code("invalidTrustRoots")
+        /// A host in the pins is no host, or is named twice.
+        public static let invalidHost = Code("invalidHost")
+        /// A host has fewer than two different pins without ``PinRequirement/singlePin(_:)``.
+        public static let tooFewPins = Code("tooFewPins")
+        /// The client certificate and its key could not be used.
+        public static let invalidClientIdentity = Code("invalidClientIdentity")
+        /// A limit is zero or negative.
+        public static let invalidLimit = Code("invalidLimit")
+    }
+}

@@ -1,0 +1,66 @@
+public import AssentCore
+
+/// What a host's certificate chain must contain besides being valid.
+///
+/// A pin names the key of any certificate of the chain as it was validated: leaf, intermediate or root.
+public enum PinRequirement: Sendable, Hashable {
+    /// One of these keys. At least two different ones: with one alone, losing that key locks every installed app out.
+    case pins([Pin])
+
+    /// This one key, without a backup, on purpose.
+    case singlePin(Pin)
+
+    /// No pin, on purpose: every authority in the trust roots may vouch for this host.
+    case unpinned
+}
+
+/// The keys that are acceptable for one host.
+enum AcceptableKeys: Sendable, Hashable {
+    case any
+    case oneOf(Set<Pin>)
+
+    init(_ requirement: PinRequirement, host: String) throws(NIOTransportError) {
+        switch requirement {
+        case .unpinned: self = .any
+        case .singlePin(let pin): self = .oneOf([pin])
+        case .pins(let pins):
+            let distinct = Set(pins)
+            guard distinct.count >= 2 else {
+                throw NIOTransportError(
+                    .tooFewPins, "\(host) has \(distinct.count) pin: name a backup key too, or say singlePin")
+            }
+            self = .oneOf(distinct)
+        }
+    }
+}
+
+/// The pins of all hosts, by normalised host, with or without a port.
+struct PinTable: Sendable {
+    private struct Key: Hashable {
+        let host: NormalizedHost
+        let port: Int?
+    }
+
+    private var entries: [Key: AcceptableKeys] = [:]
+
+    init(_ pins: [String: PinRequirement]) throws(NIOTransportError) {
+        for (text, requirement) in pins {
+            let key = try Self.key(text)
+            guard entries[key] == nil else { throw NIOTransportError(.invalidHost, "\(text) is named twice") }
+            entries[key] = try AcceptableKeys(requirement, host: text)
+        }
+    }
+
+    /// The more specific entry wins; `nil` means that the configuration says nothing about this host.
+    func keys(of origin: Origin) -> AcceptableKeys? {
+        entries[Key(host: origin.host, port: origin.port)] ?? entries[Key(host: origin.host, port: nil)]
+    }
+
+    private static func key(_ text: String) throws(NIOTransportError) -> Key {
+        if let host = try? NormalizedHost(text) { return Key(host: host, port: nil) }
+        guard let origin = try? Origin(headerValue: "https://\(text)") else {
+            throw NIOTransportError(.invalidHost, "\(text) is not a host or host:port")
+        }
+        return Key(host: origin.host, port: origin.port)
+    }
+}

@@ -1,0 +1,65 @@
+import AssentCore
+import NIOCore
+
+/// A connection as other threads see it: everything is passed on to its event loop.
+struct ConnectionHandle: Sendable {
+    let id: UInt64
+    let generation: Int
+    let channel: any Channel
+    private let bound: NIOLoopBound<HTTPConnection>
+
+    /// Must be made on the event loop.
+    init(id: UInt64, generation: Int, channel: any Channel, connection: HTTPConnection) {
+        self.id = id
+        self.generation = generation
+        self.channel = channel
+        bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
+    }
+
+    /// Sends a request and waits for its reply.
+    func perform(
+        _ request: RequestHead, id: UInt64, limits: HTTPLimits, deadline: NIODeadline, isReused: Bool
+    ) async throws -> HTTPReply {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let start = ExchangeStart(
+                    id: id, request: request, limits: limits, deadline: deadline, isReused: isReused,
+                    continuation: continuation)
+                channel.eventLoop.execute { bound.value.start(start) }
+            }
+        } onCancel: {
+            cancel(id)
+        }
+    }
+
+    func cancel(_ exchange: UInt64) {
+        channel.eventLoop.execute {
+            bound.value.abort(exchange, HTTPTransportError(.cancelled, "the task was cancelled"))
+        }
+    }
+
+    func abandon(_ exchange: UInt64) {
+        channel.eventLoop.execute {
+            bound.value.abort(exchange, HTTPTransportError(.cancelled, "the reply was not read to its end"))
+        }
+    }
+
+    func resumeReading(_ exchange: UInt64) {
+        channel.eventLoop.execute { bound.value.resumeReading(exchange) }
+    }
+
+    /// Sends a piece of the request's content; returns when the network has taken it.
+    func write(_ exchange: UInt64, _ bytes: ByteBuffer) async throws {
+        let promise = channel.eventLoop.makePromise(of: Void.self)
+        channel.eventLoop.execute { bound.value.write(exchange, bytes, promise) }
+        try await promise.futureResult.get()
+    }
+
+    func finishUpload(_ exchange: UInt64, _ error: HTTPTransportError?) {
+        channel.eventLoop.execute { bound.value.finishUpload(exchange, error) }
+    }
+
+    func close() {
+        channel.close(promise: nil)
+    }
+}

@@ -1,0 +1,58 @@
+import AssentCore
+import NIOCore
+
+/// Pulls a request's content and writes it, one piece at a time, each only when the network has taken the one before.
+struct Upload: Sendable {
+    let connection: ConnectionHandle
+    let exchange: UInt64
+    let content: RequestHead.Content
+
+    private static let piece = 64 << 10
+
+    func run() async {
+        do {
+            switch content {
+            case .none: break
+            case .fixed(let body, let length): try await send(body, length: length)
+            case .chunked(let body): try await send(body, length: nil)
+            }
+            connection.finishUpload(exchange, nil)
+        } catch let error as HTTPTransportError {
+            connection.finishUpload(exchange, error)
+        } catch {
+            // What the producer threw may quote what it read; only its type is told.
+            connection.finishUpload(
+                exchange, HTTPTransportError(.bodyFailed, "the request's content ended with \(type(of: error))"))
+        }
+    }
+
+    private func send(_ body: HTTPBody, length: Int?) async throws {
+        var sent = 0
+        for try await chunk in body {
+            var rest = chunk[...]
+            while !rest.isEmpty {
+                let piece = rest.prefix(Self.piece)
+                rest = rest.dropFirst(Self.piece)
+                if let length {
+                    guard piece.count <= length - sent else {
+                        throw HTTPTransportError(.bodyFailed, "the request's content is longer than its length")
+                    }
+                    sent += piece.count
+                    try await connection.write(exchange, ByteBuffer(bytes: piece))
+                } else {
+                    var buffer = ByteBuffer(string: String(piece.count, radix: 16) + "\r\n")
+                    buffer.writeBytes(piece)
+                    buffer.writeStaticString("\r\n")
+                    try await connection.write(exchange, buffer)
+                }
+            }
+        }
+        if let length {
+            guard sent == length else {
+                throw HTTPTransportError(.bodyFailed, "the request's content is shorter than its length")
+            }
+        } else {
+            try await connection.write(exchange, ByteBuffer(staticString: "0\r\n\r\n"))
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import AssentCore
+import HTTPTypes
+import NIOCore
+
+/// A request as it goes over the wire, checked.
+struct RequestHead: Sendable {
+    let origin: Origin
+    let bytes: ByteBuffer
+    let content: Content
+    let isHEAD: Bool
+    let isIdempotent: Bool
+
+    enum Content: Sendable {
+        /// Nothing follows, or it is in `bytes` already.
+        case none
+        case fixed(HTTPBody, length: Int)
+        case chunked(HTTPBody)
+    }
+
+    /// Content up to this size goes out in one piece with the head.
+    private static let joined = 64 << 10
+
+    init(_ call: HTTPCall, to origin: Origin) throws(HTTPTransportError) {
+        let request = call.request
+        self.origin = origin
+        guard request.method != .connect, request.extendedConnectProtocol == nil else {
+            throw HTTPTransportError(.invalidRequest, "CONNECT is not supported")
+        }
+        isHEAD = request.method == .head
+        isIdempotent = Self.idempotent.contains(request.method)
+
+        var buffer = ByteBufferAllocator().buffer(capacity: 512 + (call.body?.inMemory?.count ?? 0))
+        buffer.writeString(request.method.rawValue)
+        buffer.writeInteger(UInt8(ascii: " "))
+        try Self.writeTarget(request.path, to: &buffer)
+        buffer.writeStaticString(" HTTP/1.1\r\nHost: ")
+        buffer.writeString(origin.authority)
+        buffer.writeStaticString("\r\n")
+        try Self.writeFields(request.headerFields, length: call.body.map(\.length) ?? 0, to: &buffer)
+        content = Self.writeFraming(method: request.method, body: call.body, to: &buffer)
+        bytes = buffer
+    }
+
+    /// RFC 9110 §9.2.2.
+    private static let idempotent: Set<HTTPRequest.Method> = [.get, .head, .options, .trace, .put, .delete]
+
+    private static func writeTarget(_ path: String?, to buffer: inout ByteBuffer) throws(HTTPTransportError) {
+        let path = path ?? "/"
+        guard path.isEmpty || path.hasPrefix("/") || path.hasPrefix("?"),
+            path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "#") })
+        else { throw HTTPTransportError(.invalidRequest, "the path is not one") }
+        if !path.hasPrefix("/") { buffer.writeStaticString("/") }
+        buffer.writeString(path)
+    }
+
+    /// Set here or not allowed at all: fields about the connection or the framing (RFC 9110 §7.6.1).
+    private static let reserved: Set<HTTPField.Name> = Set(
+        [
+            "Host", "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Transfer-Encoding", "TE",
+            "Trailer", "Upgrade", "Expect", "HTTP2-Settings",
+        ].compactMap { HTTPField.Name($0) })
+
+    private static func writeFields(
+        _ fields: HTTPFields, length: Int?, to buffer: inout ByteBuffer
+    ) throws(HTTPTransportError) {
+        var cookies: [String] = []
+        for field in fields {
+            guard !reserved.contains(field.name) else {
+                throw HTTPTransportError(.invalidRequest, "\(field.name) is not for the caller to set")
+            }
+            let value = field.value
+            guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
+                throw HTTPTransportError(.invalidRequest, "\(field.name) holds a control character")
+            }
+            if field.name == .contentLength {
+                guard let length, value == String(length) else {
+                    throw HTTPTransportError(.invalidRequest, "Content-Length does not match the body")
+                }
+            } else if field.name == .cookie {
+                cookies.append(value)
+            } else {
+                buffer.writeString(field.name.rawName)
+                buffer.writeStaticString(": ")
+                buffer.writeString(value)
+                buffer.writeStaticString("\r\n")
+            }
+        }
+        // RFC 6265 §5.4: one field.
+        if !cookies.isEmpty {
+            buffer.writeStaticString("Cookie: ")
+            buffer.writeString(cookies.joined(separator: "; "))
+            buffer.writeStaticString("\r\n")
+        }
+    }
+
+    private static func writeFraming(
+        method: HTTPRequest.Method, body: HTTPBody?, to buffer: inout ByteBuffer
+    ) -> Content {
+        let length = body.map(\.length) ?? 0
+        guard let length else {
+            buffer.writeStaticString("Transfer-Encoding: chunked\r\n\r\n")
+            return body.map { .chunked($0) } ?? .none
+        }
+        let expectsContent = method == .post || method == .put || method == .patch
+        if length > 0 || expectsContent {
+            buffer.writeStaticString("Content-Length: ")
+            buffer.writeString(String(length))
+            buffer.writeStaticString("\r\n")
+        }
+        buffer.writeStaticString("\r\n")
+        guard let body, length > 0 else { return .none }
+        if let content = body.inMemory, content.count <= joined {
+            buffer.writeBytes(content)
+            return .none
+        }
+        return .fixed(body, length: length)
+    }
+}
+
+extension SocketAddress {
+    /// Whether packets to this address stay on the machine.
+    var isLoopback: Bool {
+        guard let text = ipAddress, let host = try? NormalizedHost(text) else { return false }
+        return host.isIPAddress && host.isLoopback
+    }
+}

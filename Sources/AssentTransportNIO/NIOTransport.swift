@@ -1,0 +1,124 @@
+public import AssentCore
+import HTTPTypes
+public import Logging
+public import NIOCore
+import NIOPosix
+
+/// The SDK's HTTP transport: HTTP/1.1 over NIO, with TLS whose trust decisions are made before a byte of a request is sent.
+///
+/// - TLS 1.2 or newer, ALPN `http/1.1` only. On every connection the chain is validated by a ``ServerTrustEvaluator``; pins
+///   are compared on the validated path. Session keys are never logged, whatever the environment says.
+/// - Redirects are not followed. Cookies, retries and credentials are for the layers above.
+/// - A request is sent again by itself only when none of its bytes were handed to the network, or once when its method is
+///   idempotent (RFC 9110 §9.2.2), its body can be read again, and a kept connection turned out to be stale. In all other
+///   cases the error says that it may have had an effect.
+/// - There is no revocation check (CRL, OCSP) and no proxy support.
+///
+/// Let go of it or call ``shutdown()`` when it is not needed any more; idle connections are closed then.
+public final class NIOTransport: HTTPTransport {
+    private let pool: ConnectionPool
+    private let allowPlaintextLoopback: Bool
+    private let lastOrigin = Locked<KnownOrigin?>(nil)
+
+    /// A transport with its own connections.
+    ///
+    /// - Parameters:
+    ///   - configuration: whom to trust, and bounds.
+    ///   - trust: replaces the chain validation, for example by a platform's own; the pins are still compared, on the path
+    ///     that it answers. `nil` stands for ``PinnedChainEvaluator`` with the configuration's roots, which are not used otherwise.
+    ///   - clock: says when "now" is, for the certificates' validity. Timeouts always run in real time.
+    ///   - eventLoopGroup: where the connections live; it is not shut down. `nil` stands for the
+    ///     process's shared one.
+    ///   - logger: told about connections that could not be opened; never about requests.
+    /// - Throws: ``NIOTransportError``.
+    public init(
+        configuration: NIOTransportConfiguration, trust: (any ServerTrustEvaluator)? = nil,
+        clock: any WallClock = SystemClock(),
+        eventLoopGroup: (any EventLoopGroup)? = nil,
+        logger: Logger = Logger(label: "assent.transport", factory: { _ in SwiftLogNoOpLogHandler() })
+    ) throws(NIOTransportError) {
+        try configuration.validate()
+        let evaluator: any ServerTrustEvaluator
+        if let trust {
+            evaluator = trust
+        } else {
+            evaluator = try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock)
+        }
+        let limits = ConnectionPool.Limits(
+            connections: configuration.maximumConnectionsPerOrigin, waiters: configuration.maximumWaitingPerOrigin,
+            idle: configuration.idleTimeout.timeAmount,
+            parser: .init(headerBytes: configuration.headerBytes, headerFields: configuration.headerFields))
+        pool = ConnectionPool(
+            pins: try PinTable(configuration.pins), limits: limits,
+            tls: try TLSClient(identity: configuration.clientIdentity, evaluator: evaluator),
+            group: eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton, logger: logger)
+        allowPlaintextLoopback = configuration.allowPlaintextLoopback
+    }
+
+    deinit {
+        _ = pool.shutDown(closeAll: false)
+    }
+
+    /// Sends `call` and returns as soon as the reply's header is there.
+    ///
+    /// - Throws: `HTTPTransportError`.
+    @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
+        let request = try RequestHead(call, to: try origin(of: call.request))
+        let deadline = NIODeadline.now() + call.limits.total.timeAmount
+        let mayRepeat = request.isIdempotent && call.body?.isReplayable != false
+        var attempts = 0
+        var isRepeated = false
+        while true {
+            let lease = try await pool.lease(request.origin, limits: call.limits, deadline: deadline)
+            do {
+                return try await lease.handle.perform(
+                    request, id: lease.exchange, limits: call.limits, deadline: deadline, isReused: lease.isReused)
+            } catch let failure as ExchangeFailure {
+                attempts += 1
+                if failure.isUnsent, failure.isStale, lease.isReused, attempts <= Self.maximumAttempts { continue }
+                guard failure.isStale, !failure.isUnsent, mayRepeat, !isRepeated else { throw failure.error }
+                isRepeated = true
+                pool.discardIdle(request.origin)
+            }
+        }
+    }
+
+    private static let maximumAttempts = 16
+
+    private struct KnownOrigin {
+        let scheme: String
+        let authority: String
+        let origin: Origin
+    }
+
+    /// Where a request goes. Calls mostly go where the one before went, and reading an origin costs more than comparing it.
+    private func origin(of request: HTTPRequest) throws(HTTPTransportError) -> Origin {
+        guard let scheme = request.scheme, let authority = request.authority else {
+            throw HTTPTransportError(.invalidRequest, "the URL has no host")
+        }
+        let known = lastOrigin.withLock { $0 }
+        if let known, known.scheme == scheme, known.authority == authority { return known.origin }
+        guard let origin = try? Origin(request) else {
+            throw HTTPTransportError(.invalidRequest, "the URL's scheme or host cannot be used")
+        }
+        guard origin.isSecure || allowPlaintextLoopback && origin.host.isLoopback else {
+            throw HTTPTransportError(.invalidRequest, "http:// is only for this machine, and only when allowed")
+        }
+        lastOrigin.withLock { $0 = KnownOrigin(scheme: scheme, authority: authority, origin: origin) }
+        return origin
+    }
+
+    /// Replaces the pins: idle connections are closed, the next calls use connections that were checked against the new ones.
+    ///
+    /// - Throws: ``NIOTransportError``; then nothing changes.
+    public func update(pins: [String: PinRequirement]) throws(NIOTransportError) {
+        pool.update(try PinTable(pins))
+    }
+
+    /// Closes all connections and waits until they are. Running calls fail, later ones are refused with `shutDown`.
+    public func shutdown() async {
+        for channel in pool.shutDown(closeAll: true) {
+            try? await channel.closeFuture.get()
+        }
+    }
+}

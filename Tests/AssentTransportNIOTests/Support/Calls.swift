@@ -1,0 +1,58 @@
+import AssentCore
+import AssentTesting
+import AssentTransportNIO
+import HTTPTypes
+import Testing
+
+extension HTTPCall {
+    static func to(
+        _ port: Int, host: String = "localhost", scheme: String = "https", method: HTTPRequest.Method = .get,
+        path: String = "/", fields: HTTPFields = [:], body: HTTPBody? = nil, limits: HTTPLimits = .init()
+    ) -> HTTPCall {
+        HTTPCall(
+            HTTPRequest(
+                method: method, scheme: scheme, authority: "\(host):\(port)", path: path, headerFields: fields),
+            body: body, limits: limits)
+    }
+}
+
+/// A transport that trusts `roots` at the tests' time.
+func makeTransport(
+    roots: [TestPKI.Authority], pins: [String: PinRequirement],
+    configure: (inout NIOTransportConfiguration) -> Void = { _ in }
+) throws -> NIOTransport {
+    var configuration = NIOTransportConfiguration(trustRoots: .certificates(roots.map(\.der)), pins: pins)
+    configure(&configuration)
+    return try NIOTransport(configuration: configuration, clock: ManualClock(TestPKI.now))
+}
+
+/// A transport for plaintext to this machine.
+func makePlaintextTransport(
+    configure: (inout NIOTransportConfiguration) -> Void = { _ in }
+) throws -> NIOTransport {
+    var configuration = NIOTransportConfiguration(trustRoots: .system, pins: [:], allowPlaintextLoopback: true)
+    configure(&configuration)
+    return try NIOTransport(configuration: configuration)
+}
+
+extension NIOTransport {
+    /// The content of the reply to a GET.
+    func text(_ call: HTTPCall) async throws -> String {
+        String(decoding: try await send(call).body.collect(upTo: 1 << 20), as: UTF8.self)
+    }
+
+    /// The error of a call, its reading included.
+    func failure(_ call: HTTPCall, sourceLocation: SourceLocation = #_sourceLocation) async -> HTTPTransportError? {
+        do {
+            let reply = try await send(call)
+            _ = try await reply.body.collect(upTo: 1 << 24)
+            Issue.record("the call went through with \(reply.status)", sourceLocation: sourceLocation)
+            return nil
+        } catch let error as HTTPTransportError {
+            return error
+        } catch {
+            Issue.record("not a transport error: \(error)", sourceLocation: sourceLocation)
+            return nil
+        }
+    }
+}

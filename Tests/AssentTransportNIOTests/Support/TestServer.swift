@@ -1,0 +1,236 @@
+import AssentCore
+import Foundation
+import NIOCore
+import NIOPosix
+import NIOSSL
+import NIOTLS
+
+/// A server on a free port that does what its script says, byte for byte, and counts what reached it.
+final class TestServer: Sendable {
+    /// What a request looked like at the server.
+    struct Request: Sendable {
+        /// The number of the connection, from 0.
+        let connection: Int
+        /// The number of the request on all connections, from 0.
+        let number: Int
+        let head: String
+        let body: [UInt8]
+    }
+
+    struct Counts: Sendable {
+        var connections = 0
+        var handshakes = 0
+        /// Bytes that came out of TLS.
+        var requestBytes = 0
+        var requests: [Request] = []
+        var names: [String?] = []
+    }
+
+    typealias Script = @Sendable (Request, Peer) -> Void
+
+    /// The client's end, as a script sees it.
+    struct Peer: Sendable {
+        let channel: any Channel
+
+        func send(_ text: String) {
+            channel.writeAndFlush(ByteBuffer(string: text), promise: nil)
+        }
+
+        func send(_ bytes: [UInt8]) {
+            channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
+        }
+
+        /// Ends with close_notify.
+        func close() { channel.close(promise: nil) }
+
+        /// Ends the TCP connection without a word from TLS.
+        func cutOff() {
+            channel.flush()
+            try? channel.pipeline.syncOperations.context(handlerType: Wire.self).close(promise: nil)
+        }
+    }
+
+    private let counts = Locked(Counts())
+    private let channels = Locked<[any Channel]>([])
+    private let observers = Locked<
+        [(test: @Sendable (Counts) -> Bool, continuation: CheckedContinuation<Void, Never>)]
+    >([])
+    private let listener: any Channel
+    let port: Int
+
+    var seen: Counts { counts.withLock { $0 } }
+
+    /// The answer to anything.
+    static let ok: Script = { _, peer in peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") }
+
+    /// A TLS server. `identity` is asked for each connection by its number, `onHandshake` runs when TLS is up.
+    static func tls(
+        _ identity: @escaping @Sendable (Int) -> TestPKI.Server, host: String = "127.0.0.1",
+        configure: @escaping @Sendable (inout TLSConfiguration) -> Void = { _ in },
+        onHandshake: @escaping @Sendable (Int, Peer) -> Void = { _, _ in }, script: @escaping Script = TestServer.ok
+    ) async throws -> TestServer {
+        try await TestServer(host: host, script: script, onHandshake: onHandshake) { number in
+            let server = identity(number)
+            let chain = try server.chain.map {
+                NIOSSLCertificateSource.certificate(try .init(bytes: TestPKI.der($0), format: .der))
+            }
+            let key = try NIOSSLPrivateKey(bytes: Array(server.keyPEM.utf8), format: .pem)
+            var tls = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
+            tls.applicationProtocols = ["http/1.1"]
+            configure(&tls)
+            return try NIOSSLContext(configuration: tls)
+        }
+    }
+
+    static func plaintext(script: @escaping Script = TestServer.ok) async throws -> TestServer {
+        try await TestServer(host: "127.0.0.1", script: script, onHandshake: { _, _ in }, context: nil)
+    }
+
+    private init(
+        host: String, script: @escaping Script, onHandshake: @escaping @Sendable (Int, Peer) -> Void,
+        context: (@Sendable (Int) throws -> NIOSSLContext)?
+    ) async throws {
+        let counts = counts
+        let channels = channels
+        let observers = observers
+        let changed: @Sendable () -> Void = {
+            let now = counts.withLock { $0 }
+            let met = observers.withLock { waiting in
+                let met = waiting.filter { $0.test(now) }.map(\.continuation)
+                waiting.removeAll { $0.test(now) }
+                return met
+            }
+            for continuation in met { continuation.resume() }
+        }
+        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let number = counts.withLock { counts in
+                        defer { counts.connections += 1 }
+                        return counts.connections
+                    }
+                    channels.withLock { $0.append(channel) }
+                    let sync = channel.pipeline.syncOperations
+                    try sync.addHandler(Wire())
+                    if let context { try sync.addHandler(NIOSSLServerHandler(context: context(number))) }
+                    try sync.addHandler(
+                        Requests(
+                            connection: number, counts: counts, script: script, onHandshake: onHandshake,
+                            changed: changed))
+                }
+            }
+            .bind(host: host, port: 0).get()
+        port = listener.localAddress?.port ?? 0
+    }
+
+    /// Waits until the counts are as `test` says.
+    func waitUntil(_ test: @escaping @Sendable (Counts) -> Bool) async {
+        await withCheckedContinuation { continuation in
+            let isMet = observers.withLock { waiting in
+                let isMet = test(counts.withLock { $0 })
+                if !isMet { waiting.append((test, continuation)) }
+                return isMet
+            }
+            if isMet { continuation.resume() }
+        }
+    }
+
+    /// Waits until every connection so far has ended, so that nothing can arrive any more.
+    func waitUntilAllClosed() async {
+        for channel in channels.withLock({ $0 }) { try? await channel.closeFuture.get() }
+    }
+
+    /// Ends the connections and the listener.
+    func stop() async {
+        try? await listener.close()
+        for channel in channels.withLock({ $0 }) {
+            channel.close(promise: nil)
+            try? await channel.closeFuture.get()
+        }
+    }
+}
+
+/// Stands below TLS.
+private final class Wire: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+}
+
+/// Cuts requests out of the bytes; only what this test's clients send.
+private final class Requests: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    private let connection: Int
+    private let counts: Locked<TestServer.Counts>
+    private let script: TestServer.Script
+    private let onHandshake: @Sendable (Int, TestServer.Peer) -> Void
+    private let changed: @Sendable () -> Void
+    private var bytes: [UInt8] = []
+
+    init(
+        connection: Int, counts: Locked<TestServer.Counts>, script: @escaping TestServer.Script,
+        onHandshake: @escaping @Sendable (Int, TestServer.Peer) -> Void, changed: @escaping @Sendable () -> Void
+    ) {
+        self.connection = connection
+        self.counts = counts
+        self.script = script
+        self.onHandshake = onHandshake
+        self.changed = changed
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .handshakeCompleted = event as? TLSUserEvent {
+            counts.withLock { $0.handshakes += 1 }
+            changed()
+            onHandshake(connection, TestServer.Peer(channel: context.channel))
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        context.close(promise: nil)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        counts.withLock { $0.requestBytes += buffer.readableBytes }
+        bytes += buffer.readableBytesView
+        while let end = firstRange(of: "\r\n\r\n") {
+            let head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self)
+            let length = contentLength(head)
+            let body: [UInt8]
+            let consumed: Int
+            if let length {
+                guard bytes.count - end.upperBound >= length else { break }
+                consumed = end.upperBound + length
+                body = Array(bytes[end.upperBound..<consumed])
+            } else {
+                guard let last = firstRange(of: "0\r\n\r\n") else { break }
+                consumed = last.upperBound
+                body = Array(bytes[end.upperBound..<consumed])
+            }
+            bytes.removeFirst(consumed)
+            let request = counts.withLock { counts in
+                let request = TestServer.Request(
+                    connection: connection, number: counts.requests.count, head: head, body: body)
+                counts.requests.append(request)
+                return request
+            }
+            changed()
+            script(request, TestServer.Peer(channel: context.channel))
+        }
+        changed()
+    }
+
+    private func firstRange(of text: String) -> Range<Int>? {
+        let pattern = Array(text.utf8)
+        return bytes.indices.first { bytes[$0...].starts(with: pattern) }.map { $0..<($0 + pattern.count) }
+    }
+
+    private func contentLength(_ head: String) -> Int? {
+        let lines = head.lowercased().components(separatedBy: "\r\n")
+        if lines.contains("transfer-encoding: chunked") { return nil }
+        let line = lines.first { $0.hasPrefix("content-length: ") }
+        return line.flatMap { Int($0.dropFirst("content-length: ".count)) } ?? 0
+    }
+}
