@@ -97,7 +97,7 @@ public struct JOSEError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let wrongMethod = Code("wrongMethod")
         /// `htu` is another URI.
         public static let wrongURI = Code("wrongURI")
-        /// `ath` is not the digest of the access token, or stands where no token was sent.
+        /// `ath` is not the digest of the access token.
         public static let wrongAccessToken = Code("wrongAccessToken")
         /// `nonce` is absent or not one that is accepted; the answer is `use_dpop_nonce` (RFC 9449 §8).
         public static let wrongNonce = Code("wrongNonce")

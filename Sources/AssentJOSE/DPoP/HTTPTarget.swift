@@ -1,0 +1,71 @@
+import AssentCore
+
+/// An `htu` value: an HTTP URI without query and fragment, normalized as RFC 3986 §6.2.2 and §6.2.3 describe, so that two
+/// writings of the same target compare equal (RFC 9449 §4.3).
+struct HTTPTarget: Hashable, Sendable {
+    let text: String
+
+    /// `nil` for anything but an absolute `http` or `https` URI. User information and dot segments have no place in a target
+    /// and are refused rather than resolved.
+    init?(_ uri: String) {
+        guard uri.utf8.count <= 4096, uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
+        let target = uri.prefix { $0 != "?" && $0 != "#" }
+        guard let colon = target.firstIndex(of: ":"), target[colon...].hasPrefix("://") else { return nil }
+        let scheme = target[..<colon].lowercased()
+        guard scheme == "https" || scheme == "http" else { return nil }
+        let rest = target[colon...].dropFirst(3)
+        let authority = rest.prefix { $0 != "/" }
+        guard let authority = Self.authority(authority.lowercased(), scheme: scheme),
+            let path = Self.path(rest.dropFirst(rest.prefix { $0 != "/" }.count))
+        else { return nil }
+        text = "\(scheme)://\(authority)\(path)"
+    }
+
+    private static func authority(_ text: String, scheme: String) -> String? {
+        guard !text.isEmpty, !text.contains("@"), !text.contains("\\") else { return nil }
+        var host = text[...]
+        var port: Substring = ""
+        if let colon = text.lastIndex(of: ":"), !text[colon...].contains("]") {
+            host = text[..<colon]
+            port = text[colon...].dropFirst()
+        }
+        guard !host.isEmpty, port.utf8.count <= 5, port.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+            host.hasPrefix("[") == host.hasSuffix("]"), host.hasPrefix("[") || !host.contains(":")
+        else { return nil }
+        let usual = scheme == "https" ? "443" : "80"
+        return port.isEmpty || port == usual ? String(host) : "\(host):\(port)"
+    }
+
+    private static func path(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.count >= 2, let value = Hex.decode(String(decoding: rest.prefix(2), as: UTF8.self))?.first else {
+                return nil
+            }
+            rest = rest.dropFirst(2)
+            if isUnreserved(value) {
+                bytes.append(value)
+            } else {
+                bytes += Array("%\(Hex.encode([value]).uppercased())".utf8)
+            }
+        }
+        let path = String(decoding: bytes, as: UTF8.self)
+        guard path.split(separator: "/").allSatisfy({ $0 != "." && $0 != ".." }) else { return nil }
+        return path.isEmpty ? "/" : path
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+}
