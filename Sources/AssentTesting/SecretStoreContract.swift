@@ -163,6 +163,15 @@ public enum SecretStoreContract {
             try expect(wins == 1, "\(wins) of 20 updates won")
             try expect(try await store.value("name")?.version == 2, "the version is not 2")
         },
+        Rule("An update in a cancelled task is made nonetheless") { store in
+            let task = Task {
+                while !Task.isCancelled { await Task.yield() }
+                return try await store.update("name", to: Secret("x"), expected: .absent)
+            }
+            task.cancel()
+            try expect(try await task.value == 1, "the version is not 1")
+            try expect(try await store.value("name")?.value == Secret("x"), "the update was lost")
+        },
         Rule("No concurrent update is lost") { store in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<20 {

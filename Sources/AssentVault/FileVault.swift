@@ -114,7 +114,7 @@ public actor FileVault: SecretStore {
 
     /// Sets or removes a secret; see ``AssentCore/SecretStore/update(_:to:expected:)``.
     ///
-    /// A damaged record can be overwritten or removed. When this throws, the old value is still there; only when the very
+    /// A damaged record can be overwritten or removed. Cancelling the task does not stop it. When this throws, the old value is still there; only when the very
     /// last step failed (`storageFailed`) it may be the new one, so read it again.
     /// - Throws: ``AssentCore/SecretStoreError``: `versionMismatch`, `invalidInput`, `busy`, `tampered`, `storageFailed`.
     @discardableResult
@@ -165,7 +165,10 @@ public actor FileVault: SecretStore {
     }
 
     private func updating<Result>(_ body: (Contents) throws -> Result) async throws -> Result {
-        let lock = try await lock(updates, "", Self.updateLock, clock.now.addingTimeInterval(lockTimeout))
+        // Not ended by cancellation: what a cancelled task got from a server must still be kept.
+        let lock = try await Task {
+            try await self.lock(updates, "", Self.updateLock, clock.now.addingTimeInterval(lockTimeout))
+        }.value
         do {
             let current = try await current()
             if sweepIsDue { try? sweep(current) }

@@ -160,6 +160,46 @@ struct FileVaultTests {
         _ = try await directory.open()
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: directory.vault)
         #expect(await code { _ = try await FileVault.open(link, keys: MemoryKey()) } == .storageFailed)
+        let slash = URL(filePath: link.path + "/", directoryHint: .isDirectory)
+        #expect(await code { _ = try await FileVault.open(slash, keys: MemoryKey()) } == .storageFailed)
+    }
+
+    @Test("Something else where a file belongs is an error that says so", arguments: ["directory", "link", "fifo"])
+    func inTheWay(kind: String) async throws {
+        let directory = try TemporaryDirectory()
+        let vault = try await directory.open()
+        try await vault.update("name", to: Secret("x"), expected: .any)
+        for file in try FileManager.default.contentsOfDirectory(at: directory.vault, includingPropertiesForKeys: nil) {
+            let aside = directory.url.appending(path: "aside")
+            try FileManager.default.moveItem(at: file, to: aside)
+            switch kind {
+            case "directory": try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
+            case "link": try FileManager.default.createSymbolicLink(at: file, withDestinationURL: aside)
+            default: #expect(mkfifo(file.path, 0o600) == 0)
+            }
+            let failure = await code {
+                let again = try await directory.open()
+                _ = try await again.value("name")
+                try await again.update("name", to: Secret("y"), expected: .exactly(1))
+            }
+            #expect(failure == .storageFailed, "\(file.lastPathComponent)")
+            try FileManager.default.removeItem(at: file)
+            try FileManager.default.moveItem(at: aside, to: file)
+        }
+        #expect(try await directory.open().value("name")?.version == 1)
+    }
+
+    @Test("A directory that cannot be written to can be read", .enabled(if: geteuid() != 0))
+    func readOnlyDirectory() async throws {
+        let directory = try TemporaryDirectory()
+        try await directory.open().update("name", to: Secret("x"), expected: .any)
+        let files = FileManager.default
+        try files.setAttributes([.posixPermissions: 0o500], ofItemAtPath: directory.vault.path)
+        defer { try? files.setAttributes([.posixPermissions: 0o700], ofItemAtPath: directory.vault.path) }
+        let vault = try await directory.open()
+        #expect(try await vault.value("name")?.value == Secret("x"))
+        #expect(await code { try await vault.update("name", to: Secret("y"), expected: .any) } == .storageFailed)
+        #expect(try await vault.value("name")?.version == 1)
     }
 
     @Test("A missing vault is made only when that was asked for")

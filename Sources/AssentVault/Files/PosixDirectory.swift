@@ -24,7 +24,9 @@ final class PosixDirectory: VaultDirectory {
 
     /// Opens `path`. Missing directories are made with mode 0700 when `creating`.
     init(_ path: String, creating: Bool, privacy: Privacy) throws {
-        let path = path.isEmpty ? "." : path
+        // With a slash at its end, a symbolic link would be followed in spite of O_NOFOLLOW.
+        let trimmed = path.replacing(/\/+$/, with: "")
+        let path = trimmed.isEmpty ? (path.isEmpty ? "." : "/") : trimmed
         if creating { try Self.make(path) }
         descriptor = try Self.check("opening the directory") {
             open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
