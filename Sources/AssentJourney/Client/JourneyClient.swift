@@ -1,0 +1,160 @@
+public import AssentCore
+import HTTPTypes
+public import Logging
+
+/// Starts journeys and answers their steps (AM's `authenticate` endpoint), one node at a time.
+///
+/// It keeps no state: what a run needs travels in its steps, so runs cannot disturb each other. None of its functions throws
+/// except ``run(_:options:session:handler:)`` and its relatives, which walk a whole journey.
+public struct JourneyClient: Sendable {
+    /// Where journeys run and how.
+    public let configuration: JourneyConfiguration
+
+    let clock: any WallClock
+    private let transport: any HTTPTransport
+    private let logger: Logger
+
+    /// A client that sends through `transport`.
+    public init(
+        configuration: JourneyConfiguration, transport: any HTTPTransport, clock: any WallClock = SystemClock(),
+        logger: Logger = Logger(label: "assent.journey")
+    ) {
+        self.configuration = configuration
+        self.transport = transport
+        self.clock = clock
+        self.logger = logger
+    }
+
+    /// Starts a journey.
+    ///
+    /// - Parameters:
+    ///   - tree: its name; `nil` for the realm's default.
+    ///   - options: how to start it.
+    ///   - session: the user's session, if there is one: AM adds to it rather than making another.
+    /// - Returns: the first step, or the end of a journey that asks nothing.
+    public func start(
+        _ tree: String? = nil, options: JourneyOptions = JourneyOptions(), session: Session? = nil
+    ) async -> JourneyNode {
+        var query = FormItems()
+        if let tree {
+            query.append("authIndexType", "service")
+            query.append("authIndexValue", tree)
+        }
+        return await begin(query, options, session)
+    }
+
+    /// Starts the journey that an advice asks for, on top of the user's session.
+    public func start(
+        advice: Advice, options: JourneyOptions = JourneyOptions(), session: Session?
+    ) async -> JourneyNode {
+        var query = FormItems()
+        query.append("authIndexType", "composite_advice")
+        query.append("authIndexValue", CompositeAdvice.xml(advice))
+        return await begin(query, options, session)
+    }
+
+    /// Goes on with a journey that was suspended, from the link that the user got.
+    ///
+    /// Of `url` only `suspendedId` is used, so a forged link can lead nowhere else; it is checked before anything is sent.
+    public func resume(
+        _ url: String, options: JourneyOptions = JourneyOptions(), session: Session? = nil
+    ) async -> JourneyNode {
+        let id = try? URLText.query(of: url)?.single("suspendedId")
+        guard let id, !id.isEmpty, id.utf8.count <= 4096 else {
+            return .failure(JourneyFailure(.invalidResumeURL, "the link has no suspendedId, or several, or a huge one"))
+        }
+        var query = FormItems()
+        query.append("suspendedId", id)
+        return await begin(query, options, session)
+    }
+
+    /// Sends the answers of a step.
+    ///
+    /// A step is answered once: a second call with it or a copy, also at the same time, fails with code `stepInUse` and sends
+    /// nothing. After a failure without reply the same step may be sent again.
+    public func next(_ step: JourneyStep) async -> JourneyNode {
+        guard step.flow.claim() else {
+            return .failure(JourneyFailure(.stepInUse, "this step was answered already, or is being sent"))
+        }
+        var query = FormItems()
+        if step.flow.noSession { query.append("noSession", "true") }
+        let node = await exchange(query, step.reply, step.flow)
+        switch node {
+        case .failure: step.flow.giveBack()
+        case .error(let error) where error.status >= 500: step.flow.giveBack()
+        case .continue, .success, .error: break
+        }
+        return node
+    }
+
+    private func begin(_ items: FormItems, _ options: JourneyOptions, _ session: Session?) async -> JourneyNode {
+        var query = items
+        if options.forceAuth { query.append("ForceAuth", "true") }
+        if options.noSession { query.append("noSession", "true") }
+        for item in options.parameters { query.append(item.name, item.value) }
+        let session = session.flatMap { $0.token.isEmpty ? nil : $0 }
+        return await exchange(query, [:], JourneyFlow(session: session, noSession: options.noSession))
+    }
+
+    private func exchange(_ query: FormItems, _ body: JSONValue, _ flow: JourneyFlow) async -> JourneyNode {
+        let call: HTTPCall
+        do {
+            call = try self.call(query, body, flow)
+        } catch {
+            return .failure(JourneyFailure(.invalidConfiguration, "the server's URL: \(error.detail)"))
+        }
+        var status: Int?
+        let node: JourneyNode
+        do {
+            let reply = try await transport.send(call)
+            status = reply.status
+            let bytes = try await reply.body.collect(upTo: configuration.limits.http.replyBytes)
+            node = ReplyReading(types: configuration.callbacks, limits: configuration.limits).node(
+                status: reply.status, location: reply.response.headerFields[.location], body: bytes, flow: flow)
+        } catch {
+            node = .failure(Self.failure(error, status: status))
+        }
+        log(node)
+        return node
+    }
+
+    private func call(_ query: FormItems, _ body: JSONValue, _ flow: JourneyFlow) throws(WireError) -> HTTPCall {
+        let url = query.items.reduce(configuration.authenticateURL) { URLText.appending($1.name, $1.value, to: $0) }
+        var fields = HTTPFields()
+        fields[.accept] = "application/json"
+        fields[.contentType] = "application/json"
+        fields[.acceptLanguage] = configuration.acceptLanguage
+        for (name, value) in [
+            ("Accept-API-Version", "resource=2.1,protocol=1.0"), ("X-Requested-With", "assent"),
+            (configuration.sessionCookieName, flow.session?.token.reveal()),
+        ] {
+            if let name = HTTPField.Name(name), let value { fields[name] = value }
+        }
+        return HTTPCall(
+            try HTTPRequest(.post, url: url, headerFields: fields), body: HTTPBody(body.serializedBytes()),
+            limits: configuration.limits.http)
+    }
+
+    private static func failure(_ error: any Error, status: Int?) -> JourneyFailure {
+        if error is CancellationError || Task.isCancelled {
+            return JourneyFailure(.cancelled, "the task was cancelled", status: status)
+        }
+        guard let error = error as? HTTPTransportError else {
+            return JourneyFailure(.transport, "a layer of the transport failed: \(type(of: error))", status: status)
+        }
+        switch error.code {
+        case .cancelled: return JourneyFailure(.cancelled, "the request was cancelled", status: status)
+        case .bodyTooLarge: return JourneyFailure(.replyTooLarge, error.detail, status: status)
+        default: return JourneyFailure(.transport, error.description, status: status, transportError: error)
+        }
+    }
+
+    private func log(_ node: JourneyNode) {
+        switch node {
+        case .continue(let step): logger.debug("journey step", metadata: ["step": "\(step.debugDescription)"])
+        case .success: logger.debug("journey done")
+        case .error(let error): logger.debug("journey refused", metadata: ["error": "\(error)"])
+        case .failure(let failure): logger.debug("journey failed", metadata: ["code": "\(failure.code)"])
+        }
+    }
+}

@@ -1,0 +1,79 @@
+public import AssentCore
+
+/// Why a journey cannot go on, other than by the server's no. Failures are equal when their codes are.
+public struct JourneyFailure: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What went wrong, as a stable name.
+    public let code: Code
+
+    /// What exactly, and what to do; never a secret.
+    public let detail: String
+
+    /// The HTTP status, when there was a reply.
+    public let status: Int?
+
+    /// What was not answered, with code ``Code/unanswered``.
+    public let prompts: [String]
+
+    /// Why there is no reply, with code ``Code/transport``.
+    public let transportError: HTTPTransportError?
+
+    /// A failure with its explanation.
+    public init(
+        _ code: Code, _ detail: String, status: Int? = nil, prompts: [String] = [],
+        transportError: HTTPTransportError? = nil
+    ) {
+        self.code = code
+        self.detail = detail
+        self.status = status
+        self.prompts = prompts
+        self.transportError = transportError
+    }
+
+    /// Code, explanation and status.
+    public var description: String { "\(code): \(detail)" + (status.map { " (status \($0))" } ?? "") }
+
+    /// Failures are equal when their codes are.
+    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+
+    /// Hashes the code.
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+
+    /// A stable name of a kind of failure; more may be added.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The configuration cannot be used.
+        public static let invalidConfiguration = Code("invalidConfiguration")
+        /// The URL that was to resume a journey has no `suspendedId`, or several.
+        public static let invalidResumeURL = Code("invalidResumeURL")
+        /// There is no reply; see ``JourneyFailure/transportError``.
+        public static let transport = Code("transport")
+        /// The task was cancelled.
+        public static let cancelled = Code("cancelled")
+        /// The time for the answer passed, as said by something between here and the server.
+        public static let timedOut = Code("timedOut")
+        /// The server wants to lead elsewhere. Nothing is followed.
+        public static let unexpectedRedirect = Code("unexpectedRedirect")
+        /// A status that means nothing here.
+        public static let unexpectedStatus = Code("unexpectedStatus")
+        /// The reply is not what a journey answers: no JSON object, or without what must be there.
+        public static let malformedReply = Code("malformedReply")
+        /// The reply is larger than allowed.
+        public static let replyTooLarge = Code("replyTooLarge")
+        /// The step is being sent already, or was answered.
+        public static let stepInUse = Code("stepInUse")
+        /// Something that needs an answer has none; see ``JourneyFailure/prompts``.
+        public static let unanswered = Code("unanswered")
+        /// The same answers were about to be sent again to the same step.
+        public static let repeatedAnswers = Code("repeatedAnswers")
+        /// The journey has more steps, or waits longer, than allowed.
+        public static let tooManySteps = Code("tooManySteps")
+        /// The journey goes on by a link that the user gets.
+        public static let suspended = Code("suspended")
+        /// The user declined.
+        public static let declined = Code("declined")
+    }
+}

@@ -1,0 +1,70 @@
+import AssentCore
+
+/// Turns a reply of the authenticate endpoint into a node; no I/O.
+struct ReplyReading {
+    let types: CallbackTypes
+    let limits: JourneyLimits
+
+    func node(status: Int, location: String?, body: [UInt8], flow: JourneyFlow) -> JourneyNode {
+        if (300..<400).contains(status) {
+            let target = location.flatMap { try? Origin($0).description } ?? "an unknown place"
+            return .failure(JourneyFailure(.unexpectedRedirect, "the server redirects to \(target)", status: status))
+        }
+        let json: JSONValue
+        do throws(JSONError) {
+            json = try JSONValue.parse(body, limits: limits.json)
+        } catch {
+            return .failure(JourneyFailure(.malformedReply, "the reply is not JSON: \(error)", status: status))
+        }
+        guard let object = json.object else {
+            return .failure(JourneyFailure(.malformedReply, "the reply is not a JSON object", status: status))
+        }
+        switch status {
+        case 200: return object["authId"] == nil ? success(object, flow) : step(object, flow)
+        case 400..<500:
+            let code = object["code"]
+            if code?.integer == 1999 || code?.string == "requestTimedOut" {
+                let message = object["message"]?.string ?? ""
+                return .failure(JourneyFailure(.timedOut, String(message.prefix(200)), status: status))
+            }
+            return .error(JourneyError(status: status, body: object))
+        case 500..<600: return .error(JourneyError(status: status, body: object))
+        default: return .failure(JourneyFailure(.unexpectedStatus, "the server answers \(status)", status: status))
+        }
+    }
+
+    private func step(_ object: JSONObject, _ flow: JourneyFlow) -> JourneyNode {
+        guard object["authId"]?.string != nil, let callbacks = object["callbacks"]?.array else {
+            return .failure(JourneyFailure(.malformedReply, "a step without callbacks or a proper authId", status: 200))
+        }
+        guard callbacks.count <= limits.callbacks else {
+            return .failure(
+                JourneyFailure(.replyTooLarge, "a step with more than \(limits.callbacks) callbacks", status: 200))
+        }
+        var objects: [JSONObject] = []
+        for callback in callbacks {
+            guard let callback = callback.object else {
+                return .failure(JourneyFailure(.malformedReply, "a callback is not a JSON object", status: 200))
+            }
+            objects.append(callback)
+        }
+        return .continue(JourneyStep(object, callbacks: objects, types: types, flow: flow.nextStep))
+    }
+
+    /// A captive portal's `{}` is no success: a session's token must be there, or one of the other things that AM always sends.
+    private func success(_ object: JSONObject, _ flow: JourneyFlow) -> JourneyNode {
+        let token = object["tokenId"]?.string ?? ""
+        let isAMs = !token.isEmpty || object["successUrl"]?.string != nil || object["realm"]?.string != nil
+        guard isAMs, object["tokenId"].map({ $0.string != nil || $0 == .null }) ?? true else {
+            return .failure(
+                JourneyFailure(.malformedReply, "neither a step nor the end of a journey; is this AM?", status: 200))
+        }
+        guard token.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
+            return .failure(JourneyFailure(.malformedReply, "a session token that no header can carry", status: 200))
+        }
+        return .success(
+            Session(
+                token: Secret(token), successURL: object["successUrl"]?.string ?? "",
+                realm: object["realm"]?.string ?? ""))
+    }
+}
