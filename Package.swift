@@ -115,7 +115,9 @@ let package = Package(
         .testTarget(name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", grdb]),
         .testTarget(
             name: "AssentEngineTests",
-            dependencies: ["AssentEngine", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP", "AssentTesting"]),
+            dependencies: [
+                "AssentEngine", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP", "AssentTesting", logging,
+            ]),
         .testTarget(
             name: "AssentServerTests",
             dependencies: [

@@ -74,6 +74,12 @@ package struct DisplayLine: Sendable, Hashable {
     /// What the request says.
     package let value: String
 
+    /// A line.
+    package init(label: String, value: String) {
+        self.label = label
+        self.value = value
+    }
+
     /// The line as JSON.
     package var json: JSONValue { ["label": .string(label), "value": .string(value)] }
 }

@@ -1,0 +1,177 @@
+import AssentCore
+import AssentEngine
+import AssentStore
+import AssentTesting
+import Testing
+
+@Suite("The gateway's decisions")
+struct GatewayDecisionTests {
+    static func request(
+        _ fixture: TransactionFixture, id: String? = nil, method: String = "POST", path: String = "/transfers"
+    ) throws -> GatewayRequest {
+        GatewayRequest(
+            realm: "/alpha", policySet: "bank", session: PresentedSession(fixture.ana, grantID: "g1"), method: method,
+            resource: try CanonicalResource("https://api.bank.example" + path), mediaType: "application/json",
+            body: TransactionFixture.body, transactionID: id)
+    }
+
+    static func policies() throws -> [Policy] {
+        [
+            try TransactionFixture.policy(),
+            try TransactionFixture.policy("list", actions: ["GET": true], condition: nil, bind: [], display: []),
+        ]
+    }
+
+    /// The advice of the standard request, approved.
+    static func approved(_ point: PolicyDecisionPoint, _ fixture: TransactionFixture) async throws -> String {
+        guard case .advice(let advice, let record) = await point.decide(try request(fixture)),
+            let id = advice.transactionID
+        else { throw EngineError(status: 500, "an advice was expected") }
+        #expect(record?.id == id)
+        #expect(advice.entries.count == 1)
+        try await fixture.approve(id)
+        return id
+    }
+
+    @Test("Advice, approval, one access, and then what is known of it")
+    func goldenPath() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.decisionPoint(try Self.policies())
+        let id = try await Self.approved(point, fixture)
+        guard case .allow(let taken) = await point.decide(try Self.request(fixture, id: id)) else {
+            Issue.record("the approved request must pass")
+            return
+        }
+        #expect(taken?.id == id && taken?.state == .taken)
+        #expect(try await fixture.transactions.recordForwarding(id: id))
+        try await fixture.transactions.recordOutcome(id: id, .answered(status: 201))
+        guard case .alreadyTaken(let record) = await point.decide(try Self.request(fixture, id: id)) else {
+            Issue.record("the same request again must be answered with what is known")
+            return
+        }
+        #expect(record.outcome == .answered(status: 201))
+    }
+
+    @Test("An id that is of no use is a refusal, never a second advice")
+    func uselessIDs() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.decisionPoint(try Self.policies())
+        let id = try await Self.approved(point, fixture)
+        var altered: [(TransactionRefusal, GatewayRequest)] = []
+        var request = try Self.request(fixture, id: id)
+        request.body = Array(#"{"to":"Bob","amount":"900.00","currency":"EUR"}"#.utf8)
+        altered.append((.body, request))
+        request = try Self.request(fixture, id: id, path: "/transfers?a=1")
+        altered.append((.query, request))
+        request = try Self.request(fixture, id: id)
+        request.session = PresentedSession(fixture.anaElsewhere, grantID: "g1")
+        altered.append((.session, request))
+        request.session = PresentedSession(fixture.ana, grantID: "g2")
+        altered.append((.grant, request))
+        request.session = PresentedSession(fixture.ben, grantID: "g1")
+        altered.append((.subject, request))
+        request = try Self.request(fixture, id: id)
+        request.mediaType = "application/merge-patch+json"
+        altered.append((.mediaType, request))
+        for (reason, request) in altered {
+            #expect(await point.decide(request) == .deny(.transaction(reason)))
+        }
+        #expect(
+            try await fixture.audited("transaction.take", id).sorted()
+                == altered.map { "refused \($0.0.rawValue)" }.sorted())
+        #expect(await point.decide(try Self.request(fixture, id: "nonsense")) == .deny(.transaction(.unknown)))
+        #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).count == 1)
+
+        let changed = try fixture.decisionPoint([
+            try TransactionFixture.policy(display: [DisplayRule(label: "To", field: "to")])
+        ])
+        #expect(await changed.decide(try Self.request(fixture, id: id)) == .deny(.transaction(.policyRevision)))
+        fixture.clock.advance(by: 181)
+        #expect(await point.decide(try Self.request(fixture, id: id)) == .deny(.transaction(.expired)))
+    }
+
+    @Test("Of 50 parallel retries one passes")
+    func parallel() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.decisionPoint(try Self.policies())
+        let id = try await Self.approved(point, fixture)
+        let request = try Self.request(fixture, id: id)
+        let decisions = await withTaskGroup(of: GatewayDecision.self) { group in
+            for _ in 0..<50 { group.addTask { await point.decide(request) } }
+            return await group.reduce(into: [GatewayDecision]()) { $0.append($1) }
+        }
+        var allowed = 0
+        for decision in decisions {
+            switch decision {
+            case .allow: allowed += 1
+            case .alreadyTaken: continue
+            default: Issue.record("\(decision)")
+            }
+        }
+        #expect(allowed == 1)
+    }
+
+    @Test("Only the policies that speak of the method count")
+    func methods() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.decisionPoint(try Self.policies())
+        #expect(await point.decide(try Self.request(fixture, method: "GET")) == .allow(taken: nil))
+        #expect(await point.decide(try Self.request(fixture, method: "DELETE")) == .deny(.noPolicy))
+        #expect(await point.decide(try Self.request(fixture, method: "post")) == .deny(.noPolicy))
+        #expect(await point.decide(try Self.request(fixture, method: "GET", path: "/other")) == .deny(.noPolicy))
+        let resource = try CanonicalResource("https://api.bank.example/transfers")
+        #expect(point.bindsBody(resource, method: "POST", policySet: "bank", realm: "/alpha"))
+        #expect(!point.bindsBody(resource, method: "GET", policySet: "bank", realm: "/alpha"))
+        #expect(!point.bindsBody(resource, method: "POST", policySet: "shop", realm: "/alpha"))
+    }
+
+    @Test("Without a live session there is no access and no transaction")
+    func noSession() async throws {
+        let fixture = try await TransactionFixture()
+        let point = try fixture.decisionPoint(try Self.policies())
+        var request = try Self.request(fixture)
+        request.session = nil
+        #expect(await point.decide(request) == .deny(.noSession))
+        request.method = "GET"
+        #expect(await point.decide(request) == .deny(.noSession))
+
+        _ = try await Sessions(fixture.context).end(id: fixture.ana.id)
+        #expect(await point.decide(try Self.request(fixture)) == .deny(.noSession), "it ended after it was looked up")
+        #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).isEmpty)
+    }
+
+    @Test("A denial, a missing body, too many transactions and an unknown policy set are refusals of their own kind")
+    func denials() async throws {
+        let fixture = try await TransactionFixture(limits: TransactionLimits(creations: 1))
+        let point = try fixture.decisionPoint(try Self.policies())
+        var request = try Self.request(fixture)
+        request.body = nil
+        #expect(await point.decide(request) == .deny(.unboundContent))
+        _ = await point.decide(try Self.request(fixture))
+        guard case .deny(.refused(let error)) = await point.decide(try Self.request(fixture)) else {
+            Issue.record("the second transaction was over the limit")
+            return
+        }
+        #expect(error.status == 429)
+        request.policySet = "shop"
+        #expect(await point.decide(request) == .deny(.unavailable))
+        let denying = try fixture.decisionPoint(
+            try Self.policies() + [
+                try TransactionFixture.policy("never", actions: ["POST": false], condition: nil, bind: [], display: [])
+            ])
+        #expect(await denying.decide(try Self.request(fixture)) == .deny(.notPermitted))
+    }
+
+    @Test("A session that is too weak is advised to become stronger, before any transaction")
+    func weakSession() async throws {
+        let fixture = try await TransactionFixture()
+        let condition = PolicyCondition.and([.transaction(TransactionCondition(specifier: "Confirm")), .authLevel(2)])
+        let point = try fixture.decisionPoint([try TransactionFixture.policy(condition: condition)])
+        guard case .advice(let advice, let record) = await point.decide(try Self.request(fixture)) else {
+            Issue.record("an advice was expected")
+            return
+        }
+        #expect(record == nil)
+        #expect(advice.entries == [Advice.Entry(.authLevel, ["2"])])
+    }
+}

@@ -1,0 +1,172 @@
+import AssentCore
+import AssentEngine
+import AssentStore
+import Testing
+
+@Suite("What a transaction is bound to")
+struct TransactionBindingTests {
+    /// One thing altered at a time, and the reason that must be given.
+    struct Alteration: Sendable, CustomTestStringConvertible {
+        let reason: TransactionRefusal
+        let binding: @Sendable (TransactionFixture) throws -> TransactionBinding
+
+        init(
+            _ reason: TransactionRefusal,
+            _ binding: @escaping @Sendable (TransactionFixture) throws -> TransactionBinding
+        ) {
+            self.reason = reason
+            self.binding = binding
+        }
+
+        var testDescription: String { reason.rawValue }
+    }
+
+    static func content(method: String = "POST", type: String? = "application/json", body: String? = nil)
+        -> RequestContent
+    {
+        RequestContent(method: method, mediaType: type, body: body.map { Array($0.utf8) } ?? TransactionFixture.body)
+    }
+
+    static let alterations: [Alteration] = [
+        Alteration(.subject) { try $0.binding(session: $0.ben) },
+        Alteration(.session) { try $0.binding(session: $0.anaElsewhere) },
+        Alteration(.grant) { try $0.binding(grantID: "another") },
+        Alteration(.key) { try $0.binding(keyThumbprint: "another") },
+        Alteration(.realm) { try $0.binding(set: try TransactionFixture.policySet(realm: "/beta")) },
+        Alteration(.policy) { try $0.binding(set: try TransactionFixture.policySet(name: "other")) },
+        Alteration(.policy) { try $0.binding(policy: try TransactionFixture.policy("others")) },
+        Alteration(.policyRevision) {
+            try $0.binding(policy: try TransactionFixture.policy(actions: ["POST": true, "GET": true]))
+        },
+        Alteration(.journey) { try $0.binding(condition: TransactionCondition(specifier: "Weaker")) },
+        Alteration(.journey) {
+            try $0.binding(condition: TransactionCondition(strategy: .service, specifier: "Confirm"))
+        },
+        Alteration(.method) { try $0.binding(content: Self.content(method: "PUT")) },
+        Alteration(.resource) { try $0.binding(url: "https://api.bank.example/payments?kind=sepa") },
+        Alteration(.resource) { try $0.binding(url: "https://api.bank.example/Transfers?kind=sepa") },
+        Alteration(.resource) { try $0.binding(url: "https://api.bank.example:8443/transfers?kind=sepa") },
+        Alteration(.resource) { try $0.binding(url: "http://api.bank.example:443/transfers?kind=sepa") },
+        Alteration(.query) { try $0.binding(url: "https://api.bank.example/transfers?kind=instant") },
+        Alteration(.query) { try $0.binding(url: "https://api.bank.example/transfers?kind=sepa&kind=instant") },
+        Alteration(.query) { try $0.binding(url: "https://api.bank.example/transfers") },
+        Alteration(.query) { try $0.binding(url: "https://api.bank.example/transfers?") },
+        Alteration(.mediaType) { try $0.binding(content: Self.content(type: "application/xml")) },
+        Alteration(.mediaType) { try $0.binding(content: Self.content(type: nil)) },
+        Alteration(.body) {
+            try $0.binding(content: Self.content(body: #"{"to":"Bob","amount":"900.00","currency":"EUR"}"#))
+        },
+        Alteration(.body) {
+            try $0.binding(content: Self.content(body: #"{"to":"Bob","amount":"200.00","currency":"EUR"} "#))
+        },
+        Alteration(.body) { try $0.binding(content: Self.content(body: "")) },
+    ]
+
+    @Test("One field altered alone is refused by its name, with exactly one audit record", arguments: alterations)
+    func altered(_ alteration: Alteration) async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        let result = try await fixture.transactions.take(id: id, binding: try alteration.binding(fixture))
+        #expect(result.refusal == alteration.reason)
+        #expect(try await fixture.audited("transaction.take", id) == ["refused \(alteration.reason.rawValue)"])
+
+        let right = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        #expect(right.isTaken, "a refusal must not spend what its owner has approved")
+    }
+
+    @Test(
+        "After it was taken, an altered binding is refused by the field and learns nothing of the outcome",
+        arguments: alterations)
+    func alteredAfterwards(_ alteration: Alteration) async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        _ = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        let result = try await fixture.transactions.take(id: id, binding: try alteration.binding(fixture))
+        #expect(result.refusal == alteration.reason)
+    }
+
+    @Test("A grant and its key are bound where the advice was asked for with them")
+    func grant() async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved(try fixture.binding(grantID: "g1", keyThumbprint: "k1"))
+        let take = fixture.transactions.take(id:binding:)
+        #expect(try await take(id, try fixture.binding(grantID: "g1")).refusal == .key)
+        #expect(try await take(id, try fixture.binding(keyThumbprint: "k1")).refusal == .grant)
+        #expect(try await take(id, try fixture.binding(grantID: "g1", keyThumbprint: "k1")).isTaken)
+    }
+
+    @Test("The same request written in another way is the same request")
+    func sameRequest() async throws {
+        let fixture = try await TransactionFixture()
+        let made = try fixture.binding(url: "https://api.bank.example/transfers?b=2&a=1&a=0")
+        for url in [
+            "https://api.bank.example:443/transfers?a=1&a=0&b=2", "HTTPS://API.bank.EXAMPLE/%74ransfers?b=2&a=1&a=0",
+            "https://api.bank.example//transfers?a=1&b=2&a=0",
+        ] {
+            let id = try await fixture.approved(made)
+            let content = RequestContent(
+                method: "POST", mediaType: "Application/JSON ; ", body: TransactionFixture.body)
+            let result = try await fixture.transactions.take(
+                id: id, binding: try fixture.binding(url: url, content: content))
+            #expect(result.isTaken, "\(url)")
+        }
+        let id = try await fixture.approved(made)
+        let swapped = try fixture.binding(url: "https://api.bank.example/transfers?a=0&a=1&b=2")
+        #expect(try await fixture.transactions.take(id: id, binding: swapped).refusal == .query)
+    }
+
+    @Test("What the policy does not bind may differ")
+    func unbound() async throws {
+        let fixture = try await TransactionFixture()
+        let policy = try TransactionFixture.policy(bind: [], display: [])
+        let id = try await fixture.approved(try fixture.binding(policy: policy))
+        let other = try fixture.binding(
+            policy: policy, url: "https://api.bank.example/transfers?other=1",
+            content: Self.content(method: "PUT", body: "x"))
+        #expect(try await fixture.transactions.take(id: id, binding: other).isTaken)
+    }
+
+    @Test("A part that is bound and not known makes no binding")
+    func incomplete() async throws {
+        let fixture = try await TransactionFixture()
+        let set = try TransactionFixture.policySet()
+        let resource = try CanonicalResource("https://api.bank.example/transfers")
+        for (bind, content) in [
+            (Set([BoundField.method]), RequestContent?.none), (Set([BoundField.body]), nil),
+            (Set([BoundField.body]), RequestContent(method: "POST", mediaType: nil, body: nil)),
+        ] {
+            let policy = try TransactionFixture.policy(bind: bind, display: [])
+            #expect(
+                TransactionBinding(
+                    set, policy, TransactionCondition(specifier: "Confirm"), resource: resource, content: content,
+                    presented: PresentedSession(fixture.ana)) == nil)
+        }
+    }
+
+    @Test("An unknown id is refused once, and one that is no id never reaches the log's columns")
+    func unknown() async throws {
+        let fixture = try await TransactionFixture()
+        for id in [
+            "7b8bfd4c-60fe-4271-928d-d09b94496f84", "", "'; DROP TABLE transactions; --",
+            String(repeating: "x", count: 5000),
+        ] {
+            #expect(try await fixture.transactions.take(id: id, binding: try fixture.binding()).refusal == .unknown)
+        }
+        let records = try await AuditLog(fixture.context).newest(100)
+        #expect(records.filter { $0.reason == "unknown" }.count == 4)
+        #expect(records.allSatisfy { $0.transactionID == nil })
+    }
+
+    @Test("Neither the database nor its log holds the session's token")
+    func noToken() async throws {
+        let fixture = try await TransactionFixture()
+        let begun = try await Sessions(fixture.context).begin(
+            userID: fixture.ana.user.id, realm: "/alpha", limits: SessionLimits())
+        let session = try #require(try await Sessions(fixture.context).live(token: begun.token))
+        _ = try await fixture.approved(try fixture.binding(session: session), session: session)
+        let rows = try await fixture.database.run(.read("SELECT * FROM transactions"))
+        let audit = try await fixture.database.run(.read("SELECT * FROM audit"))
+        #expect(!"\(rows) \(audit)".contains(begun.token.reveal()))
+        #expect("\(rows)".contains(session.id))
+    }
+}

@@ -1,0 +1,105 @@
+import AssentCore
+import AssentEngine
+import AssentStore
+import Testing
+
+@Suite("What the user is shown of a request")
+struct TransactionDisplayTests {
+    static let escape = "\\u001b"
+
+    static func decide(
+        _ body: String, type: String? = "application/json", display: [DisplayRule]? = nil,
+        in fixture: TransactionFixture
+    ) async throws -> GatewayDecision {
+        let policy =
+            if let display { try TransactionFixture.policy(display: display) } else { try TransactionFixture.policy() }
+        let request = GatewayRequest(
+            realm: "/alpha", policySet: "bank", session: PresentedSession(fixture.ana), method: "POST",
+            resource: try CanonicalResource("https://api.bank.example/transfers"), mediaType: type,
+            body: Array(body.utf8))
+        return await (try fixture.decisionPoint([policy])).decide(request)
+    }
+
+    @Test("Fields of the body become labelled lines, numbers by their text")
+    func lines() async throws {
+        let fixture = try await TransactionFixture()
+        let body = #"{"to":"Zoë 李 ؟","amount":200.00,"currency":"EUR","items":[{"~/":1e400}, true]}"#
+        let rules = [
+            DisplayRule(label: "Amount", field: "amount", suffix: "currency"), DisplayRule(label: "To", field: "/to"),
+            DisplayRule(label: "Pointer", field: "/items/0/~0~1"), DisplayRule(label: "Flag", field: "/items/1"),
+        ]
+        guard case .advice(_, let record) = try await Self.decide(body, display: rules, in: fixture) else {
+            Issue.record("a transaction was expected")
+            return
+        }
+        #expect(record?.display.map(\.label) == ["Amount", "To", "Pointer", "Flag"])
+        #expect(record?.display.map(\.value) == ["200.00 EUR", "Zoë 李 ؟", "1e400", "true"])
+    }
+
+    @Test(
+        "What would mislead or cannot be shown is refused before a transaction exists",
+        arguments: [
+            (#"{"to":"Bob\u001b[2K\rEve","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob\u009b2K","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob\nTo: Eve","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob\u202eevE","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob\u2066x\u2069","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"B\u200bob","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob\u0000","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":" \u3000 ","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob","amount":"1"}"#, 400),
+            (#"{"to":"Bob","amount":null,"currency":"EUR"}"#, 400),
+            (#"{"to":{"name":"Bob"},"amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":["Bob"],"amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob","to":"Eve","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob","amount":"1","\u0061mount":"900","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob","amount":"1","currency":"EUR","x":{"y":1,"y":2}}"#, 400),
+            (#"{"to":"Bob","amount":"1","currency":"EUR""#, 400),
+            (#"{"to":"Bob","amount":"1","currency":"EUR"} {}"#, 400),
+            (#"{"to":"\ud800","amount":"1","currency":"EUR"}"#, 400),
+            ("", 400),
+            ("[]", 400),
+            (#"{"to":"\#(String(repeating: "B", count: 201))","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"\#(String(repeating: "B", count: 10 << 20))","amount":"1","currency":"EUR"}"#, 413),
+            (String(repeating: "[", count: 100_000), 400),
+        ])
+    func refused(body: String, status: Int) async throws {
+        let fixture = try await TransactionFixture()
+        guard case .deny(.refused(let error)) = try await Self.decide(body, in: fixture) else {
+            Issue.record("this must be refused: \(body.prefix(80))")
+            return
+        }
+        #expect(error.status == status)
+        #expect(!error.message.contains("Eve"))
+        #expect(error.message.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value < 0x7F })
+        #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).isEmpty)
+    }
+
+    @Test(
+        "A body that is not JSON by its media type is refused",
+        arguments: [nil, "text/plain", "application/xml", "application/jsonx"])
+    func mediaType(type: String?) async throws {
+        let fixture = try await TransactionFixture()
+        let decision = try await Self.decide(#"{"to":"Bob","amount":"1","currency":"EUR"}"#, type: type, in: fixture)
+        guard case .deny(.refused(let error)) = decision else {
+            Issue.record("this must be refused")
+            return
+        }
+        #expect(error.status == 415)
+    }
+
+    @Test(
+        "A pointer finds only what RFC 6901 says",
+        arguments: ["/a/01", "/a/-", "/a/2", "/a/+1", "/a/0/b", "/b~2", "//a", "/"])
+    func pointers(field: String) async throws {
+        let fixture = try await TransactionFixture()
+        let decision = try await Self.decide(
+            #"{"a":["x","y"],"b":"z"}"#, display: [DisplayRule(label: "Field", field: field)], in: fixture)
+        guard case .deny(.refused(let error)) = decision else {
+            Issue.record("nothing stands at \(field)")
+            return
+        }
+        #expect(error.status == 400)
+    }
+}

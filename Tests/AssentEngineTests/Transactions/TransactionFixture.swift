@@ -1,0 +1,137 @@
+import AssentCore
+import AssentEngine
+import AssentStore
+import AssentTesting
+import Foundation
+import Logging
+import Testing
+
+/// An engine on a real database in a directory of its own, with one policy set and two users who are signed in.
+final class TransactionFixture: Sendable {
+    let path: String
+    let directory: URL
+    let database: SQLiteDatabase
+    let clock = ManualClock()
+    let context: EngineContext
+    let transactions: Transactions
+    let ana: LiveSession
+    let anaElsewhere: LiveSession
+    let ben: LiveSession
+    let gateway: LiveSession
+
+    static let body = Array(#"{"to":"Bob","amount":"200.00","currency":"EUR"}"#.utf8)
+    static let content = RequestContent(method: "POST", mediaType: "application/json", body: body)
+
+    init(limits: TransactionLimits = TransactionLimits()) async throws {
+        directory = FileManager.default.temporaryDirectory.appending(path: "assent-transactions-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        path = directory.appending(path: "assent.sqlite").path
+        database = try await SQLiteDatabase(path: path, clock: clock)
+        context = try Self.context(database, clock: clock)
+        transactions = Transactions(context, limits: limits)
+        ana = try await Self.signIn("ana", roles: [], context)
+        anaElsewhere = try await Self.signIn("ana", roles: [], context)
+        ben = try await Self.signIn("ben", roles: [], context)
+        gateway = try await Self.signIn("gateway", roles: [.pep], context)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    static func context(_ database: any SQLDatabase, clock: ManualClock, seed: UInt64 = 1) throws -> EngineContext {
+        EngineContext(
+            database: database, clock: clock, random: SystemRandom(),
+            masterKey: try MasterKey(Secret(bytes: SeededRandom(seed: seed).bytes(MasterKey.byteCount))),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    static func signIn(
+        _ name: String, roles: Set<Role> = [], level: Int = 0, properties: JSONObject = JSONObject(),
+        _ context: EngineContext
+    ) async throws -> LiveSession {
+        let users = Users(context)
+        let sessions = Sessions(context)
+        let made = try await users.create(
+            username: name, realm: "/alpha", passwordHash: nil, roles: roles,
+            attributes: JSONObject([.init(name: "mail", value: .string("\(name)@bank.example"))]))
+        let found = try await users.find(username: name, realm: "/alpha")
+        let user = try #require(made ?? found)
+        let begun = try await sessions.begin(
+            userID: user.id, realm: "/alpha", authLevel: level, limits: SessionLimits(), properties: properties)
+        return try #require(try await sessions.live(token: begun.token))
+    }
+
+    static func policy(
+        _ name: String = "transfers",
+        resources: [String] = ["https://api.bank.example:443/transfers", "https://api.bank.example:443/transfers?*"],
+        actions: [String: Bool] = ["POST": true], subject: PolicySubject = .authenticatedUsers,
+        condition: PolicyCondition? = .transaction(TransactionCondition(specifier: "Confirm")),
+        bind: Set<BoundField> = [.method, .query, .body],
+        display: [DisplayRule] = [
+            DisplayRule(label: "Amount", field: "amount", suffix: "currency"), DisplayRule(label: "To", field: "/to"),
+        ]
+    ) throws -> Policy {
+        Policy(
+            name: name, resources: try resources.map { try ResourcePattern($0) }, actionValues: actions,
+            subject: subject, condition: condition, bind: bind, display: display)
+    }
+
+    static func policySet(_ policies: [Policy]? = nil, name: String = "bank", realm: String = "/alpha") throws
+        -> PolicySet
+    {
+        PolicySet(name: name, realm: realm, policies: try policies ?? [policy()])
+    }
+
+    func decisionPoint(_ policies: [Policy]? = nil) throws -> PolicyDecisionPoint {
+        PolicyDecisionPoint(context, policySets: [try Self.policySet(policies)], transactions: transactions)
+    }
+
+    /// What the standard policy binds of the standard request, with parts of it replaced.
+    func binding(
+        set: PolicySet? = nil, policy: Policy? = nil,
+        condition: TransactionCondition = TransactionCondition(specifier: "Confirm"),
+        url: String = "https://api.bank.example/transfers?kind=sepa", content: RequestContent = content,
+        session: LiveSession? = nil, grantID: String? = nil, keyThumbprint: String? = nil
+    ) throws -> TransactionBinding {
+        let presented = PresentedSession(session ?? ana, grantID: grantID, keyThumbprint: keyThumbprint)
+        return try #require(
+            TransactionBinding(
+                try set ?? Self.policySet(), try policy ?? Self.policy(), condition,
+                resource: try CanonicalResource(url), content: content, presented: presented))
+    }
+
+    func create(_ binding: TransactionBinding? = nil, ttl: Int64 = 180) async throws -> TransactionRecord {
+        try await transactions.create(
+            .gateway, binding: try binding ?? self.binding(), url: "https://api.bank.example:443/transfers?kind=sepa",
+            display: [DisplayLine(label: "Amount", value: "200.00 EUR")], ttl: ttl)
+    }
+
+    /// A transaction that its user has approved.
+    func approved(_ binding: TransactionBinding? = nil, session: LiveSession? = nil) async throws -> String {
+        let record = try await create(binding)
+        try await approve(record.id, session: session ?? ana)
+        return record.id
+    }
+
+    func approve(_ id: String, session: LiveSession? = nil) async throws {
+        let approval = try await transactions.start(id: id, session: session ?? ana)
+        _ = try await database.run(transactions.completion(of: approval, session: session ?? ana))
+    }
+
+    func state(_ id: String) async throws -> String? {
+        try await database.run(.read("SELECT state FROM transactions WHERE id = ?1", [.text(id)])).first?.text("state")
+    }
+
+    /// The audit records of an event of a transaction: outcome and reason.
+    func audited(_ event: String, _ id: String) async throws -> [String] {
+        try await AuditLog(context).records(transactionID: id).filter { $0.event == event }
+            .map { "\($0.outcome.rawValue) \($0.reason ?? "-")" }
+    }
+}
+
+extension TakeResult {
+    var isTaken: Bool { if case .taken = self { true } else { false } }
+
+    var refusal: TransactionRefusal? { if case .refused(let reason) = self { reason } else { nil } }
+}

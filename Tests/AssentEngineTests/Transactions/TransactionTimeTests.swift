@@ -1,0 +1,134 @@
+import AssentCore
+import AssentEngine
+import AssentStore
+import AssentTesting
+import Testing
+
+@Suite("A transaction's time")
+struct TransactionTimeTests {
+    @Test("It is good to the last second of its time, and not one longer")
+    func edge() async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        let late = try await fixture.approved()
+        fixture.clock.advance(by: 179)
+        #expect(try await fixture.transactions.take(id: id, binding: try fixture.binding()).isTaken)
+        fixture.clock.advance(by: 1)
+        #expect(try await fixture.transactions.take(id: late, binding: try fixture.binding()).refusal == .expired)
+        #expect(try await fixture.audited("transaction.take", late) == ["refused expired"])
+    }
+
+    @Test("What was once seen expired stays so when the clock is moved back")
+    func movedBack() async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        fixture.clock.advance(by: 181)
+        #expect(try await fixture.transactions.take(id: id, binding: try fixture.binding()).refusal == .expired)
+        fixture.clock.advance(by: -100)
+        #expect(try await fixture.transactions.take(id: id, binding: try fixture.binding()).refusal == .expired)
+        #expect(try await fixture.state(id) == "EXPIRED")
+    }
+
+    @Test(
+        "A clock that shows a time well before the transaction's making grants nothing",
+        arguments: [(-29.0, true), (-31, false), (-86_400, false)])
+    func beforeMaking(seconds: Double, granted: Bool) async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        fixture.clock.advance(by: seconds)
+        let result = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        #expect(result.isTaken == granted)
+        if !granted { #expect(result.refusal == .clock) }
+    }
+
+    @Test(
+        "A session that ends between approval and use takes the approval with it",
+        arguments: ["logout", "inactive", "idle"])
+    func endedSession(how: String) async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.transactions.create(
+            .gateway, binding: try fixture.binding(), url: "https://api.bank.example:443/transfers", display: [],
+            ttl: 3600
+        ).id
+        try await fixture.approve(id)
+        switch how {
+        case "logout": _ = try await Sessions(fixture.context).end(id: fixture.ana.id)
+        case "inactive": try await Users(fixture.context).setActive(false, userID: fixture.ana.user.id)
+        default: fixture.clock.advance(by: 30 * 60)
+        }
+        #expect(try await fixture.transactions.take(id: id, binding: try fixture.binding()).refusal == .sessionEnded)
+        #expect(try await fixture.audited("transaction.take", id) == ["refused sessionEnded"])
+        #expect(try await fixture.state(id) == "COMPLETED")
+    }
+
+    @Test("What is long past is deleted, and what was taken is known for a day")
+    func purge() async throws {
+        let fixture = try await TransactionFixture()
+        let unused = try await fixture.approved()
+        let taken = try await fixture.approved()
+        _ = try await fixture.transactions.take(id: taken, binding: try fixture.binding())
+        fixture.clock.advance(by: 180 + 599)
+        #expect(try await fixture.transactions.purge() == 0)
+        fixture.clock.advance(by: 1)
+        #expect(try await fixture.transactions.purge() == 1)
+        #expect(try await fixture.state(unused) == nil)
+        fixture.clock.advance(by: 23 * 3600)
+        #expect(try await fixture.transactions.purge() == 0)
+        guard case .alreadyTaken = try await fixture.transactions.take(id: taken, binding: try fixture.binding()) else {
+            Issue.record("what is left of a taken transaction must answer well past its time")
+            return
+        }
+        fixture.clock.advance(by: 3600)
+        #expect(try await fixture.transactions.purge() == 1)
+    }
+}
+
+@Suite("What became of a taken transaction")
+struct TransactionOutcomeTests {
+    @Test("It is told from taken over forwarded to the answer, and only to its own session")
+    func outcomes() async throws {
+        let fixture = try await TransactionFixture()
+        let transactions = fixture.transactions
+        let id = try await fixture.approved()
+        #expect(try await transactions.outcome(id: id, session: fixture.ana)?.outcome == nil)
+        #expect(try await !transactions.recordForwarding(id: id), "nothing may be sent before the take")
+        _ = try await transactions.take(id: id, binding: try fixture.binding())
+        #expect(try await fixture.outcome(id) == .taken)
+        #expect(try await transactions.recordForwarding(id: id))
+        #expect(try await !transactions.recordForwarding(id: id), "a second sender must be told no")
+        #expect(try await fixture.outcome(id) == .forwarded)
+        try await transactions.recordOutcome(id: id, .unknown)
+        #expect(try await fixture.outcome(id) == .unknown)
+        try await transactions.recordOutcome(id: id, .answered(status: 201))
+        try await transactions.recordOutcome(id: id, .unknown)
+        try await transactions.recordOutcome(id: id, .answered(status: 500))
+        #expect(try await fixture.outcome(id) == .answered(status: 201))
+        #expect(try await fixture.audited("transaction.outcome", id).sorted() == ["failed -", "success -"])
+        #expect(try await transactions.outcome(id: id, session: fixture.anaElsewhere) == nil)
+        #expect(try await transactions.outcome(id: id, session: fixture.ben) == nil)
+    }
+
+    @Test("A repeat of the same request is told what is known, and leaves one record")
+    func repeated() async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        _ = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        _ = try await fixture.transactions.recordForwarding(id: id)
+        try await fixture.transactions.recordOutcome(id: id, .notForwarded)
+        guard
+            case .alreadyTaken(let record) = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        else {
+            Issue.record("the same binding must be answered with what is known")
+            return
+        }
+        #expect(record.outcome == .notForwarded)
+        #expect(record.outcome?.json == ["state": "notForwarded"])
+        #expect(try await fixture.audited("transaction.take", id).sorted() == ["refused taken", "success -"])
+    }
+}
+
+extension TransactionFixture {
+    fileprivate func outcome(_ id: String) async throws -> UpstreamOutcome? {
+        try await transactions.outcome(id: id, session: ana)?.outcome
+    }
+}
