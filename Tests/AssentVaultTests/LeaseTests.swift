@@ -110,7 +110,7 @@ struct LeaseTests {
         let held = try await store.lease("name", deadline: clock.now)
         let deadline = clock.now.addingTimeInterval(30)
         let waiting = Task { try await store.lease("name", deadline: deadline) }
-        while clock.sleeperCount == 0 { await Task.yield() }
+        try await until { clock.sleeperCount > 0 }
         clock.advance(by: 29)
         #expect(clock.sleeperCount == 1)
         clock.advance(by: 1)
@@ -131,11 +131,11 @@ struct LeaseTests {
             directory.vault, keys: VaultKeyFile(directory.keyFile), clock: clock)
         let deadline = clock.now.addingTimeInterval(30)
         let waiting = Task { try await vault.lease("name", deadline: deadline) }
-        while clock.sleeperCount == 0 { await Task.yield() }
+        try await until { clock.sleeperCount > 0 }
         clock.advance(by: 31)
         await #expect(throws: SecretStoreError.busy) { _ = try await waiting.value }
         let again = Task { try await vault.lease("name", deadline: .distantFuture) }
-        while clock.sleeperCount == 0 { await Task.yield() }
+        try await until { clock.sleeperCount > 0 }
         again.cancel()
         await #expect(throws: CancellationError.self) { _ = try await again.value }
         await held.release()
@@ -156,7 +156,7 @@ struct LeaseTests {
                     await Task.yield()
                     queue.release(turn)
                 }
-                while queue.count("name") < number + 2 { await Task.yield() }
+                try await until { queue.count("name") >= number + 2 }
             }
             queue.release(first)
             try await group.waitForAll()
@@ -173,11 +173,11 @@ struct LeaseTests {
         let impatient = Task {
             try await queue.acquire("name", deadline: clock.now.addingTimeInterval(5), clock: clock)
         }
-        while queue.count("name") < 2 { await Task.yield() }
+        try await until { queue.count("name") >= 2 }
         let cancelled = Task { try await queue.acquire("name", deadline: .distantFuture, clock: clock) }
-        while queue.count("name") < 3 { await Task.yield() }
+        try await until { queue.count("name") >= 3 }
         let patient = Task { try await queue.acquire("name", deadline: .distantFuture, clock: clock) }
-        while queue.count("name") < 4 || clock.sleeperCount < 3 { await Task.yield() }
+        try await until { queue.count("name") >= 4 && clock.sleeperCount >= 3 }
         clock.advance(by: 5)
         await #expect(throws: SecretStoreError.busy) { _ = try await impatient.value }
         cancelled.cancel()

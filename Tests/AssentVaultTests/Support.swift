@@ -77,3 +77,13 @@ func code(
         return nil
     }
 }
+
+/// Lets other tasks run until `condition` holds; fails when it does not within a million turns.
+func until(_ condition: () -> Bool) async throws {
+    struct NeverHappened: Error {}
+    for _ in 0..<1_000_000 {
+        if condition() { return }
+        await Task.yield()
+    }
+    throw NeverHappened()
+}
