@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import Crypto
 import CryptoExtras
 import Foundation
@@ -31,7 +31,7 @@ public struct ContentEncryption: RawRepresentable, Hashable, Sendable, CustomStr
 
     static let tagLength = 16
 
-    func seal(
+    package func seal(
         _ plaintext: [UInt8], key: Secret, iv: [UInt8], authenticating header: [UInt8]
     ) throws(JOSEError) -> (ciphertext: [UInt8], tag: [UInt8]) {
         guard key.count == keyLength, iv.count == ivLength else { throw JOSEError(.invalidKey, "wrong key length") }
@@ -50,7 +50,7 @@ public struct ContentEncryption: RawRepresentable, Hashable, Sendable, CustomStr
         }
     }
 
-    func open(
+    package func open(
         _ ciphertext: [UInt8], tag: [UInt8], key: Secret, iv: [UInt8], authenticating header: [UInt8]
     ) throws(JOSEError) -> [UInt8] {
         guard key.count == keyLength, iv.count == ivLength, tag.count == Self.tagLength else {

@@ -74,7 +74,7 @@ public enum JWE {
 
     private static func checkUse(of key: JWK, algorithm: KeyManagement) throws(JOSEError) {
         let operations: Set<String> =
-            algorithm == .rsaOAEP256 ? ["wrapKey", "encrypt"] : ["deriveKey", "deriveBits"]
+            algorithm == .rsaOAEP256 ? ["wrapKey", "encrypt"] : ["deriveKey", "deriveBits", "wrapKey"]
         guard key.use.map({ $0 == "enc" }) ?? true, key.algorithm.map({ $0.rawValue == algorithm.rawValue }) ?? true,
             key.keyOps.map({ !operations.isDisjoint(with: $0) }) ?? true
         else {

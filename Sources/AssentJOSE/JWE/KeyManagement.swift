@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import Crypto
 
 /// How a JWE's content encryption key gets to the recipient: its `alg` (RFC 7518 §4).
@@ -25,8 +25,8 @@ public struct KeyManagement: RawRepresentable, Hashable, Sendable, CustomStringC
 }
 
 /// The Concat KDF with SHA-256 as RFC 7518 §4.6.2 uses it, for keys of up to 256 bits (one round).
-enum ConcatKDF {
-    static func key(
+package enum ConcatKDF {
+    package static func key(
         _ shared: Secret, algorithm: String, apu: [UInt8], apv: [UInt8], length: Int
     ) -> Secret {
         var hash = SHA256()
