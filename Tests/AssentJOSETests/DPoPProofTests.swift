@@ -1,0 +1,190 @@
+import AssentCore
+import AssentJOSE
+import Foundation
+import Testing
+
+@Suite("DPoP proofs")
+struct DPoPProofTests {
+    static let clock = FixedClock(1_800_000_000)
+    static let uri = "https://rs.example/a/b"
+    static let token = Secret("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU")
+
+    @Test("RFC 9449 §4.1: the example for the token endpoint")
+    func example() throws {
+        let text =
+            "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0Rs"
+            + "cEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2"
+            + "In19.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2Vu"
+            + "IiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg"
+        let proof = try DPoPProof.verify(
+            text, method: "POST", uri: "https://server.example.com/token", clock: FixedClock(1_562_262_616))
+        #expect(proof.jti == "-BwC3ESc6acc2lTc" && proof.nonce == nil)
+        #expect(proof.thumbprint == "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")
+    }
+
+    @Test("A proof made here is good here", arguments: TestKeys.all)
+    func roundTrip(algorithm: SignatureAlgorithm) async throws {
+        let key = try TestKeys.key(algorithm)
+        let text = try await DPoPProof.make(
+            method: "GET", uri: Self.uri + "?q=1#f", accessToken: Self.token, nonce: "n1", key: key, clock: Self.clock)
+        let proof = try DPoPProof.verify(
+            text, method: "GET", uri: Self.uri + "?other", accessToken: Self.token, nonces: ["n0", "n1"],
+            clock: Self.clock)
+        #expect(try proof.thumbprint == JWK(publicKeyInfo: key.publicKeyInfo).thumbprint)
+        #expect(proof.nonce == "n1" && proof.issuedAt == Self.clock.now && proof.jti.utf8.count == 43)
+        let claims = try JWTClaims(payload: UnverifiedJWS.parse(text).payload)
+        #expect(claims["htu"] == .string(Self.uri))
+        let again = try await DPoPProof.make(method: "GET", uri: Self.uri, key: key, clock: Self.clock)
+        #expect(try JWTClaims(payload: UnverifiedJWS.parse(again).payload).jti != proof.jti)
+    }
+
+    @Test("ath is the digest that RFC 9449 §7.1 gives for its token")
+    func ath() async throws {
+        let text = try await DPoPProof.make(
+            method: "GET", uri: Self.uri, accessToken: Self.token, key: TestKeys.key(.es256), clock: Self.clock)
+        let claims = try JWTClaims(payload: UnverifiedJWS.parse(text).payload)
+        #expect(claims["ath"] == "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo")
+    }
+
+    struct Request: Sendable {
+        var method = "GET"
+        var uri = DPoPProofTests.uri
+        var token: Secret? = DPoPProofTests.token
+        var nonces: Set<String>? = ["n"]
+        var algorithms: Set<SignatureAlgorithm> = DPoPProof.algorithms
+        var later: TimeInterval = 0
+
+        func verify(_ text: String) throws -> DPoPProof {
+            try DPoPProof.verify(
+                text, method: method, uri: uri, accessToken: token, nonces: nonces, algorithms: algorithms,
+                clock: FixedClock(DPoPProofTests.clock.now.timeIntervalSince1970 + later))
+        }
+    }
+
+    @Test("A proof is good for its own request only")
+    func otherRequests() async throws {
+        let text = try await DPoPProof.make(
+            method: "GET", uri: Self.uri, accessToken: Self.token, nonce: "n", key: TestKeys.key(.es256),
+            clock: Self.clock)
+        let cases: [(Request, JOSEError.Code?)] = [
+            (Request(), nil), (Request(method: "POST"), .wrongMethod), (Request(method: "get"), .wrongMethod),
+            (Request(uri: "https://rs.example/a/c"), .wrongURI), (Request(uri: "http://rs.example/a/b"), .wrongURI),
+            (Request(uri: "https://rs.example:8443/a/b"), .wrongURI), (Request(uri: "/a/b"), .wrongURI),
+            (Request(token: Secret("other")), .wrongAccessToken), (Request(token: nil), nil),
+            (Request(nonces: []), .wrongNonce), (Request(nonces: ["m"]), .wrongNonce), (Request(nonces: nil), nil),
+            (Request(algorithms: [.edDSA]), .algorithmNotAllowed), (Request(later: 70), nil),
+            (Request(later: 71), .tooOld), (Request(later: -10), nil), (Request(later: -11), .issuedInFuture),
+        ]
+        for (request, code) in cases {
+            if let code {
+                #expect(throws: JOSEError(code)) { try request.verify(text) }
+            } else {
+                #expect(throws: Never.self) { try request.verify(text) }
+            }
+        }
+    }
+
+    private static func signed(
+        _ key: any SigningKey, header: (inout JSONObject) -> Void = { _ in },
+        claims: (inout JWTClaims) -> Void = { _ in }
+    ) async throws -> String {
+        let info = key.publicKeyInfo.isEmpty ? try TestKeys.key(.es256).publicKeyInfo : key.publicKeyInfo
+        var object = JSONObject(header: ("typ", "dpop+jwt"), ("jwk", try JWK(publicKeyInfo: info).json))
+        header(&object)
+        var content = JWTClaims()
+        content.jti = "1"
+        content.iat = Self.clock.now
+        content["htm"] = "GET"
+        content["htu"] = .string(Self.uri)
+        claims(&content)
+        return try await JWS.sign(content.payload, header: object, with: key)
+    }
+
+    @Test("A proof with anything absent or of the wrong form is refused")
+    func forged() async throws {
+        let key = try TestKeys.key(.es256)
+        let other = try JWK(publicKeyInfo: TestKeys.key(.es256).publicKeyInfo)
+        let request = Request(token: nil, nonces: nil)
+        func expect(_ code: JOSEError.Code, _ text: String, _ request: Request) {
+            #expect(throws: JOSEError(code)) { try request.verify(text) }
+        }
+        let text = try await Self.signed(key)
+        #expect(throws: Never.self) { try request.verify(text) }
+        expect(.malformed, try await Self.signed(key, header: { $0["jwk"] = nil }), request)
+        expect(.malformed, try await Self.signed(key, header: { $0["jwk"] = "x" }), request)
+        expect(.wrongType, try await Self.signed(key, header: { $0["typ"] = "JWT" }), request)
+        expect(.wrongType, try await Self.signed(key, header: { $0["typ"] = nil }), request)
+        expect(.invalidSignature, try await Self.signed(key, header: { $0["jwk"] = other.json }), request)
+        expect(
+            .privateKeyRefused,
+            try await Self.signed(
+                key,
+                header: { header in
+                    var jwk = header["jwk"]?.object ?? JSONObject()
+                    jwk["d"] = "AAAA"
+                    header["jwk"] = .object(jwk)
+                }), request)
+        for name in ["jti", "htm", "htu", "iat"] {
+            expect(.missingClaim(name), try await Self.signed(key, claims: { $0[name] = nil }), request)
+            expect(.malformedClaim(name), try await Self.signed(key, claims: { $0[name] = [] }), request)
+        }
+        expect(.malformedClaim("jti"), try await Self.signed(key, claims: { $0["jti"] = "" }), request)
+        expect(
+            .malformedClaim("jti"),
+            try await Self.signed(key, claims: { $0["jti"] = .string(String(repeating: "a", count: 513)) }), request)
+        expect(.malformedClaim("nonce"), try await Self.signed(key, claims: { $0["nonce"] = 1 }), request)
+        expect(.malformedClaim("htu"), try await Self.signed(key, claims: { $0["htu"] = "/a/b" }), request)
+        expect(.missingClaim("ath"), text, Request(nonces: nil))
+        expect(.malformedClaim("ath"), try await Self.signed(key, claims: { $0["ath"] = 1 }), Request(nonces: nil))
+        expect(.wrongNonce, text, Request(token: nil))
+        expect(.tooLarge, text + String(repeating: "A", count: 9000), request)
+        let hmac = try HMACSigningKey(Secret(bytes: [UInt8](repeating: 1, count: 32)))
+        expect(.algorithmNotAllowed, try await Self.signed(hmac), request)
+    }
+
+    @Test("A symmetric key and a target that is no HTTP URI make no proof")
+    func notMade() async throws {
+        let hmac = try HMACSigningKey(Secret(bytes: [UInt8](repeating: 1, count: 32)))
+        await #expect(throws: JOSEError(.invalidKey)) {
+            try await DPoPProof.make(method: "GET", uri: Self.uri, key: hmac, clock: Self.clock)
+        }
+        for uri in [
+            "", "rs.example", "ftp://rs.example/", "https://", "https:///a", "https://u:p@rs.example/",
+            "https://rs.example/a b",
+        ] {
+            await #expect(throws: JOSEError(.malformed)) {
+                try await DPoPProof.make(method: "GET", uri: uri, key: TestKeys.key(.es256), clock: Self.clock)
+            }
+        }
+    }
+
+    @Test(
+        "Two writings of one target are one target, two targets are not",
+        arguments: [
+            ("https://rs.example", true), ("https://rs.example/", true), ("HTTPS://RS.Example:443/", true),
+            ("https://rs.example:/", true), ("https://rs.example/?a=b#c", true), ("https://rs.example?x", true),
+            ("https://rs.example:444/", false), ("https://rs.example//", false), ("https://rs.example/%2F", false),
+            ("https://rs.example/a/..", false), ("https://rs.example/%2e", false), ("https://rs.example./", false),
+            ("https://rs.example\\@x/", false), ("https://rs.example:99999999/", false), ("https://[::1]/", false),
+        ])
+    func targets(uri: String, same: Bool) async throws {
+        let text = try await Self.signed(TestKeys.key(.es256), claims: { $0["htu"] = "https://rs.example/" })
+        let request = Request(uri: uri, token: nil, nonces: nil)
+        if same {
+            #expect(throws: Never.self) { try request.verify(text) }
+        } else {
+            #expect(throws: JOSEError(.wrongURI)) { try request.verify(text) }
+        }
+    }
+
+    @Test(
+        "Escapes are compared by what they stand for",
+        arguments: [("%7Euser", "~user"), ("%c3%a4", "%C3%A4"), ("a%2fb", "a%2Fb")])
+    func escapes(one: String, other: String) async throws {
+        let text = try await Self.signed(
+            TestKeys.key(.es256), claims: { $0["htu"] = .string("https://[::1]:8443/\(one)") })
+        #expect(throws: Never.self) {
+            try Request(uri: "https://[::1]:8443/\(other)", token: nil, nonces: nil).verify(text)
+        }
+    }
+}
