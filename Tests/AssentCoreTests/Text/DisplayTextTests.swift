@@ -1,0 +1,71 @@
+import AssentCore
+import Testing
+
+@Suite("DisplayText")
+struct DisplayTextTests {
+    @Test(
+        "What is shown as it stands is accepted",
+        arguments: [
+            "", "200.00 EUR to Bob", "Ünïcödé", "e\u{301}", "山田太郎", "Владимир", "שלום", "مرحبا", "हिन्दी",
+            "1\u{202F}234,50\u{A0}€", "😀",
+            "a & b < c > \"d\" 'e' \\",
+        ])
+    func accepted(text: String) throws {
+        #expect(try DisplayText(text).text.utf8.elementsEqual(text.utf8))
+    }
+
+    @Test(
+        "What would be hidden, reordered or acted upon is refused",
+        arguments: [
+            0x00, 0x07, 0x08, 0x09, 0x0A, 0x0D, 0x1B, 0x7F, 0x80, 0x9B, 0x9F, 0xAD, 0x034F, 0x061C, 0x115F, 0x17B4,
+            0x180E,
+            0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2028, 0x2029, 0x202A, 0x202B, 0x202C, 0x202D, 0x202E, 0x2060,
+            0x2061,
+            0x2064, 0x2066, 0x2067, 0x2068, 0x2069, 0x206A, 0x206F, 0x2800, 0x3164, 0xFE00, 0xFE0F, 0xFEFF, 0xFFA0,
+            0xFFF9,
+            0xFFFB, 0xFFFE, 0xFFFF, 0x0378, 0xE000, 0xF8FF, 0x1D173, 0xE0001, 0xE0020, 0xE007F, 0xE0100, 0xF0000,
+            0x10FFFF,
+        ] as [UInt32])
+    func refused(code: UInt32) throws {
+        let scalar = try #require(Unicode.Scalar(code))
+        var text = "Bob"
+        text.unicodeScalars.append(scalar)
+        #expect(throws: DisplayTextError.character(position: 3, code: code)) { try DisplayText(text) }
+        let visible = "Bob\\u{\(String(code, radix: 16, uppercase: true))}"
+        #expect(DisplayText.escapedForTerminal(text) == visible)
+        #expect(DisplayText.escapedForHTML(text) == visible)
+    }
+
+    @Test("The length is bounded, however the text is composed")
+    func length() throws {
+        #expect(try DisplayText(String(repeating: "x", count: 256)).text.count == 256)
+        #expect(throws: DisplayTextError.tooLong(limit: 256)) { try DisplayText(String(repeating: "x", count: 257)) }
+        #expect(throws: DisplayTextError.tooLong(limit: 3)) { try DisplayText("e\u{301}e\u{301}", limit: 3) }
+        #expect(try DisplayText("e\u{301}e\u{301}", limit: 4).text.count == 2)
+        #expect(throws: DisplayTextError.tooLong(limit: 0)) { try DisplayText("x", limit: 0) }
+    }
+
+    @Test("Marks may be put on a letter, but not piled up, and not on nothing")
+    func marks() throws {
+        #expect(throws: Never.self) { try DisplayText("a\u{301}\u{302}\u{303}b\u{301}") }
+        #expect(throws: DisplayTextError.character(position: 4, code: 0x304)) {
+            try DisplayText("a\u{301}\u{302}\u{303}\u{304}")
+        }
+        #expect(throws: DisplayTextError.character(position: 0, code: 0x301)) { try DisplayText("\u{301}a") }
+    }
+
+    @Test("A payee named with terminal codes is refused, and harmless when printed all the same")
+    func terminal() {
+        let payee = "Bob\u{1B}[2K\u{1B}[1AAlice"
+        #expect(throws: DisplayTextError.character(position: 3, code: 0x1B)) { try DisplayText(payee) }
+        #expect(DisplayText.escapedForTerminal(payee) == "Bob\\u{1B}[2K\\u{1B}[1AAlice")
+        #expect(DisplayText.escapedForTerminal("a\\u{1B}") == "a\\\\u{1B}")
+        #expect(DisplayText.escapedForTerminal("a\r\nb") == "a\\u{D}\\u{A}b")
+    }
+
+    @Test("HTML is escaped for elements and attributes")
+    func html() throws {
+        let text = try DisplayText("<script>alert('x' & \"y\")</script>")
+        #expect(text.escapedForHTML == "&lt;script&gt;alert(&#39;x&#39; &amp; &quot;y&quot;)&lt;/script&gt;")
+    }
+}
