@@ -1,3 +1,5 @@
+package import AssentCore
+
 /// Why the engine did not do what it was asked, in the wire's terms. Routes turn it into the form that their endpoint speaks.
 package struct EngineError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The HTTP status.
@@ -9,11 +11,23 @@ package struct EngineError: Error, Hashable, Sendable, CustomStringConvertible {
     /// AM's `detail.errorCode`, for example `110`.
     package let errorCode: String?
 
+    /// AM's `detail.failureUrl`: empty after a journey that has failed.
+    package let failureURL: String?
+
     /// An error.
-    package init(status: Int, _ message: String, errorCode: String? = nil) {
+    package init(status: Int, _ message: String, errorCode: String? = nil, failureURL: String? = nil) {
         self.status = status
         self.message = message
         self.errorCode = errorCode
+        self.failureURL = failureURL
+    }
+
+    /// AM's `detail`, or `nil` when there is none.
+    package var detail: JSONObject? {
+        var detail = JSONObject()
+        detail["errorCode"] = errorCode.map(JSONValue.string)
+        detail["failureUrl"] = failureURL.map(JSONValue.string)
+        return detail.members.isEmpty ? nil : detail
     }
 
     /// Status and message.

@@ -14,6 +14,10 @@ package struct MasterKey: Sendable {
         case journeyState = "journey-state"
         /// The successor of a rotated refresh token, kept for the grace.
         case refreshSuccessor = "refresh-successor"
+        /// Signs the pointers to stored journey steps.
+        case authID = "auth-id"
+        /// Recognises the answers to a journey step when they come again.
+        case journeyAnswer = "journey-answer"
     }
 
     private let key: Secret
@@ -48,6 +52,11 @@ package struct MasterKey: Sendable {
             throw EngineError(
                 status: 500, "a sealed value does not open: the master key is another one, or the database was changed")
         }
+    }
+
+    /// A key of 32 bytes for a purpose that does not seal, but signs.
+    package func derivedSecret(for purpose: Purpose) -> Secret {
+        Secret(derivedKey(purpose))
     }
 
     private func derivedKey(_ purpose: Purpose) -> SymmetricKey {

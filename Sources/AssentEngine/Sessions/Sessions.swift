@@ -34,6 +34,16 @@ package struct Sessions: Sendable {
         userID: String, realm: String, authLevel: Int = 0, limits: SessionLimits, properties: JSONObject = JSONObject(),
         accompanying: [SQLStatement] = []
     ) async throws -> (token: Secret, auditID: String) {
+        let session = prepare(
+            userID: userID, realm: realm, authLevel: authLevel, limits: limits, properties: properties)
+        _ = try await context.database.run(accompanying + [session.statement])
+        return (session.token, session.auditID)
+    }
+
+    /// A session that begins when its statement is run: for what must know the token beforehand.
+    package func prepare(
+        userID: String, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject
+    ) -> (token: Secret, auditID: String, statement: SQLStatement) {
         let token = Secret(context.random.token())
         let auditID = context.random.uuid()
         let now = context.clock.epochSeconds
@@ -48,8 +58,7 @@ package struct Sessions: Sendable {
                 .integer(now), .integer(limits.maxIdle), .integer(now + limits.maxSession),
                 .text(JSONValue.object(properties).serialized()),
             ], expecting: .exactly(1))
-        _ = try await context.database.run(accompanying + [insert])
-        return (token, auditID)
+        return (token, auditID, insert)
     }
 
     /// The session of a token, if it is alive; `nil` says nothing about why it is not.
@@ -90,6 +99,11 @@ package struct Sessions: Sendable {
         try await !context.database.run(
             SQLStatement("DELETE FROM sessions WHERE id = ?1 RETURNING id", [.text(id)])
         ).isEmpty
+    }
+
+    /// The statement that ends a session, if it is still there.
+    package func ending(id: String) -> SQLStatement {
+        SQLStatement("DELETE FROM sessions WHERE id = ?1", [.text(id)])
     }
 
     /// Ends all sessions of a user. Returns how many there were.

@@ -51,4 +51,7 @@ package protocol TransactionApprovals: Sendable {
     /// The statements that make it COMPLETED, to run in one transaction with the end of the journey. They fail as a whole
     /// (``StoreError`` `unexpectedCount`) when it is no longer IN_PROGRESS, is expired, or its session or user is no longer live.
     func completion(of approval: PendingApproval, session: LiveSession) -> [SQLStatement]
+
+    /// The journey, or the user, said no: it can no longer become COMPLETED. Returns whether that changed anything.
+    func decline(id: String, session: LiveSession) async throws -> Bool
 }

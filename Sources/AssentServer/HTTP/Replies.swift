@@ -34,7 +34,7 @@ extension Response {
     static func crest(_ error: EngineError) -> Response {
         crest(
             error.status, error.message,
-            detail: error.errorCode.map { ["errorCode": .string($0)] })
+            detail: error.detail.map(JSONValue.object))
     }
 }
 

@@ -13,7 +13,9 @@ package struct Migration: Sendable {
     }
 
     /// The whole schema, oldest step first.
-    package static let all: [Migration] = [.users, .sessions, .audit, .serverKeys, .transactions, .grants]
+    package static let all: [Migration] = [
+        .users, .sessions, .audit, .serverKeys, .transactions, .grants, .journeySteps,
+    ]
 }
 
 extension Migration {

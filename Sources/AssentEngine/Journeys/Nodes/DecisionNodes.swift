@@ -1,0 +1,59 @@
+import AssentCore
+
+/// Checks user name and password. An unknown user, a wrong and an empty password are the same.
+struct DataStoreDecisionNode: JourneyNodeType {
+    static let name = "DataStoreDecisionNode"
+    let outcomes = ["true", "false"]
+
+    init(_ settings: inout NodeSettings) {}
+
+    func process(_ context: inout NodeContext) async throws -> NodeResult {
+        let password = context.password
+        context.password = nil
+        var username = context.subject.username
+        if username == nil, context.subject.userID != nil { username = try await context.claimedUser()?.username }
+        guard let username, let password else { return .outcome("false") }
+        switch try await context.services.passwords.check(username: username, password: password, realm: context.realm)
+        {
+        case .right(let user):
+            context.subject.prove(user)
+            return .outcome("true")
+        case .wrong:
+            return .outcome("false")
+        case .locked:
+            context.failure = .locked
+            return .outcome("false")
+        }
+    }
+}
+
+/// Whether the user may sign in at all.
+struct AccountActiveDecisionNode: JourneyNodeType {
+    static let name = "AccountActiveDecisionNode"
+    let outcomes = ["true", "false"]
+
+    init(_ settings: inout NodeSettings) {}
+
+    func process(_ context: inout NodeContext) async throws -> NodeResult {
+        .outcome(try await context.claimedUser()?.isActive == true ? "true" : "false")
+    }
+}
+
+/// Counts how often the journey comes here and lets it try again a few times.
+struct RetryLimitDecisionNode: JourneyNodeType {
+    static let name = "RetryLimitDecisionNode"
+    let outcomes = ["Retry", "Reject"]
+    private let limit: Int
+
+    init(_ settings: inout NodeSettings) {
+        limit = settings.integer("retryLimit", default: 3, in: 1...20)
+    }
+
+    func process(_ context: inout NodeContext) async throws -> NodeResult {
+        let key = "retries.\(context.nodeID)"
+        let count = context.shared[key]?.integer ?? 0
+        guard count < Int64(limit), context.failure != .locked else { return .outcome("Reject") }
+        context.shared[key] = .integer(count + 1)
+        return .outcome("Retry")
+    }
+}

@@ -1,0 +1,41 @@
+import AssentCore
+
+/// Asks for a code of the user's authenticator and accepts each code once.
+///
+/// AM asks with a NameCallback and a ConfirmationCallback; this asks with one TextInputCallback, which says what it is.
+struct OathTokenVerifierNode: JourneyNodeType {
+    static let name = "OathTokenVerifierNode"
+    let outcomes = ["successOutcome", "failureOutcome", "notRegisteredOutcome"]
+    private let prompt: String
+
+    init(_ settings: inout NodeSettings) {
+        prompt = settings.text("prompt", default: "One Time Password")
+    }
+
+    func process(_ context: inout NodeContext) async throws -> NodeResult {
+        guard let answer = context.answers?.last else {
+            // Whoever has not proved anything yet is asked in any case, or the page would tell who exists.
+            if context.subject.userID != nil, let user = try await context.claimedUser(),
+                try await !context.services.oneTimePasswords.isEnrolled(userID: user.id)
+            {
+                return .outcome("notRegisteredOutcome")
+            }
+            return .ask([.textInput(prompt)])
+        }
+        guard let user = try await context.claimedUser() else { return .outcome("failureOutcome") }
+        switch try await context.services.oneTimePasswords.verify(
+            answer.text, user: user, transactionID: context.approval?.id)
+        {
+        case .accepted:
+            context.subject.prove(user)
+            return .outcome("successOutcome")
+        case .wrong, .replayed:
+            return .outcome("failureOutcome")
+        case .locked:
+            context.failure = .locked
+            return .outcome("failureOutcome")
+        case .notEnrolled:
+            return .outcome("notRegisteredOutcome")
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import AssentCore
+
+/// Shows several nodes as one page. Only the last of them may have more than one outcome, and the page has its outcomes.
+struct PageNode: JourneyNodeType {
+    static let name = "PageNode"
+    let outcomes: [String]
+
+    /// What a client may use to choose how the page looks.
+    let presentation: PagePresentation
+
+    private let nodes: [any JourneyNodeType]
+
+    init(_ settings: inout NodeSettings) {
+        nodes = settings.nodes("nodes")
+        presentation = PagePresentation(
+            stage: settings.optionalString("stage"), header: settings.optionalText("header"),
+            description: settings.optionalText("description"))
+        outcomes = nodes.last?.outcomes ?? []
+        if nodes.contains(where: { $0 is PageNode }) { settings.issue("nodes: a page cannot hold a page") }
+        if nodes.dropLast().contains(where: { $0.outcomes.count != 1 }) {
+            settings.issue("nodes: only the last node of a page may have more than one outcome")
+        }
+        if nodes.count > 16 { settings.issue("nodes: at most 16 nodes on a page") }
+    }
+
+    func process(_ context: inout NodeContext) async throws -> NodeResult {
+        var prompts: [CallbackPrompt] = []
+        var counts: [JSONValue] = []
+        var outcome = outcomes.first ?? ""
+        let previous = (context.memory["counts"]?.array ?? []).map { Int($0.integer ?? 0) }
+        let answers = context.answers
+        let memories = context.memory["nodes"]?.array ?? []
+        var kept: [JSONValue] = []
+        var rest = answers.map { $0[...] }
+        for (index, node) in nodes.enumerated() {
+            let count = previous.indices.contains(index) ? previous[index] : 0
+            context.answers = rest.flatMap { count > 0 ? Array($0.prefix(count)) : nil }
+            context.memory = (memories.indices.contains(index) ? memories[index].object : nil) ?? JSONObject()
+            rest = rest?.dropFirst(count)
+            switch try await node.process(&context) {
+            case .ask(let asked):
+                prompts += asked
+                counts.append(.integer(asked.count))
+            case .outcome(let name):
+                counts.append(0)
+                outcome = name
+            }
+            kept.append(.object(context.memory))
+        }
+        context.answers = answers
+        guard prompts.isEmpty else {
+            context.memory = JSONObject([
+                .init(name: "counts", value: .array(counts)), .init(name: "nodes", value: .array(kept)),
+            ])
+            return .ask(prompts)
+        }
+        return .outcome(outcome)
+    }
+}
+
+/// What a client may use to choose how a page looks.
+struct PagePresentation: Sendable, Hashable {
+    /// A name for the page, for example `UsernamePassword`.
+    let stage: String?
+    /// The title.
+    let header: String?
+    /// The text below it.
+    let description: String?
+}

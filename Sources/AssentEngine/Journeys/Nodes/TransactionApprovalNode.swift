@@ -1,0 +1,34 @@
+import AssentCore
+
+/// Shows what is to be approved and asks for a yes or a no. Outside of a transaction there is nothing to approve, which is a no.
+struct TransactionApprovalNode: JourneyNodeType {
+    static let name = "TransactionApprovalNode"
+    let outcomes = ["approve", "decline"]
+    private let buttons: [String]
+
+    init(_ settings: inout NodeSettings) {
+        buttons = [
+            settings.text("approveText", default: "Approve"), settings.text("declineText", default: "Decline"),
+        ]
+    }
+
+    func process(_ context: inout NodeContext) async throws -> NodeResult {
+        guard let approval = context.approval else { return .outcome("decline") }
+        guard let answer = context.answers?.last else {
+            return .ask(approval.prompts + [.confirmation(buttons, default: 1)])
+        }
+        if answer.index == 0 { return .outcome("approve") }
+        context.failure = .declined
+        return .outcome("decline")
+    }
+}
+
+extension PendingApproval {
+    /// What is bound, for the client, and what is approved, for the user.
+    var prompts: [CallbackPrompt] { [.metadata(metadata), .textOutput(text)] }
+
+    private var text: String {
+        guard display.isEmpty else { return display.map { "\($0.label): \($0.value)" }.joined(separator: "\n") }
+        return [metadata["method"]?.string, metadata["resource"]?.string].compactMap(\.self).joined(separator: " ")
+    }
+}
