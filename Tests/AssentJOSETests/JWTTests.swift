@@ -133,7 +133,7 @@ struct JWTTests {
 
     @Test(
         "A payload that is no object of claims, or names one twice, is refused",
-        arguments: ["", "[]", "1", "null", #"{"iss":"a","iss":"b"}"#, "{", #"{"a":"\#u{0}"}"#])
+        arguments: ["", "[]", "1", "null", #"{"iss":"a","iss":"b"}"#, "{"])
     func payloads(text: String) {
         #expect(throws: JOSEError(.malformed)) { try JWTClaims(payload: Array(text.utf8)) }
     }
