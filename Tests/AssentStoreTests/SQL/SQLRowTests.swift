@@ -1,0 +1,43 @@
+import AssentStore
+import Testing
+
+@Suite("A row of a result")
+struct SQLRowTests {
+    let row = SQLRow(["text": "a", "integer": 7, "blob": .blob([1]), "null": .null])
+
+    @Test("Columns are read as what they are")
+    func reads() throws {
+        #expect(try row.text("text") == "a")
+        #expect(try row.integer("integer") == 7)
+        #expect(try row.bool("integer"))
+        #expect(try row.blob("blob") == [1])
+        #expect(try row.optionalText("null") == nil)
+        #expect(try row.optionalInteger("null") == nil)
+        #expect(try row.optionalBlob("null") == nil)
+    }
+
+    @Test("A column of another type, NULL or missing is reported as corrupt", arguments: ["blob", "null", "missing"])
+    func refusesOtherTypes(column: String) {
+        #expect(throws: StoreError(.corrupt, "")) { try row.text(column) }
+        #expect(throws: StoreError(.corrupt, "")) { try row.integer(column) }
+        #expect(throws: StoreError(.corrupt, "")) { try row.bool(column) }
+    }
+
+    @Test("An optional column must be there and of its type")
+    func refusesMissingOptionals() {
+        #expect(throws: StoreError(.corrupt, "")) { try row.optionalText("missing") }
+        #expect(throws: StoreError(.corrupt, "")) { try row.optionalText("integer") }
+        #expect(throws: StoreError(.corrupt, "")) { try row.optionalInteger("text") }
+        #expect(throws: StoreError(.corrupt, "")) { try row.optionalBlob("text") }
+        #expect(throws: StoreError(.corrupt, "")) { try row.blob("text") }
+    }
+
+    @Test("Values are made of what Swift has")
+    func values() {
+        #expect(SQLValue(String?.none) == .null)
+        #expect(SQLValue(Int?.some(3)) == .integer(3))
+        #expect(SQLValue(UInt64?.some(.max)) == .integer(.max))
+        #expect(SQLValue(true) == .integer(1))
+        #expect(SQLValue([UInt8]?.some([2])) == .blob([2]))
+    }
+}
