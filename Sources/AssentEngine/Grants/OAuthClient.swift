@@ -79,7 +79,7 @@ package struct OAuthClient: Sendable, Hashable {
 
     /// Whether codes may go to `uri`.
     func allowsRedirect(to uri: String) -> Bool {
-        redirectURIs.contains { RedirectURI.matches(uri, registered: $0, anyLoopbackPort: true) }
+        redirectURIs.contains { RedirectURI.matches(uri, registered: $0) }
     }
 
     static func isScope(_ text: String) -> Bool {

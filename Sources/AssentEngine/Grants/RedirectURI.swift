@@ -33,11 +33,11 @@ enum RedirectURI {
         }
     }
 
-    /// Whether `requested` is the registered URI: the same text or, where the port may vary, the same but for the port of a
-    /// loopback IP address (RFC 8252 §7.3).
-    static func matches(_ requested: String, registered: String, anyLoopbackPort: Bool) -> Bool {
+    /// Whether `requested` is the registered URI: the same text or the same but for the port of a loopback IP address (RFC 8252
+    /// §7.3).
+    static func matches(_ requested: String, registered: String) -> Bool {
         if requested.utf8.elementsEqual(registered.utf8) { return true }
-        guard anyLoopbackPort, let one = withoutLoopbackPort(requested), let other = withoutLoopbackPort(registered)
+        guard let one = withoutLoopbackPort(requested), let other = withoutLoopbackPort(registered)
         else { return false }
         return one.utf8.elementsEqual(other.utf8)
     }

@@ -1,0 +1,219 @@
+import AssentCore
+import AssentJOSE
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("The authorization endpoint")
+struct AuthorizationTests {
+    @Test("A session gets a code in AM's form: code, iss, state, client_id")
+    func success() async throws {
+        let fixture = try await ProviderFixture()
+        let redirect = try await fixture.redirect()
+        #expect(redirect.parameters.items.map(\.name) == ["code", "iss", "state", "client_id"])
+        #expect(redirect["iss"] == ProviderFixture.issuer)
+        #expect(redirect["state"] == "xyz=&1")
+        #expect(redirect["client_id"] == "bank-app")
+        #expect(redirect.location.hasPrefix("https://bank.example/cb?code="))
+        #expect(redirect.location.contains("&state=xyz%3D%261&"))
+        #expect(try await fixture.audit("oauth.authorize").map(\.outcome) == [.success])
+    }
+
+    @Test("A redirect URI keeps its own query")
+    func keepsQuery() async throws {
+        let fixture = try await ProviderFixture()
+        let outcome = try await fixture.grants.authorize(
+            try ProviderFixture.authorization([
+                "client_id": "back end", "redirect_uri": "https://backend.example/cb?tenant=1",
+            ]), session: fixture.session, decision: .allow)
+        guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
+        #expect(redirect.location.hasPrefix("https://backend.example/cb?tenant=1&code="))
+    }
+
+    @Test(
+        "Errors before the redirect URI is known to be good are shown and go to nobody",
+        arguments: [
+            (["client_id": nil], "invalid_request"), (["client_id": "nobody"], "invalid_client"),
+            (["redirect_uri": nil], "invalid_request"),
+            (["redirect_uri": "https://bank.example/cb/"], "redirect_uri_mismatch"),
+            (["redirect_uri": "https://other.example/cb"], "redirect_uri_mismatch"),
+            (["redirect_uri": "https://bank.example/cb?x=1"], "redirect_uri_mismatch"),
+        ] as [([String: String?], String)])
+    func directErrors(changes: [String: String?], code: String) async throws {
+        let fixture = try await ProviderFixture()
+        let error = await #expect(throws: OAuthError.expected(code)) { try await fixture.redirect(changes) }
+        #expect(error?.state == "xyz=&1")
+        #expect(error?.status == 400)
+    }
+
+    @Test(
+        "A parameter that is there twice is refused directly, whichever it is",
+        arguments: ["state", "scope", "client_id"])
+    func duplicates(name: String) {
+        let error = #expect(throws: OAuthError.expected("invalid_request")) {
+            try OAuthParameters(urlEncoded: Array("client_id=bank-app&scope=a&state=s&\(name)=x".utf8))
+        }
+        #expect(error?.state == (name == "state" ? nil : "s"))
+    }
+
+    @Test(
+        "All other errors go to the client, with state and iss",
+        arguments: [
+            (["response_type": nil], "invalid_request"), (["response_type": "token"], "unsupported_response_type"),
+            (["response_mode": "fragment"], "invalid_request"), (["scope": "openid admin"], "invalid_scope"),
+            (["scope": "op\"en"], "invalid_scope"), (["code_challenge": nil], "invalid_request"),
+            (["code_challenge": nil, "code_challenge_method": nil], "invalid_request"),
+            (["code_challenge_method": "plain"], "invalid_request"),
+            (["code_challenge_method": nil], "invalid_request"),
+            (["code_challenge": "short"], "invalid_request"), (["prompt": "none login"], "invalid_request"),
+            (["max_age": "-1"], "invalid_request"), (["max_age": "99999999999999999999"], "invalid_request"),
+            (["max_age": "+5"], "invalid_request"), (["request": "e30.e30."], "request_not_supported"),
+            (["request_uri": "https://x.example/"], "request_uri_not_supported"),
+            (["id_token_hint": "e30.e30.e30"], "invalid_request"),
+        ] as [([String: String?], String)])
+    func redirectedErrors(changes: [String: String?], code: String) async throws {
+        let fixture = try await ProviderFixture()
+        let redirect = try await fixture.redirect(changes)
+        #expect(redirect["error"] == code)
+        #expect(redirect["error_description"]?.isEmpty == false)
+        #expect(redirect["state"] == "xyz=&1")
+        #expect(redirect["iss"] == ProviderFixture.issuer)
+        #expect(redirect["code"] == nil)
+        #expect(try await fixture.count("oauth_codes") == 0)
+    }
+
+    @Test("An unknown scope is named as AM names it")
+    func scopeText() async throws {
+        let redirect = try await ProviderFixture().redirect(["scope": "openid admin root"])
+        #expect(redirect["error_description"] == "Unknown/invalid scope(s): [admin, root]")
+    }
+
+    @Test("Without a session the user signs in, or with prompt=none the client is told in AM's words")
+    func noSession() async throws {
+        let fixture = try await ProviderFixture()
+        let outcome = try await fixture.grants.authorize(
+            try ProviderFixture.authorization(["acr_values": "Strong Login"]), session: nil)
+        guard case .login(let demand) = outcome else { throw UnexpectedOutcome() }
+        #expect(demand.endsSession == nil)
+        #expect(demand.acrValues == ["Strong", "Login"])
+        #expect(demand.query.contains("redirect_uri=https%3A%2F%2Fbank.example%2Fcb"))
+        let silent = try await fixture.grants.authorize(
+            try ProviderFixture.authorization(["prompt": "none"]), session: nil)
+        guard case .redirect(let redirect) = silent else { throw UnexpectedOutcome() }
+        #expect(redirect["error"] == "interaction_required")
+        #expect(redirect["error_description"] == "The request requires some interaction that is not allowed.")
+    }
+
+    @Test("A session of another realm does not count")
+    func otherRealm() async throws {
+        let fixture = try await ProviderFixture()
+        let user = try #require(
+            await Users(fixture.context).create(username: "ana", realm: "/beta", passwordHash: nil))
+        let token = try await Sessions(fixture.context).begin(
+            userID: user.id, realm: "/beta", limits: SessionLimits()
+        ).token
+        let foreign = try await Sessions(fixture.context).live(token: token)
+        let outcome = try await fixture.grants.authorize(try ProviderFixture.authorization(), session: foreign)
+        guard case .login = outcome else { throw UnexpectedOutcome() }
+    }
+
+    @Test("prompt=login asks for a new sign-in once: the request to come back with asks no more")
+    func promptLogin() async throws {
+        let fixture = try await ProviderFixture()
+        let outcome = try await fixture.grants.authorize(
+            try ProviderFixture.authorization(["prompt": "login consent"]), session: fixture.session)
+        guard case .login(let demand) = outcome else { throw UnexpectedOutcome() }
+        #expect(demand.endsSession == fixture.session.id)
+        #expect(demand.continuation["prompt"] == "consent")
+    }
+
+    @Test(
+        "max_age demands a sign-in that is recent enough",
+        arguments: [(100, 101, false), (100, 100, true), (0, 5, true), (0, 11, false)])
+    func maxAge(maxAge: Int, age: Int, isEnough: Bool) async throws {
+        let fixture = try await ProviderFixture()
+        fixture.clock.advance(by: Double(age))
+        let outcome = try await fixture.grants.authorize(
+            try ProviderFixture.authorization(["max_age": "\(maxAge)"]), session: fixture.session)
+        switch outcome {
+        case .redirect(let redirect): #expect(isEnough && redirect["code"] != nil)
+        case .login(let demand): #expect(!isEnough && demand.endsSession == fixture.session.id)
+        case .consent: throw UnexpectedOutcome()
+        }
+    }
+
+    @Test("Consent is asked for unless it is implied; the user may agree or not")
+    func consent() async throws {
+        let fixture = try await ProviderFixture()
+        let changes: [String: String?] = [
+            "client_id": "back end", "redirect_uri": "https://backend.example/cb?tenant=1",
+        ]
+        func authorize(_ more: [String: String?], _ decision: AuthorizationDecision?) async throws
+            -> AuthorizationOutcome
+        {
+            try await fixture.grants.authorize(
+                try ProviderFixture.authorization(changes.merging(more) { $1 }), session: fixture.session,
+                decision: decision)
+        }
+        guard case .consent(let demand) = try await authorize([:], nil) else { throw UnexpectedOutcome() }
+        #expect(demand.scopes == ["openid", "accounts"])
+        guard case .redirect(let silent) = try await authorize(["prompt": "none"], nil),
+            case .redirect(let denied) = try await authorize([:], .deny),
+            case .redirect(let allowed) = try await authorize([:], .allow)
+        else { throw UnexpectedOutcome() }
+        #expect(silent["error"] == "consent_required")
+        #expect(denied["error"] == "access_denied")
+        #expect(allowed["code"] != nil)
+        let asked = try await fixture.grants.authorize(
+            try ProviderFixture.authorization(["prompt": "consent"]), session: fixture.session)
+        guard case .consent = asked else { throw UnexpectedOutcome() }
+    }
+
+    @Test("An id_token_hint of another user makes the session not count, one of another client is refused")
+    func hint() async throws {
+        let fixture = try await ProviderFixture()
+        let own = try #require(await fixture.tokens().idToken).reveal()
+        #expect(try await fixture.redirect(["prompt": "none", "id_token_hint": own])["code"] != nil)
+
+        let bob = try #require(await Users(fixture.context).create(username: "bob", realm: "/alpha", passwordHash: nil))
+        let token = try await Sessions(fixture.context).begin(
+            userID: bob.id, realm: "/alpha", limits: SessionLimits()
+        ).token
+        let outcome = try await fixture.grants.authorize(
+            try ProviderFixture.authorization(["prompt": "none", "id_token_hint": own]),
+            session: try await Sessions(fixture.context).live(token: token))
+        guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
+        #expect(redirect["error"] == "interaction_required")
+
+        let foreign = try await fixture.redirect([
+            "client_id": "other-app", "redirect_uri": "https://other.example/cb", "scope": "openid",
+            "id_token_hint": own,
+        ])
+        #expect(foreign["error"] == "invalid_request")
+    }
+
+    @Test("The csrf value of AM's clients is the session's own token and nothing else")
+    func csrf() async throws {
+        let fixture = try await ProviderFixture()
+        #expect(fixture.grants.isCSRFToken(fixture.sessionToken, of: fixture.session))
+        #expect(!fixture.grants.isCSRFToken(Secret("x"), of: fixture.session))
+        #expect(!fixture.grants.isCSRFToken(Secret(fixture.session.id), of: fixture.session))
+    }
+
+    @Test("Descriptions of requests and answers show no code, token or verifier")
+    func descriptions() async throws {
+        let fixture = try await ProviderFixture()
+        let redirect = try await fixture.redirect()
+        let code = try #require(redirect["code"])
+        let request = try ProviderFixture.parameters(["code": code, "client_secret": ProviderFixture.secret])
+        let reply = try await fixture.exchange(code)
+        var shown = "\(redirect) \(request) \(reply)"
+        dump(redirect, to: &shown)
+        dump(request, to: &shown)
+        dump(reply, to: &shown)
+        for secret in [code, ProviderFixture.secret, reply.accessToken.reveal(), reply.refreshToken?.reveal() ?? code] {
+            #expect(!shown.contains(secret))
+        }
+    }
+}

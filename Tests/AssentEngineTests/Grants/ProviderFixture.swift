@@ -1,0 +1,171 @@
+import AssentCore
+import AssentJOSE
+import AssentStore
+import AssentTesting
+import Crypto
+import Foundation
+import Logging
+import Testing
+
+@testable import AssentEngine
+
+/// A provider with one user who has signed in, and three clients, on a database of its own.
+final class ProviderFixture: Sendable {
+    static let issuer = "https://am.example/am/oauth2/realms/root/realms/alpha"
+    static let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    static let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    static let secret = "s0m3+secret with/odd=chars&more-0123456789"
+
+    static var bank: OAuthClient {
+        var client = OAuthClient(
+            id: "bank-app", kind: .public,
+            redirectURIs: ["https://bank.example/cb", "http://127.0.0.1/cb", "com.example.bank:/cb"],
+            scopes: ["openid", "profile", "email", "accounts"])
+        client.defaultScopes = ["openid"]
+        client.postLogoutRedirectURIs = ["https://bank.example/bye"]
+        client.audience = ["https://api.bank.example"]
+        return client
+    }
+
+    static var other: OAuthClient {
+        OAuthClient(id: "other-app", kind: .public, redirectURIs: ["https://other.example/cb"], scopes: ["openid"])
+    }
+
+    static var backend: OAuthClient {
+        var client = OAuthClient(
+            id: "back end", kind: .confidential(secretHash: OAuthClient.hash(ofSecret: Secret(secret))),
+            redirectURIs: ["https://backend.example/cb?tenant=1"], scopes: ["openid", "accounts"])
+        client.requiresPKCE = false
+        client.consentImplied = false
+        return client
+    }
+
+    let url: URL
+    let database: SQLiteDatabase
+    let clock = ManualClock()
+    let context: EngineContext
+    let grants: Grants
+    let user: User
+    let sessionToken: Secret
+    let session: LiveSession
+
+    init(clients: [OAuthClient] = [bank, other, backend], random: any RandomSource = SystemRandom()) async throws {
+        url = FileManager.default.temporaryDirectory.appending(path: "assent-grants-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        database = try await SQLiteDatabase(path: url.appending(path: "test.sqlite").path, clock: clock)
+        context = EngineContext(
+            database: database, clock: clock, random: random,
+            masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        grants = try Grants(
+            context, keys: try ServerKeys(context),
+            configuration: GrantConfiguration(realm: "/alpha", issuer: Self.issuer, clients: clients))
+        user = try #require(
+            await Users(context).create(
+                username: "ana", realm: "/alpha", passwordHash: nil,
+                attributes: JSONObject([
+                    .init(name: "cn", value: "Ana Example"), .init(name: "sn", value: "Example"),
+                    .init(name: "mail", value: "ana@example.org"),
+                ])))
+        sessionToken = try await Sessions(context).begin(userID: user.id, realm: "/alpha", limits: SessionLimits())
+            .token
+        session = try #require(await Sessions(context).live(token: sessionToken))
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    /// A second node on the same file, with caches of its own.
+    func secondNode() async throws -> Grants {
+        let database = try await SQLiteDatabase(path: url.appending(path: "test.sqlite").path, clock: clock)
+        let context = EngineContext(
+            database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,
+            logger: context.logger)
+        return try Grants(context, keys: try ServerKeys(context), configuration: grants.configuration)
+    }
+
+    // MARK: Requests
+
+    static func parameters(
+        _ base: KeyValuePairs<String, String>, _ changes: [String: String?] = [:]
+    ) throws -> OAuthParameters {
+        var form = FormItems()
+        for item in base where changes[item.key] == nil { form.append(item.key, item.value) }
+        for (name, value) in changes.sorted(by: { $0.key < $1.key }) {
+            if let value { form.append(name, value) }
+        }
+        return try OAuthParameters(form)
+    }
+
+    static func authorization(_ changes: [String: String?] = [:]) throws -> OAuthParameters {
+        try parameters(
+            [
+                "client_id": "bank-app", "redirect_uri": "https://bank.example/cb", "response_type": "code",
+                "scope": "openid accounts", "state": "xyz=&1", "nonce": "n-0S6_WzA2Mj", "code_challenge": challenge,
+                "code_challenge_method": "S256",
+            ], changes)
+    }
+
+    func redirect(_ changes: [String: String?] = [:]) async throws -> AuthorizationRedirect {
+        let outcome = try await grants.authorize(try Self.authorization(changes), session: session)
+        guard case .redirect(let redirect) = outcome else { throw UnexpectedOutcome() }
+        return redirect
+    }
+
+    func code(_ changes: [String: String?] = [:]) async throws -> String {
+        try #require(await redirect(changes)["code"])
+    }
+
+    func exchange(_ code: String, _ changes: [String: String?] = [:], on node: Grants? = nil) async throws -> TokenReply
+    {
+        try await (node ?? grants).tokens(
+            try Self.parameters(
+                [
+                    "grant_type": "authorization_code", "client_id": "bank-app", "code": code,
+                    "redirect_uri": "https://bank.example/cb", "code_verifier": Self.verifier,
+                ], changes))
+    }
+
+    func tokens(_ changes: [String: String?] = [:]) async throws -> TokenReply {
+        try await exchange(try await code(changes))
+    }
+
+    func refresh(
+        _ token: Secret?, attempt: String? = nil, _ changes: [String: String?] = [:], keyThumbprint: String? = nil,
+        on node: Grants? = nil
+    ) async throws -> TokenReply {
+        var all = changes
+        if let attempt { all["attempt_id"] = attempt }
+        return try await (node ?? grants).tokens(
+            try Self.parameters(
+                [
+                    "grant_type": "refresh_token", "client_id": "bank-app", "refresh_token": token?.reveal() ?? "",
+                    "response_type": "token",
+                ], all), keyThumbprint: keyThumbprint)
+    }
+
+    func isLive(_ reply: TokenReply) async throws -> Bool {
+        try await grants.access(token: reply.accessToken) != nil
+    }
+
+    // MARK: What is in the store
+
+    func audit(_ event: String) async throws -> [AuditRecord] {
+        try await AuditLog(context).newest(2000).filter { $0.event == event }
+    }
+
+    func count(_ table: String, where condition: String = "1 = 1") async throws -> Int64 {
+        try await database.run(.read("SELECT count(*) AS n FROM \(table) WHERE \(condition)")).first?.integer("n") ?? -1
+    }
+}
+
+struct UnexpectedOutcome: Error {}
+
+/// The claims of a JWT, unverified.
+func jwtClaims(_ token: Secret?) throws -> JWTClaims {
+    try JWTClaims(payload: UnverifiedJWS.parse(try #require(token).reveal()).payload)
+}
+
+extension OAuthError {
+    /// An error to compare with: only the code counts.
+    static func expected(_ code: String) -> OAuthError { OAuthError(code, "") }
+}

@@ -1,0 +1,222 @@
+import AssentCore
+import AssentJOSE
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Refreshing tokens")
+struct RefreshTests {
+    static let attempt = "attempt-0123456789abcdef"
+    static let otherAttempt = "attempt-fedcba9876543210"
+
+    @Test("Each refresh gives a new refresh token and retires the old one")
+    func rotation() async throws {
+        let fixture = try await ProviderFixture()
+        var reply = try await fixture.tokens()
+        var seen: Set<String> = []
+        for _ in 0..<5 {
+            seen.insert(try #require(reply.refreshToken).reveal())
+            reply = try await fixture.refresh(reply.refreshToken)
+            #expect(try await fixture.isLive(reply))
+        }
+        #expect(seen.count == 5)
+        #expect(!seen.contains(try #require(reply.refreshToken).reveal()))
+        #expect(try await fixture.count("refresh_tokens", where: "used_at IS NULL") == 1)
+    }
+
+    @Test("A new ID token tells the same user and sign-in, without the nonce")
+    func idToken() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        fixture.clock.advance(by: 100)
+        let claims = try jwtClaims(try await fixture.refresh(first.refreshToken).idToken)
+        #expect(claims.sub == fixture.user.id)
+        #expect(claims["auth_time"] == .integer(fixture.session.createdAt))
+        #expect(claims["iat"] == .integer(fixture.clock.epochSeconds))
+        #expect(claims["nonce"] == nil)
+    }
+
+    @Test("A lost reply: the same attempt gets the same successor within the grace")
+    func lostReply() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        let lost = try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        fixture.clock.advance(by: 59)
+        let again = try await fixture.refresh(
+            first.refreshToken, attempt: Self.attempt, on: try await fixture.secondNode())
+        #expect(again.refreshToken == lost.refreshToken)
+        #expect(try await fixture.isLive(again))
+        let next = try await fixture.refresh(again.refreshToken, attempt: Self.otherAttempt)
+        #expect(try await fixture.isLive(next))
+        #expect(try await fixture.audit("oauth.refresh").allSatisfy { $0.outcome == .success })
+    }
+
+    @Test(
+        "Whoever else comes with a used token ends the family, with one audit record",
+        arguments: [
+            ("another attempt", otherAttempt, [:], 1), ("no attempt", nil, [:], 1), ("too late", attempt, [:], 60),
+            ("long after", attempt, [:], 5000), ("another client", attempt, ["client_id": "other-app"], 1),
+        ] as [(String, String?, [String: String?], Int)])
+    func reuse(name: String, attempt: String?, changes: [String: String?], delay: Int) async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        let second = try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        fixture.clock.advance(by: Double(delay))
+        for _ in 0..<3 {
+            await #expect(throws: OAuthError.invalidGrant) {
+                try await fixture.refresh(first.refreshToken, attempt: attempt, changes)
+            }
+        }
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(second.refreshToken) }
+        #expect(try await !fixture.isLive(second))
+        #expect(try await !fixture.isLive(first))
+        let refusals = try await fixture.audit("oauth.refresh").filter { $0.outcome == .refused }
+        #expect(refusals.map(\.reason) == ["refresh_reuse"])
+        #expect(refusals.first?.userID == fixture.user.id)
+        #expect(try await fixture.count("refresh_tokens", where: "sealed_successor IS NOT NULL") == 0)
+    }
+
+    @Test("Once the successor was used, even the same attempt within the grace ends the family")
+    func successorUsed() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        let second = try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        let third = try await fixture.refresh(second.refreshToken, attempt: Self.otherAttempt)
+        #expect(try await fixture.isLive(third))
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        }
+        #expect(try await !fixture.isLive(third))
+    }
+
+    @Test("A refresh without an attempt id that is repeated is reuse")
+    func repeatedWithoutAttempt() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        let second = try await fixture.refresh(first.refreshToken)
+        #expect(try await fixture.count("refresh_tokens", where: "sealed_successor IS NOT NULL") == 0)
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(first.refreshToken) }
+        #expect(try await !fixture.isLive(second))
+    }
+
+    @Test("A thief who was first is found out when the owner comes")
+    func thiefFirst() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        let stolen = try await fixture.refresh(first.refreshToken, attempt: "thief-0123456789abcdef")
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        }
+        #expect(try await !fixture.isLive(stolen))
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(stolen.refreshToken) }
+    }
+
+    @Test("A clock that steps back far does not lengthen the grace")
+    func clockStepsBack() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        _ = try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        fixture.clock.advance(by: -3600)
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        }
+    }
+
+    @Test(
+        "An attempt id that could be guessed, or is none, is refused and nothing is spent",
+        arguments: ["short", String(repeating: "a", count: 129), "attempt 0123456789 abcdef", "attempt-0123456789-ä"])
+    func attemptForm(attempt: String) async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        await #expect(throws: OAuthError.expected("invalid_request")) {
+            try await fixture.refresh(first.refreshToken, attempt: attempt)
+        }
+        _ = try await fixture.refresh(first.refreshToken)
+    }
+
+    @Test("Scopes may be narrowed for one access token, never widened; a refusal spends nothing")
+    func scopes() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        for scope in ["openid accounts profile", "email"] {
+            await #expect(throws: OAuthError.expected("invalid_scope")) {
+                try await fixture.refresh(first.refreshToken, ["scope": scope])
+            }
+        }
+        let narrow = try await fixture.refresh(first.refreshToken, ["scope": "accounts"])
+        #expect(narrow.scopes == ["accounts"])
+        #expect(narrow.idToken == nil)
+        #expect(try await fixture.grants.access(token: narrow.accessToken)?.scopes == ["accounts"])
+        #expect(try await fixture.refresh(narrow.refreshToken).scopes == ["openid", "accounts"])
+    }
+
+    @Test("What the client may no longer have is no longer given")
+    func withdrawnScope() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        var client = ProviderFixture.bank
+        client.scopes = ["openid"]
+        let stricter = try Grants(
+            fixture.context, keys: fixture.grants.keys,
+            configuration: GrantConfiguration(realm: "/alpha", issuer: ProviderFixture.issuer, clients: [client]))
+        #expect(try await fixture.refresh(first.refreshToken, on: stricter).scopes == ["openid"])
+    }
+
+    @Test("A refresh token is good for its time and for its client; a stranger with it spends nothing")
+    func expiryAndClient() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(first.refreshToken, ["client_id": "other-app"])
+        }
+        fixture.clock.advance(by: 7 * 24 * 3600 - 1)
+        let second = try await fixture.refresh(first.refreshToken)
+        fixture.clock.advance(by: 7 * 24 * 3600)
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(second.refreshToken) }
+    }
+
+    @Test("A grant outlives its session, not its user")
+    func sessionAndUser() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        _ = try await Sessions(fixture.context).end(id: fixture.session.id)
+        let second = try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        #expect(try await fixture.grants.access(token: second.accessToken)?.session == nil)
+        try await Users(fixture.context).setActive(false, userID: fixture.user.id)
+        for token in [first.refreshToken, second.refreshToken] {
+            await #expect(throws: OAuthError.invalidGrant) {
+                try await fixture.refresh(token, attempt: Self.attempt)
+            }
+        }
+        #expect(try await !fixture.isLive(second))
+    }
+
+    @Test("A token that is bound to a key is refreshed with that key only")
+    func keyBinding() async throws {
+        let fixture = try await ProviderFixture()
+        let request = try ProviderFixture.parameters([
+            "grant_type": "authorization_code", "client_id": "bank-app", "code": try await fixture.code(),
+            "redirect_uri": "https://bank.example/cb", "code_verifier": ProviderFixture.verifier,
+        ])
+        let first = try await fixture.grants.tokens(request, keyThumbprint: "key-one")
+        #expect(first.tokenType == "DPoP")
+        #expect(try jwtClaims(first.accessToken)["cnf"]?["jkt"] == "key-one")
+        #expect(try await !fixture.isLive(first))
+        #expect(try await fixture.grants.access(token: first.accessToken, keyThumbprint: "key-two") == nil)
+        #expect(try await fixture.grants.access(token: first.accessToken, keyThumbprint: "key-one") != nil)
+        for thumbprint in ["key-two", nil] {
+            await #expect(throws: OAuthError.invalidGrant) {
+                try await fixture.refresh(first.refreshToken, keyThumbprint: thumbprint)
+            }
+        }
+        let second = try await fixture.refresh(first.refreshToken, attempt: Self.attempt, keyThumbprint: "key-one")
+        #expect(second.tokenType == "DPoP")
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(first.refreshToken, attempt: Self.attempt, keyThumbprint: "key-two")
+        }
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(second.refreshToken, keyThumbprint: "key-one")
+        }
+    }
+}

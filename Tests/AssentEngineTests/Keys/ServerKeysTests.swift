@@ -1,0 +1,147 @@
+import AssentCore
+import AssentJOSE
+import AssentStore
+import AssentTesting
+import Foundation
+import Testing
+
+@testable import AssentEngine
+
+@Suite("The server's keys")
+struct ServerKeysTests {
+    @Test("Twenty nodes that start at once, over two instances on one file, end up with one key for each purpose")
+    func creationRace() async throws {
+        let fixture = try await ProviderFixture()
+        let second = try await fixture.secondNode().context
+        let sets = try await withThrowingTaskGroup(of: Set<String>.self) { group in
+            for index in 0..<20 {
+                group.addTask {
+                    let keys = try ServerKeys(index.isMultiple(of: 2) ? fixture.context : second)
+                    let token = try await keys.sign(JSONObject(), type: "at+jwt", for: .accessToken)
+                    let keyID = try UnverifiedJWS.parse(token.reveal()).keyID
+                    let published = try await keys.published().keys.compactMap(\.keyID)
+                    #expect(published.contains(keyID ?? ""))
+                    return Set(published)
+                }
+            }
+            return try await group.reduce(into: Set<Set<String>>()) { $0.insert($1) }
+        }
+        #expect(sets.count == 1)
+        #expect(sets.first?.count == ServerKeys.Purpose.allCases.count)
+        #expect(try await fixture.count("server_keys") == 2)
+    }
+
+    @Test("Published are the public halves, each called by its thumbprint")
+    func published() async throws {
+        let fixture = try await ProviderFixture()
+        let document = try await fixture.grants.keys.published().json
+        #expect(document["keys"]?.array?.count == 2)
+        for entry in document["keys"]?.array ?? [] {
+            let key = try JWK(entry)
+            #expect(key.keyID == key.thumbprint)
+            #expect(key.algorithm == .es256)
+            #expect(key.use == "sig")
+            #expect(entry["d"] == nil)
+        }
+    }
+
+    @Test("RS256 serves as well, and nothing else does")
+    func algorithms() async throws {
+        let fixture = try await ProviderFixture()
+        let keys = try ServerKeys(fixture.context, algorithm: .rs256)
+        let token = try await keys.sign(JSONObject(), type: "at+jwt", for: .accessToken)
+        #expect(try UnverifiedJWS.parse(token.reveal()).algorithm == .rs256)
+        #expect(try await keys.claims(of: token, type: "at+jwt", for: .accessToken) != nil)
+        #expect(try await fixture.grants.keys.claims(of: token, type: "at+jwt", for: .accessToken) != nil)
+        for algorithm: SignatureAlgorithm in [.hs256, .edDSA, SignatureAlgorithm(rawValue: "none")] {
+            #expect(throws: EngineError.self) { try ServerKeys(fixture.context, algorithm: algorithm) }
+        }
+    }
+
+    @Test("A retired key stays published for its time and is gone afterwards")
+    func retirement() async throws {
+        let fixture = try await ProviderFixture()
+        let keys = fixture.grants.keys
+        let old = try #require(
+            UnverifiedJWS.parse(try await keys.sign(JSONObject(), type: "JWT", for: .idToken).reveal()).keyID)
+        try await keys.rotate(.idToken)
+        func isPublished() async throws -> Bool { try await keys.published().keys.contains { $0.keyID == old } }
+        #expect(try await isPublished())
+        fixture.clock.advance(by: Double(keys.retention + ServerKeys.staleness - 1))
+        #expect(try await isPublished())
+        fixture.clock.advance(by: 1)
+        #expect(try await !isPublished())
+        #expect(try await keys.purge() == 0)
+        fixture.clock.advance(by: Double(ServerKeys.hintRetention))
+        #expect(try await keys.purge() == 1)
+        #expect(try await fixture.count("server_keys") == 2)
+    }
+
+    @Test("A rotation on another node is seen within the staleness")
+    func staleness() async throws {
+        let fixture = try await ProviderFixture()
+        let second = try await fixture.secondNode().keys
+        func signer(_ keys: ServerKeys) async throws -> String? {
+            try UnverifiedJWS.parse(try await keys.sign(JSONObject(), type: "JWT", for: .idToken).reveal()).keyID
+        }
+        let old = try await signer(second)
+        try await fixture.grants.keys.rotate(.idToken)
+        #expect(try await signer(fixture.grants.keys) != old)
+        fixture.clock.advance(by: Double(ServerKeys.staleness - 1))
+        #expect(try await signer(second) == old)
+        fixture.clock.advance(by: 1)
+        #expect(try await signer(second) == signer(fixture.grants.keys))
+    }
+
+    @Test("Rotations at the same moment on two nodes leave one key that signs")
+    func rotationRace() async throws {
+        let fixture = try await ProviderFixture()
+        let second = try await fixture.secondNode().keys
+        _ = try await second.published()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<10 {
+                group.addTask {
+                    try await (index.isMultiple(of: 2) ? fixture.grants.keys : second).rotate(.accessToken)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await fixture.count("server_keys", where: "purpose = 'access_token' AND retired_at IS NULL") == 1)
+    }
+
+    @Test("Under another master key, the keys do not open, and no new one takes their place")
+    func otherMasterKey() async throws {
+        let fixture = try await ProviderFixture()
+        _ = try await fixture.grants.keys.published()
+        let context = EngineContext(
+            database: fixture.database, clock: fixture.clock, random: SystemRandom(),
+            masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))), logger: fixture.context.logger)
+        await #expect(throws: EngineError.self) { try await ServerKeys(context).published() }
+        #expect(try await fixture.count("server_keys") == 2)
+    }
+
+    @Test("A public half that somebody exchanged in the database is noticed")
+    func exchangedPublicHalf() async throws {
+        let fixture = try await ProviderFixture()
+        let keyID = try #require(try await fixture.grants.keys.published().keys.first?.keyID)
+        let stranger = try SoftwareSigningKey.generate(.es256)
+        let jwk = try JWK(publicKeyInfo: stranger.publicKeyInfo, keyID: keyID, algorithm: .es256, use: "sig")
+        _ = try await fixture.database.run(
+            SQLStatement(
+                "UPDATE server_keys SET public_jwk = ?1 WHERE kid = ?2",
+                [.text(jwk.json.serialized()), .text(keyID)], expecting: .exactly(1)))
+        await #expect(throws: StoreError(.corrupt, "")) { try await ServerKeys(fixture.context).published() }
+    }
+
+    @Test("Tokens may not outlive the published keys")
+    func lifetimes() async throws {
+        let fixture = try await ProviderFixture()
+        var client = ProviderFixture.bank
+        client.accessTokenLifetime = 3601
+        #expect(throws: EngineError.self) {
+            try Grants(
+                fixture.context, keys: try ServerKeys(fixture.context, retention: 3600),
+                configuration: GrantConfiguration(realm: "/alpha", issuer: "https://a.example", clients: [client]))
+        }
+    }
+}
