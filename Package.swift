@@ -78,7 +78,7 @@ let package = Package(
         .target(
             name: "AssentServer",
             dependencies: [
-                "AssentCore", "AssentJOSE", "AssentStore", "AssentEngine", hummingbird,
+                "AssentCore", "AssentJOSE", "AssentOTP", "AssentStore", "AssentEngine", hummingbird,
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Yams", package: "Yams"),
@@ -92,6 +92,7 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 logging,
             ]),
         .executableTarget(

@@ -78,3 +78,47 @@ struct ClientFile: Sendable, Equatable {
         return read
     }
 }
+
+extension ClientFile {
+    /// The file for a running server's first public client.
+    init?(endpoints: Endpoints, configuration: ServerConfiguration) {
+        guard let client = configuration.firstPublicClient else { return nil }
+        var hosts: [String] = []
+        for url in [endpoints.server, endpoints.gateway].compactMap(\.self) {
+            if let host = URLComponents(string: url)?.host, !hosts.contains(host) { hosts.append(host) }
+        }
+        self.init(
+            server: endpoints.server, realm: client.realm, cookieName: endpoints.cookieName, clientID: client.id,
+            redirectURI: client.redirectURI, scopes: client.scopes, journey: client.journey,
+            resources: endpoints.gateway.map { [Resource(origin: $0, credential: "accessToken")] } ?? [],
+            authority: endpoints.authorityFile, pins: hosts.map { HostPins(host: $0, pins: endpoints.pins) })
+    }
+
+    /// The file's text.
+    var yaml: String {
+        var lines = [
+            "# Made by `assent serve`. Next: assent login --config <this file>", "server: \(Self.quoted(server))",
+            "realm: \(Self.quoted(realm))", "cookieName: \(Self.quoted(cookieName))",
+            "journey: \(Self.quoted(journey))", "client:", "  id: \(Self.quoted(clientID))",
+            "  redirectURI: \(Self.quoted(redirectURI))",
+            "  scopes: [\(scopes.map(Self.quoted).joined(separator: ", "))]",
+        ]
+        if !resources.isEmpty {
+            lines.append("# Origins that get a credential; no other ever does.")
+            lines.append("resources:")
+            lines += resources.map { "  \(Self.quoted($0.origin)): \($0.credential)" }
+        }
+        if let authority { lines.append("authority: \(Self.quoted(authority))") }
+        if !pins.isEmpty {
+            lines.append("# The leaf's key and its CA's.")
+            lines.append("pins:")
+            for host in pins {
+                lines.append("  \(Self.quoted(host.host)):")
+                lines += host.pins.map { "    - \($0)" }
+            }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func quoted(_ text: String) -> String { JSONValue.string(text).serialized() }
+}

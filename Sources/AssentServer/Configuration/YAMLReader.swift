@@ -8,6 +8,7 @@ package struct YAMLReader {
     package let file: String
     package let path: String
     package let line: Int?
+    private let node: Node
     private let entries: [(key: String, line: Int?, node: Node)]
     private let asked = Locked<Set<String>>([])
 
@@ -27,6 +28,7 @@ package struct YAMLReader {
     private init(_ node: Node, file: String, path: String) throws {
         self.file = file
         self.path = path
+        self.node = node
         line = node.mark?.line
         guard case .mapping(let mapping) = node else {
             throw ConfigurationError(
@@ -134,6 +136,29 @@ package struct YAMLReader {
     /// A value as JSON: for settings whose shape somebody else knows.
     package func json(_ key: String) throws -> JSONValue? {
         try node(key).map { try Self.json($0, file: file) }
+    }
+
+    /// The line of something in this mapping, by its path, for example `policies[0].condition.type`; the nearest place above it
+    /// that exists, when it does not.
+    package func line(below path: String) -> Int? {
+        var current = node
+        var found = line
+        for step in path.split(whereSeparator: { $0 == "." || $0 == "[" }) {
+            let next: Node?
+            if step.hasSuffix("]"), case .sequence(let sequence) = current {
+                next = Int(step.dropLast()).flatMap { sequence.indices.contains($0) ? sequence[$0] : nil }
+            } else if case .mapping(let mapping) = current {
+                let entry = mapping.first { $0.key.scalar?.string == String(step) }
+                found = entry?.key.mark?.line ?? found
+                next = entry?.value
+            } else {
+                next = nil
+            }
+            guard let next else { return found }
+            if step.hasSuffix("]") { found = next.mark?.line ?? found }
+            current = next
+        }
+        return found
     }
 
     private func name(_ key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }

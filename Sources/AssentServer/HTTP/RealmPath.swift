@@ -38,4 +38,9 @@ struct RealmPath: Hashable {
         self.realm = "/" + realm.joined(separator: "/")
         endpoint = segments.joined(separator: "/")
     }
+
+    /// The path by which a realm is named in full, for example `/realms/root/realms/alpha`.
+    static func path(of realm: String) -> String {
+        (["root"] + realm.split(separator: "/").map(String.init)).map { "/realms/\($0)" }.joined()
+    }
 }

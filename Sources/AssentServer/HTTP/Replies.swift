@@ -23,7 +23,7 @@ extension Response {
     {
         var body = JSONObject([
             .init(name: "code", value: .integer(status)),
-            .init(name: "reason", value: .string(HTTPResponse.Status(code: status).reasonPhrase)),
+            .init(name: "reason", value: .string(HTTPResponse.Status(integerLiteral: status).reasonPhrase)),
             .init(name: "message", value: .string(message)),
         ])
         body["detail"] = detail

@@ -21,9 +21,13 @@ extension Request {
     ///
     /// - Throws: ``EngineError`` 413, 415 for another media type, 400 for what is no JSON object.
     func jsonObject(upTo limit: Int = 1 << 20) async throws -> JSONObject {
-        let bytes = try await bytes(upTo: limit)
+        try Self.jsonObject(try await bytes(upTo: limit), contentType: headers[.contentType])
+    }
+
+    /// The JSON object in `bytes`, as ``jsonObject(upTo:)``.
+    static func jsonObject(_ bytes: [UInt8], contentType: String?) throws -> JSONObject {
         guard !bytes.isEmpty else { return JSONObject() }
-        guard headers[.contentType].map(Self.isJSON) ?? true else {
+        guard contentType.map(isJSON) ?? true else {
             throw EngineError(status: 415, "The request's media type must be application/json.")
         }
         do {

@@ -1,4 +1,5 @@
 import AssentCore
+import Foundation
 import Hummingbird
 import HummingbirdTLS
 import Logging
@@ -23,14 +24,16 @@ final class Listener: Service {
     private let host: String
     private let requestedPort: Int
     private let tls: TLSConfiguration
+    private let configurationFile: String
     private let logger: Logger
     private let state = Locked<State>(.starting([]))
     private let handler = Locked<(any RequestHandler)?>(nil)
 
-    init(host: String, port: Int, tls: TLSConfiguration, logger: Logger) {
+    init(host: String, port: Int, tls: TLSConfiguration, configurationFile: String, logger: Logger) {
         self.host = host
         requestedPort = port
         self.tls = tls
+        self.configurationFile = configurationFile
         self.logger = logger
     }
 
@@ -69,9 +72,22 @@ final class Listener: Service {
             try await application.run()
             finishStarting(.failure(CancellationError()))
         } catch {
-            finishStarting(.failure(error))
-            throw error
+            let explained = explain(error)
+            finishStarting(.failure(explained))
+            throw explained
         }
+    }
+
+    private func explain(_ error: any Error) -> any Error {
+        guard let error = error as? IOError else { return error }
+        let reason =
+            switch error.errnoCode {
+            case EADDRINUSE: "port \(requestedPort) is taken: stop who has it, or set another port"
+            case EACCES: "port \(requestedPort) needs more rights: choose one above 1023"
+            case EADDRNOTAVAIL: "\(host) is no address of this machine"
+            default: "cannot listen on \(host):\(requestedPort): \(String(cString: strerror(error.errnoCode)))"
+            }
+        return ConfigurationError(file: configurationFile, line: nil, reason)
     }
 
     private func finishStarting(_ result: Result<Int, any Error>) {

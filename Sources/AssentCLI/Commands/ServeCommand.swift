@@ -1,0 +1,77 @@
+import ArgumentParser
+import AssentCore
+import AssentOTP
+import AssentServer
+import Foundation
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+/// `assent serve`
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Run the server and the gateway that a YAML file describes.",
+        discussion: """
+            The first start makes the database, the master key and, with 'development: true', a CA and accounts; it writes \
+            client.yaml for 'assent login'. Stop it with Ctrl-C or SIGTERM: what has begun is finished first.
+            """)
+
+    @Option(name: .shortAndLong, help: "The configuration file.")
+    var config: String
+
+    @Option(name: .long, help: "How much is logged: trace, debug, info, notice, warning, error.")
+    var logLevel: String = "notice"
+
+    func validate() throws {
+        guard Logger.Level(rawValue: logLevel) != nil else {
+            throw ValidationError("--log-level is one of trace, debug, info, notice, warning, error")
+        }
+    }
+
+    func run() async throws {
+        let console = Console()
+        var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
+        logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
+        do {
+            let configuration = try ServerConfiguration.load(file: config)
+            let server = try await IdentityServer(configuration: configuration, logger: logger)
+            let group = ServiceGroup(
+                configuration: .init(
+                    services: [
+                        .init(service: server),
+                        .init(
+                            service: Announcement(server: server, configuration: configuration, console: console),
+                            successTerminationBehavior: .ignore),
+                    ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+            try await group.run()
+        } catch let error as ConfigurationError {
+            console.warn("assent serve: \(error)")
+            throw ExitCode(78)
+        }
+    }
+}
+
+/// Tells the operator where the server is and what to type next, once it listens.
+private struct Announcement: Service {
+    let server: IdentityServer
+    let configuration: ServerConfiguration
+    let console: Console
+
+    func run() async throws {
+        guard let endpoints = try? await server.endpoints else { return }
+        console.say("Server:   \(endpoints.server)")
+        if let gateway = endpoints.gateway { console.say("Gateway:  \(gateway)") }
+        for account in endpoints.accounts {
+            console.say("")
+            console.say("Account \(account.username) in realm \(account.realm), shown this once:")
+            console.say("  password   \(account.password.reveal())")
+            console.say("  TOTP seed  \(Base32.encode(account.totpSeed.revealBytes()))")
+        }
+        if let file = ClientFile(endpoints: endpoints, configuration: configuration) {
+            let path = configuration.dataDirectory + "/client.yaml"
+            try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+            console.say("")
+            console.say("Next, in another terminal:  assent login --config \(path)")
+        }
+    }
+}

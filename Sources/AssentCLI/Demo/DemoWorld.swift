@@ -1,0 +1,107 @@
+import AssentCore
+import AssentServer
+import AssentTesting
+import Foundation
+import Logging
+import ServiceLifecycle
+
+/// Everything that the story needs on this machine: the bank, the server with its gateway, the network before the gateway,
+/// in a directory of its own that only this user may read.
+final class DemoWorld: Sendable {
+    /// Where everything is kept; removed at the end.
+    let directory: String
+
+    /// The clock of client and server.
+    let clock: any WallClock
+
+    let bank: BankProcess
+
+    /// The stretch of network between the app and the gateway.
+    let relay: Relay
+
+    let endpoints: Endpoints
+    let configuration: ServerConfiguration
+    let account: GeneratedAccount
+
+    private let running: Task<Void, any Error>
+
+    /// Where things come from.
+    struct Sources: Sendable {
+        /// The configuration to run, with its ports and its directory replaced.
+        var configurationFile: String
+        /// The bank's executable.
+        var bankExecutable: String
+    }
+
+    private init(
+        directory: String, clock: any WallClock, bank: BankProcess, relay: Relay, endpoints: Endpoints,
+        configuration: ServerConfiguration, account: GeneratedAccount, running: Task<Void, any Error>
+    ) {
+        self.directory = directory
+        self.clock = clock
+        self.bank = bank
+        self.relay = relay
+        self.endpoints = endpoints
+        self.configuration = configuration
+        self.account = account
+        self.running = running
+    }
+
+    /// Starts everything on free ports.
+    static func start(sources: Sources, clock: any WallClock, logger: Logger) async throws -> DemoWorld {
+        let directory = try temporaryDirectory()
+        do {
+            var configuration = try ServerConfiguration.load(file: sources.configurationFile)
+            let bank = try BankProcess.start(
+                executable: sources.bankExecutable, directory: directory, owner: "ana")
+            let gatewayPort = Locked<Int?>(nil)
+            let relay = try await Relay.start { gatewayPort.withLock { $0 } }
+            configuration.dataDirectory = directory + "/server"
+            configuration.publicURL = "https://localhost:0/am"
+            configuration.port = 0
+            configuration.gateway?.port = 0
+            configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
+            configuration.gateway?.setUpstream("http://127.0.0.1:\(bank.port)", ofRoute: "bank")
+            let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
+            let running = Task {
+                try await ServiceGroup(services: [server], logger: logger).run()
+            }
+            let endpoints: Endpoints
+            do {
+                endpoints = try await server.endpoints
+                let port = try await server.gatewayPort
+                gatewayPort.withLock { $0 = port }
+            } catch {
+                bank.stop()
+                running.cancel()
+                try await running.value
+                throw error
+            }
+            guard let account = endpoints.accounts.first else {
+                throw BankProcess.Failure(description: "the configuration has no user with generated credentials")
+            }
+            return DemoWorld(
+                directory: directory, clock: clock, bank: bank, relay: relay, endpoints: endpoints,
+                configuration: configuration, account: account, running: running)
+        } catch {
+            try? FileManager.default.removeItem(atPath: directory)
+            throw error
+        }
+    }
+
+    /// Stops everything and removes the directory.
+    func stop() async {
+        running.cancel()
+        _ = try? await running.value
+        try? await relay.stop()
+        bank.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    private static func temporaryDirectory() throws -> String {
+        let path = NSTemporaryDirectory() + "/assent-demo-" + SystemRandom().token(byteCount: 9)
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        return path
+    }
+}

@@ -1,0 +1,168 @@
+package import AssentCore
+package import AssentEngine
+import Foundation
+
+/// How a server is set up: the operator's YAML file, read and checked.
+public struct ServerConfiguration: Sendable {
+    /// Whether example accounts, a generated CA and clear secrets are allowed. Then only loopback is listened on.
+    public let isDevelopment: Bool
+
+    /// The file it was read from.
+    public let file: String
+
+    /// Where clients find the server, with its path and without a slash at the end; port 0 stands for the one that it gets.
+    package var publicURL: String
+
+    /// The address to listen on.
+    package var host: String
+
+    /// The port to listen on; 0 takes a free one.
+    package var port: Int
+
+    /// Where the database, the master key and generated certificates are.
+    package var dataDirectory: String
+
+    /// The master key's file, when it is not in the data directory.
+    package let masterKeyFile: String?
+
+    /// The certificate.
+    package let tls: TLS
+
+    /// The name of the session cookie and of the field that carries the session token.
+    package let cookieName: String
+
+    /// How dear a guess at a password is: scrypt's N.
+    package let passwordCost: Int
+
+    /// How many transactions a session may have made for one policy in a minute.
+    package let transactionLimits: TransactionLimits
+
+    /// The realms.
+    package let realms: [RealmConfiguration]
+
+    /// The gateway, if there is one.
+    package var gateway: GatewayConfiguration?
+
+    /// Where the certificate comes from.
+    package enum TLS: Sendable, Hashable {
+        /// Made here, for localhost.
+        case generated
+        /// The operator's own: chain and key as PEM files.
+        case files(certificate: String, privateKey: String)
+    }
+
+    init(
+        isDevelopment: Bool, file: String, publicURL: String, host: String, port: Int, dataDirectory: String,
+        masterKeyFile: String?, tls: TLS, cookieName: String, passwordCost: Int,
+        transactionLimits: TransactionLimits, realms: [RealmConfiguration],
+        gateway: GatewayConfiguration?
+    ) {
+        self.isDevelopment = isDevelopment
+        self.file = file
+        self.publicURL = publicURL
+        self.host = host
+        self.port = port
+        self.dataDirectory = dataDirectory
+        self.masterKeyFile = masterKeyFile
+        self.tls = tls
+        self.cookieName = cookieName
+        self.passwordCost = passwordCost
+        self.transactionLimits = transactionLimits
+        self.realms = realms
+        self.gateway = gateway
+    }
+}
+
+/// One realm: its journeys, clients, policies and the users to begin with.
+package struct RealmConfiguration: Sendable {
+    /// Its name, for example `/alpha`.
+    package let name: String
+
+    /// Its journeys, by name.
+    package let journeys: [JourneyDefinition]
+
+    /// The journey that is meant when none is named.
+    package let defaultJourney: String?
+
+    /// How long sessions live.
+    package let sessionLimits: SessionLimits
+
+    /// The HTTP status that ends a transaction's journey in failure: AM's is 200, ours can be 401.
+    package let transactionFailureStatus: Int
+
+    /// The OAuth clients.
+    package let clients: [OAuthClient]
+
+    /// The policy sets.
+    package let policySets: [PolicySet]
+
+    /// The users that are made when the realm has none of their name.
+    package let users: [UserSeed]
+}
+
+/// A user to begin with.
+package struct UserSeed: Sendable, Hashable {
+    /// The name to sign in with.
+    package let username: String
+
+    /// Where the password comes from.
+    package let password: Password
+
+    /// The file that holds the base 32 of the TOTP seed, when it is not generated.
+    package let totpSeedFile: String?
+
+    /// What the user may do on the server itself.
+    package let roles: Set<Role>
+
+    /// Further attributes.
+    package let attributes: JSONObject
+
+    /// Where a password comes from.
+    package enum Password: Sendable, Hashable {
+        /// None: the user cannot sign in with one.
+        case none
+        /// Made at the first start, with a TOTP seed, and shown once. For development.
+        case generated
+        /// Its hash.
+        case hash(String)
+        /// A file that holds it.
+        case file(String)
+    }
+}
+
+/// The gateway's part.
+package struct GatewayConfiguration: Sendable {
+    /// Scheme, host and port under which clients know it; port 0 stands for the one that it gets.
+    package var publicURL: String
+
+    /// The port to listen on, on the server's address; 0 takes a free one.
+    package var port: Int
+
+    /// What it protects.
+    package var routes: [GatewayRoute]
+
+    /// Scheme, host and port of a route's service, when it is known only when the server starts.
+    package mutating func setUpstream(_ upstream: String, ofRoute name: String) {
+        routes = routes.map { route in
+            guard route.name == name else { return route }
+            return GatewayRoute(
+                name: route.name, path: route.path, upstream: upstream, realm: route.realm,
+                policySet: route.policySet, maxBodyBytes: route.maxBodyBytes,
+                keepsAuthorization: route.keepsAuthorization, allowedOrigins: route.allowedOrigins)
+        }
+    }
+}
+
+extension ServerConfiguration {
+    /// The first client that an app without a secret can use, and the journey that signs its users in.
+    package var firstPublicClient: (realm: String, id: String, redirectURI: String, scopes: [String], journey: String)?
+    {
+        for realm in realms {
+            guard let client = realm.clients.first(where: { $0.kind == .public }),
+                let redirectURI = client.redirectURIs.first
+            else { continue }
+            return (realm.name, client.id, redirectURI, client.scopes, realm.defaultJourney ?? "Login")
+        }
+        return nil
+    }
+}

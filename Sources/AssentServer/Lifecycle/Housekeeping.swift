@@ -1,0 +1,37 @@
+import AssentCore
+import AssentEngine
+import Foundation
+import Logging
+import ServiceLifecycle
+
+/// Deletes what has expired, every few minutes. Nothing depends on it: what has expired does not count anyway.
+struct Housekeeping: Service {
+    let context: EngineContext
+    let grants: [Grants]
+
+    private static let interval: TimeInterval = 300
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                do {
+                    try await context.clock.sleep(until: context.clock.now.addingTimeInterval(Self.interval))
+                } catch {
+                    return
+                }
+                await clean()
+            }
+        }
+    }
+
+    private func clean() async {
+        do {
+            _ = try await Sessions(context).purge()
+            _ = try await Transactions(context).purge()
+            for realm in grants { _ = try await realm.purge() }
+            try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
+        } catch {
+            context.logger.warning("cleaning up failed; it is tried again", metadata: ["error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,203 @@
+public import AssentCore
+import AssentEngine
+import AssentStore
+import Foundation
+public import Logging
+public import ServiceLifecycle
+
+/// The server: journeys, sessions, tokens, policies, transactions, and the gateway in front of protected services.
+///
+/// ```swift
+/// let server = try await IdentityServer(configuration: .load(file: "assent.yaml"), logger: logger)
+/// try await ServiceGroup(services: [server], gracefulShutdownSignals: [.sigterm], logger: logger).run()
+/// ```
+public final class IdentityServer: Service {
+    private let configuration: ServerConfiguration
+    private let context: EngineContext
+    private let database: SQLiteDatabase
+    private let credentials: ServerCredentials
+    private let serverListener: Listener
+    private let gatewayListener: Listener?
+    private let directory: DataDirectory
+    private let passwords: Passwords
+    private let generated: [GeneratedAccount]
+    private let logger: Logger
+
+    /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can be
+    /// checked before a request comes.
+    ///
+    /// Throws ``ConfigurationError`` with what to do.
+    public init(
+        configuration: ServerConfiguration, clock: any WallClock = SystemClock(),
+        random: any RandomSource = SystemRandom(), logger: Logger
+    ) async throws {
+        self.configuration = configuration
+        self.logger = logger
+        directory = try DataDirectory(configuration.dataDirectory)
+        let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
+        do {
+            database = try await SQLiteDatabase(path: directory.database, clock: clock)
+        } catch let error as StoreError {
+            throw ConfigurationError(file: directory.database, line: nil, "the database cannot be used: \(error)")
+        }
+        context = EngineContext(
+            database: database, clock: clock, random: random, masterKey: masterKey, logger: logger)
+        credentials =
+            switch configuration.tls {
+            case .generated: try ServerCredentials.generated(in: directory, now: clock.now)
+            case .files(let certificate, let privateKey):
+                try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+            }
+        passwords = Passwords(
+            context, policy: PasswordPolicy(logN: configuration.passwordCost.trailingZeroBitCount))
+        let tls = credentials.tlsConfiguration()
+        serverListener = Listener(
+            host: configuration.host, port: configuration.port, tls: tls, configurationFile: configuration.file,
+            logger: logger)
+        gatewayListener = configuration.gateway.map {
+            Listener(
+                host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file, logger: logger
+            )
+        }
+        generated = try await UserSeeding(context: context, passwords: passwords).seed(configuration.realms)
+    }
+
+    /// What clients must know, once the server listens.
+    ///
+    /// Throws what ``run()`` throws when it does not come to that, for example because a port is taken.
+    public var endpoints: Endpoints {
+        get async throws {
+            let publicURL = Self.withPort(try await serverListener.port, in: configuration.publicURL)
+            var gatewayURL: String?
+            if let gateway = configuration.gateway, let gatewayListener {
+                gatewayURL = Self.withPort(try await gatewayListener.port, in: gateway.publicURL)
+            }
+            return Endpoints(
+                server: publicURL, gateway: gatewayURL, authorityFile: authorityFile, pins: credentials.pins,
+                cookieName: configuration.cookieName, accounts: generated)
+        }
+    }
+
+    /// The port that the gateway listens on, which need not be the one in its public URL; `nil` without a gateway.
+    package var gatewayPort: Int? {
+        get async throws { try await gatewayListener?.port }
+    }
+
+    /// Serves until the service group shuts down; what has begun is finished first.
+    public func run() async throws {
+        let upstream = Upstream(logger: logger)
+        let listeners = [serverListener] + (gatewayListener.map { [$0] } ?? [])
+        let services: [any Service] =
+            listeners + [
+                Housekeeping(
+                    context: context, grants: Array(try makeGrants(publicURL: configuration.publicURL).values)),
+                Starting { try await self.startAnswering(upstream) },
+            ]
+        let group = ServiceGroup(
+            configuration: .init(
+                services: services.map { .init(service: $0, successTerminationBehavior: .ignore) }, logger: logger))
+        do {
+            try await group.run()
+        } catch {
+            await close(upstream)
+            throw error
+        }
+        await close(upstream)
+    }
+
+    private func close(_ upstream: Upstream) async {
+        await upstream.shutdown()
+        try? database.close()
+    }
+
+    private var authorityFile: String? {
+        credentials.authorityPEM == nil ? nil : directory.file("authority.pem")
+    }
+
+    private static func withPort(_ port: Int, in url: String) -> String {
+        guard var parts = URLComponents(string: url), parts.port == 0 else { return url }
+        parts.port = port
+        return parts.string ?? url
+    }
+
+    private func makeGrants(publicURL: String) throws -> [String: Grants] {
+        let keys = try ServerKeys(context)
+        var grants: [String: Grants] = [:]
+        for realm in configuration.realms {
+            let base = publicURL + "/oauth2" + RealmPath.path(of: realm.name)
+            grants[realm.name] = try Grants(
+                context, keys: keys,
+                configuration: GrantConfiguration(realm: realm.name, issuer: base, clients: realm.clients))
+        }
+        return grants
+    }
+
+    private func startAnswering(_ upstream: Upstream) async throws {
+        let endpoints = try await endpoints
+        let sessions = Sessions(context)
+        let cookie = SessionCookie(name: configuration.cookieName)
+        let grants = try makeGrants(publicURL: endpoints.server)
+        let transactions = Transactions(context, limits: configuration.transactionLimits)
+        let decisions = PolicyDecisionPoint(
+            context, policySets: configuration.realms.flatMap(\.policySets), transactions: transactions)
+        let authentication = try Authentication(
+            context, settings: settings, transactions: transactions,
+            passwords: passwords, oneTimePasswords: OneTimePasswords(context))
+        if let gateway = configuration.gateway, let gatewayListener, let url = endpoints.gateway {
+            gatewayListener.answer(
+                with: Gateway(
+                    publicOrigin: try Origin(url), serverURL: endpoints.server, routes: gateway.routes,
+                    credentials: GatewayCredentials(sessions: sessions, grants: grants, cookie: cookie),
+                    decisions: decisions, transactions: transactions, upstream: upstream, logger: logger))
+        }
+        serverListener.answer(
+            with: ServerHandler(
+                basePath: URLComponents(string: endpoints.server)?.path ?? "",
+                realms: Set(configuration.realms.map(\.name)),
+                authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
+                sessions: SessionRoutes(context: context, sessions: sessions, cookie: cookie),
+                policies: PolicyRoutes(sessions: sessions, decisions: decisions, cookie: cookie),
+                oauth: OAuthRoutes(grants: grants, sessions: sessions, cookie: cookie, serverURL: endpoints.server),
+                health: HealthRoutes(database: database), cookie: cookie, logger: logger))
+        logger.notice(
+            "serving", metadata: ["server": "\(endpoints.server)", "gateway": "\(endpoints.gateway ?? "none")"])
+    }
+
+    private var settings: AuthenticationSettings {
+        var realms: [String: RealmAuthentication] = [:]
+        for realm in configuration.realms {
+            realms[realm.name] = RealmAuthentication(
+                journeys: realm.journeys, defaultJourney: realm.defaultJourney, sessionLimits: realm.sessionLimits,
+                failedTransaction: FailedTransaction(rawValue: realm.transactionFailureStatus) ?? .success)
+        }
+        return AuthenticationSettings(realms: realms)
+    }
+}
+
+/// What clients of a running server must know.
+public struct Endpoints: Sendable {
+    /// The server's URL, for example `https://localhost:8443/am`.
+    public let server: String
+
+    /// The gateway's URL, when there is a gateway.
+    public let gateway: String?
+
+    /// The PEM file of the CA to trust, when it is a generated one.
+    public let authorityFile: String?
+
+    /// The pins of the certificate's keys, the leaf's first.
+    public let pins: [Pin]
+
+    /// The name of the session cookie.
+    public let cookieName: String
+
+    /// The accounts that this start has made with random credentials. Show them to the operator once.
+    public let accounts: [GeneratedAccount]
+}
+
+/// Runs once, beside the listeners.
+private struct Starting: Service {
+    let work: @Sendable () async throws -> Void
+
+    func run() async throws { try await work() }
+}

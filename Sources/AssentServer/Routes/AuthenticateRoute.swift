@@ -1,0 +1,37 @@
+import AssentCore
+import AssentEngine
+import HTTPTypes
+import Hummingbird
+
+/// `/json/…/authenticate`: one step of a journey (am-server reference, authenticate).
+struct AuthenticateRoute: Sendable {
+    /// The largest step that a client may post, in bytes.
+    private static let bodyLimit = 256 << 10
+
+    let authentication: Authentication
+    let cookie: SessionCookie
+
+    /// Answers a step of a realm.
+    func respond(to request: Request, realm: String) async throws -> Response {
+        guard request.method == .post else { return .crest(405, "Use POST.") }
+        let raw = try await request.bytes(upTo: Self.bodyLimit)
+        let fields = request.headers
+        let reply = try await authentication.authenticate(
+            AuthenticateRequest(
+                realm: realm, authIndexType: try request.query("authIndexType"),
+                authIndexValue: try request.query("authIndexValue"), forceAuth: try request.flag("ForceAuth"),
+                noSession: try request.flag("noSession"), suspendedID: try request.query("suspendedId"),
+                sessionToken: cookie.token(fields),
+                body: try Request.jsonObject(raw, contentType: fields[.contentType]),
+                rawBody: raw, header: { name in HTTPField.Name(name).flatMap { fields[$0] } }))
+        var headers: HTTPFields = [.contentAPIVersion: "resource=2.1"]
+        if case .success(let success) = reply, success.isNewSession, let token = success.token {
+            headers[.setCookie] = cookie.setting(token)
+        }
+        return .json(200, reply.json, headers: headers)
+    }
+}
+
+extension HTTPField.Name {
+    static let contentAPIVersion = HTTPField.Name("Content-API-Version")!
+}

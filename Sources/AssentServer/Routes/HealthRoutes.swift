@@ -1,0 +1,18 @@
+import AssentCore
+import AssentStore
+import Hummingbird
+
+/// `/healthz`: the process answers. `/readyz`: it can serve, its database included.
+struct HealthRoutes: Sendable {
+    let database: any SQLDatabase
+
+    func respond(path: String) async -> Response {
+        guard path == "/readyz" else { return .json(200, ["status": "ok"]) }
+        do {
+            _ = try await database.run(.read("SELECT count(*) AS steps FROM schema_steps"))
+            return .json(200, ["status": "ready"])
+        } catch {
+            return .json(503, ["status": "the database does not answer"])
+        }
+    }
+}

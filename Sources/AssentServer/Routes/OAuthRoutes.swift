@@ -1,0 +1,154 @@
+import AssentCore
+import AssentEngine
+import AssentJOSE
+import HTTPTypes
+import Hummingbird
+
+/// The OAuth 2 / OpenID Connect endpoints of all realms, below `/oauth2`.
+struct OAuthRoutes: Sendable {
+    /// The first segments of the endpoints' paths.
+    static let endpoints: Set<String> = [
+        "authorize", "access_token", "token", "introspect", "userinfo", "connect", ".well-known",
+    ]
+
+    /// The largest form, in bytes.
+    private static let formLimit = 64 << 10
+
+    let grants: [String: Grants]
+    let sessions: Sessions
+    let cookie: SessionCookie
+
+    /// Where a browser is sent to sign in.
+    let serverURL: String
+
+    /// Answers a request below `/oauth2`; `path` is what follows.
+    func respond(to request: Request, path: String) async throws -> Response {
+        guard
+            let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.endpoints),
+            let grants = grants[target.realm]
+        else { return .oauth(OAuthError("not_found", "There is no such endpoint.", status: 404)) }
+        do {
+            return try await answer(request, endpoint: target.endpoint, grants: grants)
+        } catch let error as EngineError where error.status < 500 {
+            return .oauth(OAuthError("invalid_request", error.message, status: error.status))
+        } catch {
+            return .oauth(OAuthError(answering: error))
+        }
+    }
+
+    private func answer(_ request: Request, endpoint: String, grants: Grants) async throws -> Response {
+        switch (request.method, endpoint) {
+        case (.get, "authorize"), (.post, "authorize"): try await authorize(request, grants: grants)
+        case (.post, "access_token"):
+            .json(
+                200,
+                try await grants.tokens(try await form(of: request), authorization: try authorization(request)).json())
+        case (.post, "token/revoke"):
+            try await revoke(request, grants: grants)
+        case (.post, "introspect"):
+            .json(
+                200,
+                try await grants.introspect(try await form(of: request), authorization: try authorization(request)))
+        case (.get, "userinfo"), (.post, "userinfo"):
+            .json(200, try await grants.userInfo(accessToken: try bearer(request)))
+        case (.get, "connect/jwk_uri"): cacheable(try await grants.keys.published().json)
+        case (.get, "connect/endSession"), (.post, "connect/endSession"):
+            try await endSession(request, grants: grants)
+        case (.get, ".well-known/openid-configuration"): cacheable(grants.metadata())
+        default: .oauth(OAuthError("not_found", "There is no such endpoint.", status: 404))
+        }
+    }
+
+    private func authorize(_ request: Request, grants: Grants) async throws -> Response {
+        let parameters = request.method == .post ? try await form(of: request) : try query(of: request)
+        var session: LiveSession?
+        if let token = cookie.token(request.headers) { session = try await sessions.live(token: token) }
+        var decision: AuthorizationDecision?
+        if let text = parameters["decision"] {
+            guard request.method == .post, let said = AuthorizationDecision(rawValue: text), let session,
+                let csrf = parameters["csrf"], grants.isCSRFToken(Secret(csrf), of: session)
+            else { throw OAuthError("bad_request", "The decision does not come from the user's own page.") }
+            decision = said
+        }
+        switch try await grants.authorize(parameters, session: session, decision: decision) {
+        case .redirect(let redirect): return Self.redirect(redirect.location)
+        case .login(let demand):
+            if let id = demand.endsSession { _ = try await sessions.end(id: id) }
+            let goto = "\(grants.configuration.endpointBase)/authorize?\(demand.query)"
+            var location = URLText.appending("realm", grants.configuration.realm, to: "\(serverURL)/UI/Login")
+            location = URLText.appending("goto", goto, to: location)
+            if let journey = demand.acrValues.first {
+                location = URLText.appending("service", journey, to: location)
+            }
+            return Self.redirect(location)
+        case .consent:
+            throw OAuthError("consent_required", "The request requires consent.")
+        }
+    }
+
+    private func revoke(_ request: Request, grants: Grants) async throws -> Response {
+        try await grants.revoke(try await form(of: request), authorization: try authorization(request))
+        return .json(200, [:])
+    }
+
+    private func endSession(_ request: Request, grants: Grants) async throws -> Response {
+        let parameters = request.method == .post ? try await form(of: request) : try query(of: request)
+        switch try await grants.endSession(parameters) {
+        case .done: return Response(status: .noContent, headers: [.setCookie: cookie.clearing])
+        case .redirect(let location):
+            var response = Self.redirect(location)
+            response.headers[.setCookie] = cookie.clearing
+            return response
+        }
+    }
+
+    /// 302 without a body: AM's iOS SDK takes anything that is not JSON for a failure.
+    private static func redirect(_ location: String) -> Response {
+        Response(status: .found, headers: [.location: location, .cacheControl: "no-store"])
+    }
+
+    private func cacheable(_ value: JSONValue) -> Response {
+        var response = Response.json(200, value)
+        response.headers[.cacheControl] = "public, max-age=60"
+        response.headers[.pragma] = nil
+        response.headers[.expires] = nil
+        return response
+    }
+
+    private func form(of request: Request) async throws -> OAuthParameters {
+        let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
+        let bytes = try await request.bytes(upTo: Self.formLimit)
+        guard bytes.isEmpty || type == "application/x-www-form-urlencoded" else {
+            throw OAuthError(
+                "invalid_request", "The media type must be application/x-www-form-urlencoded.", status: 415)
+        }
+        return try OAuthParameters(urlEncoded: bytes)
+    }
+
+    private func query(of request: Request) throws -> OAuthParameters {
+        try OAuthParameters(urlEncoded: Array((request.uri.query ?? "").utf8))
+    }
+
+    private func authorization(_ request: Request) throws -> String? {
+        let values = request.headers[values: .authorization]
+        guard values.count <= 1 else {
+            throw OAuthError("invalid_request", "The request has more than one Authorization.")
+        }
+        return values.first
+    }
+
+    private func bearer(_ request: Request) throws -> Secret {
+        let parts = try authorization(request)?.split(separator: " ", maxSplits: 1) ?? []
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { throw OAuthError.invalidToken }
+        return Secret(String(parts[1]))
+    }
+}
+
+extension Response {
+    /// An error in OAuth's form (RFC 6749 §5.2).
+    static func oauth(_ error: OAuthError) -> Response {
+        var response = json(error.status, error.json)
+        response.headers[.wwwAuthenticate] = error.challenge
+        return response
+    }
+}

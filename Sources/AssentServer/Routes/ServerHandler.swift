@@ -1,0 +1,75 @@
+import AssentCore
+import AssentEngine
+import AssentStore
+import HTTPTypes
+import Hummingbird
+import Logging
+
+/// Sends each request of the server's own address to its room.
+struct ServerHandler: RequestHandler {
+    /// The first segments of the paths below `/json`.
+    private static let jsonEndpoints: Set<String> = ["authenticate", "sessions", "policies", "serverinfo"]
+
+    /// The path of the public URL, for example `/am`; empty when it has none.
+    let basePath: String
+
+    let realms: Set<String>
+    let authenticate: AuthenticateRoute
+    let sessions: SessionRoutes
+    let policies: PolicyRoutes
+    let oauth: OAuthRoutes
+    let health: HealthRoutes
+    let cookie: SessionCookie
+    let logger: Logger
+
+    func respond(to request: Request) async throws -> Response {
+        let path = request.uri.path
+        if path == "/healthz" || path == "/readyz" { return await health.respond(path: path) }
+        guard path.hasPrefix(basePath + "/") else { return .crest(404, "Resource not found.") }
+        let rest = String(path.dropFirst(basePath.count))
+        if let below = Self.below("/oauth2", rest) { return try await oauth.respond(to: request, path: below) }
+        guard let below = Self.below("/json", rest) else { return .crest(404, "Resource not found.") }
+        do {
+            return try await json(request, path: below)
+        } catch let error as EngineError {
+            return .crest(error)
+        } catch let error as StoreError {
+            logger.error("the database failed", metadata: ["error": "\(error)"])
+            return .crest(EngineError.unavailable)
+        }
+    }
+
+    private func json(_ request: Request, path: String) async throws -> Response {
+        guard
+            let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.jsonEndpoints)
+        else { return .crest(404, "Resource not found.") }
+        guard realms.contains(target.realm) else { return .crest(400, "Invalid realm, \(target.realm.prefix(200))") }
+        guard isSameOriginOrCookieless(request) else {
+            return .crest(403, "A request with the session cookie needs X-Requested-With or Accept-API-Version.")
+        }
+        if let refusal = APIVersion.refusal(request.headers) { return refusal }
+        switch target.endpoint {
+        case "authenticate": return try await authenticate.respond(to: request, realm: target.realm)
+        case "sessions": return try await sessions.respond(to: request, realm: target.realm)
+        case "policies": return try await policies.respond(to: request, realm: target.realm)
+        case "serverinfo/*": return .json(200, ServerInformation(cookie: cookie, realm: target.realm).json)
+        default: return .crest(404, "Resource not found.")
+        }
+    }
+
+    /// AM's protection against forged requests: a browser cannot add these fields to another site's request unasked.
+    private func isSameOriginOrCookieless(_ request: Request) -> Bool {
+        if [.get, .head, .options].contains(request.method) { return true }
+        guard cookie.cookieToken(request.headers) != nil else { return true }
+        return request.headers.contains(.requestedWith) || request.headers.contains(.acceptAPIVersion)
+    }
+
+    private static func below(_ prefix: String, _ path: String) -> String? {
+        path.hasPrefix(prefix + "/") ? String(path.dropFirst(prefix.count)) : nil
+    }
+}
+
+extension HTTPField.Name {
+    static let requestedWith = HTTPField.Name("X-Requested-With")!
+    static let acceptAPIVersion = HTTPField.Name("Accept-API-Version")!
+}
