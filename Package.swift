@@ -105,7 +105,8 @@ let package = Package(
         .testTarget(name: "AssentVaultTests", dependencies: ["AssentVault", "AssentCore", "AssentTesting"]),
         .testTarget(name: "AssentJourneyTests", dependencies: ["AssentJourney", "AssentCore", "AssentTesting", httpTypes]),
         .testTarget(
-            name: "AssentTokensTests", dependencies: ["AssentTokens", "AssentCore", "AssentJOSE", "AssentTesting"]),
+            name: "AssentTokensTests",
+            dependencies: ["AssentTokens", "AssentCore", "AssentJOSE", "AssentVault", "AssentTesting", httpTypes]),
         .testTarget(
             name: "AssentAuthorizationTests",
             dependencies: ["AssentAuthorization", "AssentJourney", "AssentTokens", "AssentCore", "AssentTesting"]),

@@ -1,0 +1,86 @@
+import AssentCore
+
+/// One authorization request (RFC 6749 §4.1.1 with PKCE, RFC 7636) and the only place where its answer is checked.
+struct AuthorizationAttempt: Sendable {
+    /// Where to send the user agent, or ourselves with a session.
+    let url: String
+
+    /// What the ID token must repeat; `nil` when none was asked for.
+    let nonce: String?
+
+    /// The PKCE verifier: 256 bits.
+    let verifier: Secret
+
+    private let state: String
+    private let issuer: String
+    private let redirectURI: String
+    private let needsIssuer: Bool
+
+    init(_ configuration: TokenConfiguration, _ metadata: ProviderMetadata, random: any RandomSource) {
+        let verifier = random.token()
+        state = random.token()
+        nonce = configuration.scopes.contains("openid") ? random.token() : nil
+        self.verifier = Secret(verifier)
+        issuer = metadata.issuer
+        redirectURI = configuration.redirectURI
+        needsIssuer = metadata.sendsIssuer
+        var items: [(String, String)] = [
+            ("response_type", "code"), ("client_id", configuration.clientID), ("redirect_uri", redirectURI),
+            ("scope", configuration.scopes.joined(separator: " ")), ("state", state),
+            ("code_challenge", Base64URL.encode(SHA2.sha256(verifier.utf8))), ("code_challenge_method", "S256"),
+        ]
+        if let nonce { items.append(("nonce", nonce)) }
+        let own = Set(items.map(\.0))
+        items += configuration.authorizationParameters.filter { !own.contains($0.name) }.map { ($0.name, $0.value) }
+        url = items.reduce(metadata.authorizationEndpoint) { URLText.appending($1.0, $1.1, to: $0) }
+    }
+
+    /// The code that the redirect carries.
+    ///
+    /// - Throws: ``TokenError``: `unexpectedRedirect` when it does not begin with the redirect URI exactly; `foreignAnswer`
+    ///   when `state` or `iss` (RFC 9207) are not this request's; `authorizationRefused` with the server's `error`;
+    ///   `malformedReply` when a parameter occurs twice or there is no code.
+    func code(fromRedirect location: String) throws(TokenError) -> Secret {
+        let query = try query(of: location)
+        let answer: FormItems
+        do throws(WireError) {
+            answer = try FormEncoding.parse(query)
+            for name in ["state", "iss", "code", "error"] { _ = try answer.single(name) }
+        } catch {
+            throw TokenError(.malformedReply, "the answer to the authorization request: \(error.detail)")
+        }
+        guard let state = answer["state"], ConstantTime.equal(state, self.state) else {
+            throw TokenError(.foreignAnswer, "state is not this request's")
+        }
+        switch answer["iss"] {
+        case let iss?:
+            guard iss.utf8.elementsEqual(issuer.utf8) else { throw TokenError(.foreignAnswer, "iss is another server") }
+        case nil:
+            guard !needsIssuer else { throw TokenError(.foreignAnswer, "iss is missing") }
+        }
+        if let error = answer["error"] {
+            let shown = error.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? String(error.prefix(64)) : "unknown"
+            throw TokenError(.authorizationRefused, "the server refused", oauthError: shown)
+        }
+        guard let code = answer["code"], !code.isEmpty else {
+            throw TokenError(.malformedReply, "the answer to the authorization request has no code")
+        }
+        return Secret(code)
+    }
+
+    private func query(of location: String) throws(TokenError) -> String {
+        guard location.utf8.starts(with: redirectURI.utf8) else {
+            throw TokenError(.unexpectedRedirect, "the server leads to somewhere other than the redirect URI")
+        }
+        var rest = Array(location.utf8.dropFirst(redirectURI.utf8.count).prefix { $0 != UInt8(ascii: "#") })
+        let hasQuery = redirectURI.utf8.contains(UInt8(ascii: "?"))
+        // AM writes a slash behind a redirect URI that is an origin only.
+        if redirectURI.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 2, !hasQuery, rest.first == UInt8(ascii: "/") {
+            rest.removeFirst()
+        }
+        guard rest.first == UInt8(ascii: hasQuery ? "&" : "?") else {
+            throw TokenError(.unexpectedRedirect, "the server leads to somewhere other than the redirect URI")
+        }
+        return String(decoding: rest.dropFirst(), as: UTF8.self)
+    }
+}

@@ -1,0 +1,123 @@
+import AssentCore
+
+/// Session, tokens and the id of a refresh that is under way, in the app's store. Each client of each issuer has its own names.
+struct TokenStorage: Sendable {
+    struct Contents {
+        var session: Session?
+        var sessionVersion: UInt64?
+        var tokens: TokenSet?
+        var tokensVersion: UInt64?
+    }
+
+    let store: any SecretStore
+    private let session: String
+    private let tokens: String
+    private let attempt: String
+
+    init(_ store: any SecretStore, _ configuration: TokenConfiguration) {
+        self.store = store
+        let owner = Hex.encode(SHA2.sha256("\(configuration.issuer) \(configuration.clientID)".utf8).prefix(8))
+        session = "session.\(owner)"
+        tokens = "tokens.\(owner)"
+        attempt = "refresh.\(owner)"
+    }
+
+    /// The name whose lease makes a renewal, a sign-in or a sign-out the only one.
+    var leaseName: String { tokens }
+
+    func load() async throws -> Contents {
+        try await storing {
+            var contents = Contents()
+            if let stored = try await store.value(session) {
+                guard let session = Self.session(stored.value) else { throw Self.unreadable }
+                contents.session = session
+                contents.sessionVersion = stored.version
+            }
+            if let stored = try await store.value(tokens) {
+                guard let tokens = TokenSet(stored: stored.value) else { throw Self.unreadable }
+                contents.tokens = tokens
+                contents.tokensVersion = stored.version
+            }
+            return contents
+        }
+    }
+
+    /// Stores tokens if nobody else changed them since `version`; returns whether that was so.
+    func save(_ tokens: TokenSet?, since version: UInt64?) async throws -> Bool {
+        try await storing {
+            do {
+                try await store.update(
+                    self.tokens, to: tokens?.stored, expected: version.map { .exactly($0) } ?? .absent)
+                return true
+            } catch let error as SecretStoreError where error.code == .versionMismatch {
+                return false
+            }
+        }
+    }
+
+    func save(_ session: Session?) async throws {
+        _ = try await storing {
+            try await store.update(self.session, to: session.map(Self.stored), expected: .any)
+        }
+    }
+
+    func removeTokens() async throws {
+        try await storing {
+            try await store.update(tokens, to: nil, expected: .any)
+            try await store.update(attempt, to: nil, expected: .any)
+        }
+    }
+
+    /// The id of the attempt to use `refreshToken`, the same until ``forgetAttempt()``; stored before it is returned.
+    func attemptID(for refreshToken: Secret, random: any RandomSource) async throws -> String {
+        try await storing {
+            let digest = Base64URL.encode(SHA2.sha256(refreshToken.revealBytes()))
+            if let stored = try await store.value(attempt), let json = try? JSONValue.parse(stored.value.revealBytes()),
+                json["of"]?.string == digest, let id = json["id"]?.string
+            {
+                return id
+            }
+            let id = random.token(byteCount: 16)
+            let record: JSONValue = ["id": .string(id), "of": .string(digest)]
+            try await store.update(attempt, to: Secret(bytes: record.serializedBytes()), expected: .any)
+            return id
+        }
+    }
+
+    func forgetAttempt() async throws {
+        _ = try await storing { try await store.update(attempt, to: nil, expected: .any) }
+    }
+
+    private func storing<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch let error as SecretStoreError {
+            throw TokenError(error: error)
+        }
+    }
+
+    private static let unreadable = TokenError(
+        .storageFailed, "what is stored cannot be read; a newer version of this library may have written it")
+
+    private static func stored(_ session: Session) -> Secret {
+        let json: JSONValue = [
+            "v": 1, "token": .string(session.token.reveal()), "successUrl": .string(session.successURL),
+            "realm": .string(session.realm),
+        ]
+        return Secret(bytes: json.serializedBytes())
+    }
+
+    private static func session(_ stored: Secret) -> Session? {
+        guard let json = try? JSONValue.parse(stored.revealBytes()), json["v"]?.integer == 1,
+            let token = json["token"]?.string
+        else { return nil }
+        return Session(
+            token: Secret(token), successURL: json["successUrl"]?.string ?? "", realm: json["realm"]?.string ?? "")
+    }
+}
+
+extension TokenError {
+    init(error: SecretStoreError) {
+        self.init(error.code == .busy ? .busy : .storageFailed, error.description)
+    }
+}

@@ -1,0 +1,209 @@
+import AssentCore
+import AssentJOSE
+import Foundation
+import HTTPTypes
+
+/// The authorization server as this client uses it: each method is one exchange, nothing is kept but public facts.
+actor ProviderClient {
+    private static let metadataLifetime: TimeInterval = 24 * 3600
+
+    private let configuration: TokenConfiguration
+    private let exchange: ProviderExchange
+    private let keys: KeySetCache
+    private let clock: any WallClock
+    private let random: any RandomSource
+    private var cached: (metadata: ProviderMetadata, at: Date)?
+    private var fetching: Task<ProviderMetadata, any Error>?
+
+    init(
+        _ configuration: TokenConfiguration, transport: any HTTPTransport, clock: any WallClock,
+        random: any RandomSource
+    ) {
+        self.configuration = configuration
+        exchange = ProviderExchange(transport: transport, limits: configuration.limits)
+        keys = KeySetCache(exchange: exchange, clock: clock)
+        self.clock = clock
+        self.random = random
+    }
+
+    func metadata() async throws -> ProviderMetadata {
+        if let cached, (0..<Self.metadataLifetime).contains(clock.now.timeIntervalSince(cached.at)) {
+            return cached.metadata
+        }
+        if let fetching { return try await fetching.value }
+        let task = Task {
+            defer { fetching = nil }
+            let reply = try await exchange.get(configuration.discoveryURL)
+            guard reply.status == 200, let object = reply.object else {
+                throw TokenError(.malformedReply, "the discovery document cannot be read", status: reply.status)
+            }
+            let metadata = try ProviderMetadata(object, issuer: configuration.issuer)
+            cached = (metadata, clock.now)
+            return metadata
+        }
+        fetching = task
+        return try await task.value
+    }
+
+    /// Gets tokens with AM's session: authorization request, redirect read but not followed, code, tokens.
+    func authorize(_ session: Session) async throws -> TokenSet {
+        let metadata = try await metadata()
+        let attempt = AuthorizationAttempt(configuration, metadata, random: random)
+        let code = try await code(attempt, session, metadata)
+        var form = FormItems()
+        form.append("grant_type", "authorization_code")
+        form.append("code", code.reveal())
+        form.append("redirect_uri", configuration.redirectURI)
+        form.append("client_id", configuration.clientID)
+        form.append("code_verifier", attempt.verifier.reveal())
+        let reply = try await token(form, metadata)
+        let wantsIDToken = configuration.scopes.contains("openid")
+        if wantsIDToken, reply.idToken == nil { throw TokenError(.invalidIDToken, "the server sent none") }
+        var idToken: IDToken?
+        if wantsIDToken, let text = reply.idToken {
+            idToken = try await verified(text, reply.accessToken, nonce: attempt.nonce, isRefresh: false, metadata)
+        }
+        return TokenSet(
+            reply, idToken: idToken, requestedScopes: configuration.scopes, now: clock.now,
+            sessionFingerprint: TokenSet.fingerprint(of: session))
+    }
+
+    private func code(
+        _ attempt: AuthorizationAttempt, _ session: Session, _ metadata: ProviderMetadata
+    ) async throws -> Secret {
+        // The session is the user: it goes to the configured server and nowhere else, whatever the metadata says.
+        guard let origin = try? Origin(metadata.authorizationEndpoint), origin == (try? Origin(configuration.issuer))
+        else { throw TokenError(.unusableEndpoint, "authorization_endpoint is on another origin than the issuer") }
+        var fields = HTTPFields()
+        if let name = HTTPField.Name(configuration.sessionCookieName) { fields[name] = session.token.reveal() }
+        if let name = HTTPField.Name("Accept-API-Version") { fields[name] = "resource=2.1,protocol=1.0" }
+        let reply = try await exchange.get(attempt.url, fields: fields)
+        switch reply.status {
+        case 302, 303:
+            guard let location = reply.fields[.location] else {
+                throw TokenError(.malformedReply, "a redirect without Location", status: reply.status)
+            }
+            do throws(TokenError) {
+                return try attempt.code(fromRedirect: location)
+            } catch {
+                // Without a session that it accepts, AM leads to its own login page, and others say login_required.
+                let isLoginPage = error.code == .unexpectedRedirect && (try? Origin(location)) == origin
+                if isLoginPage || error.oauthError == "login_required" {
+                    throw Self.sessionRefused(reply.status)
+                }
+                throw error
+            }
+        case 401: throw Self.sessionRefused(401)
+        default:
+            throw TokenError(
+                .authorizationRefused, "the authorization endpoint does not redirect", status: reply.status,
+                oauthError: reply.oauthError)
+        }
+    }
+
+    private static func sessionRefused(_ status: Int) -> TokenError {
+        TokenError(
+            .signInNeeded, "the server does not accept the session any more", status: status,
+            signInReason: .sessionRefused)
+    }
+
+    /// Gets the successor of `old`, whose refresh token is kept when the server gives no other.
+    func refresh(_ old: TokenSet, _ refreshToken: Secret, attemptID: String?) async throws -> TokenSet {
+        let metadata = try await metadata()
+        var form = FormItems()
+        form.append("grant_type", "refresh_token")
+        form.append("refresh_token", refreshToken.reveal())
+        form.append("client_id", configuration.clientID)
+        if let attemptID { form.append("attempt_id", attemptID) }
+        let reply = try await token(form, metadata)
+        var idToken: IDToken?
+        if let text = reply.idToken, let oldID = old.idToken {
+            do {
+                let new = try await verified(
+                    text, reply.accessToken, nonce: oldID.claims["nonce"]?.string, isRefresh: true, metadata)
+                guard new.subject.utf8.elementsEqual(oldID.subject.utf8) else {
+                    throw TokenError(.invalidIDToken, "the ID token of the refresh is another user's")
+                }
+                idToken = new
+            } catch let error as TokenError where error.code != .invalidIDToken {
+                // The keys cannot be had now. The rotated refresh token must not be lost for that; the old ID token stays.
+            }
+        }
+        return TokenSet(
+            reply, idToken: idToken, requestedScopes: configuration.scopes, now: clock.now, replacing: old,
+            sessionFingerprint: old.sessionFingerprint)
+    }
+
+    private func token(_ form: FormItems, _ metadata: ProviderMetadata) async throws -> TokenReply {
+        let reply = try await exchange.post(metadata.tokenEndpoint, form: form)
+        guard reply.status == 200 else {
+            throw TokenError(
+                .tokenRefused, "the token endpoint gave nothing", status: reply.status, oauthError: reply.oauthError)
+        }
+        guard let object = reply.object else {
+            throw TokenError(.malformedReply, "the token endpoint's reply is not a JSON object", status: reply.status)
+        }
+        return try TokenReply(object)
+    }
+
+    private func verified(
+        _ text: String, _ accessToken: Secret, nonce: String?, isRefresh: Bool, _ metadata: ProviderMetadata
+    ) async throws -> IDToken {
+        guard let url = metadata.keySetURI else { throw TokenError(.unusableEndpoint, "jwks_uri is missing") }
+        let expected = UnverifiedIDToken.Expectation(
+            issuer: configuration.issuer, clientID: configuration.clientID, nonce: nonce, isRefresh: isRefresh,
+            accessToken: accessToken, clock: clock, leeway: configuration.leeway)
+        do {
+            let token = try UnverifiedIDToken(text)
+            let signed = try await keys.verify(token.jws, keysAt: url, algorithms: configuration.idTokenAlgorithms)
+            return try token.verified(signed, expected)
+        } catch let error as JOSEError {
+            throw TokenError(.invalidIDToken, error.description)
+        }
+    }
+
+    func userInfo(_ tokens: TokenSet) async throws -> JSONObject {
+        guard let url = try await metadata().userInfoEndpoint else {
+            throw TokenError(.unusableEndpoint, "userinfo_endpoint is missing")
+        }
+        let reply = try await exchange.get(url, fields: [.authorization: "Bearer \(tokens.accessToken.reveal())"])
+        guard reply.status == 200, let object = reply.object else {
+            throw TokenError(
+                .userInfoRefused, "no claims about the user", status: reply.status, oauthError: reply.oauthError)
+        }
+        if let subject = tokens.idToken?.subject {
+            guard let other = object["sub"]?.string, other.utf8.elementsEqual(subject.utf8) else {
+                throw TokenError(.userInfoRefused, "the claims are about another user", status: reply.status)
+            }
+        }
+        return object
+    }
+
+    /// Revokes the refresh token, and with it what was made from it; without one the access token (RFC 7009).
+    func revoke(_ tokens: TokenSet) async throws {
+        guard let url = try await metadata().revocationEndpoint else {
+            throw TokenError(.unusableEndpoint, "revocation_endpoint is missing")
+        }
+        var form = FormItems()
+        form.append("token", (tokens.refreshToken ?? tokens.accessToken).reveal())
+        form.append("token_type_hint", tokens.refreshToken == nil ? "access_token" : "refresh_token")
+        form.append("client_id", configuration.clientID)
+        let reply = try await exchange.post(url, form: form)
+        guard (200..<300).contains(reply.status) else {
+            throw TokenError(.signOutRefused, "not revoked", status: reply.status, oauthError: reply.oauthError)
+        }
+    }
+
+    /// Ends the provider's session (OpenID Connect RP-Initiated Logout). Nothing is followed.
+    func endSession(_ idToken: IDToken) async throws {
+        guard let endpoint = try await metadata().endSessionEndpoint else {
+            throw TokenError(.unusableEndpoint, "end_session_endpoint is missing")
+        }
+        let url = [("id_token_hint", idToken.text.reveal()), ("client_id", configuration.clientID)]
+            .reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
+        let reply = try await exchange.get(url)
+        guard (200..<300).contains(reply.status) else {
+            throw TokenError(.signOutRefused, "the provider's session is not ended", status: reply.status)
+        }
+    }
+}

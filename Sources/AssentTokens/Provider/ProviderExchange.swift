@@ -1,0 +1,59 @@
+import AssentCore
+import HTTPTypes
+
+/// One request to the provider and its reply, read within bounds. It knows no tokens.
+struct ProviderExchange: Sendable {
+    struct Reply {
+        let status: Int
+        let fields: HTTPFields
+        let body: [UInt8]
+
+        /// The body, when it is a JSON object.
+        var object: JSONObject? {
+            (try? JSONValue.parse(body, limits: JSONLimits(depth: 32, values: 20_000)))?.object
+        }
+
+        /// The server's `error`, when it sent one that can be shown.
+        var oauthError: String? {
+            guard let error = object?["error"]?.string, error.utf8.count <= 64,
+                error.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F })
+            else { return nil }
+            return error
+        }
+    }
+
+    let transport: any HTTPTransport
+    let limits: HTTPLimits
+
+    func get(_ url: String, fields: HTTPFields = [:]) async throws -> Reply {
+        var fields = fields
+        fields[.accept] = fields[.accept] ?? "application/json"
+        return try await send(.get, url, fields, body: nil)
+    }
+
+    func post(_ url: String, form: FormItems) async throws -> Reply {
+        var fields = HTTPFields()
+        fields[.accept] = "application/json"
+        fields[.contentType] = FormEncoding.mediaType
+        return try await send(.post, url, fields, body: HTTPBody(FormEncoding.encode(form)))
+    }
+
+    private func send(
+        _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields, body: HTTPBody?
+    ) async throws -> Reply {
+        let request: HTTPRequest
+        do throws(WireError) {
+            request = try HTTPRequest(method, url: url, headerFields: fields)
+        } catch {
+            throw TokenError(.unusableEndpoint, error.detail)
+        }
+        do {
+            let reply = try await transport.send(HTTPCall(request, body: body, limits: limits))
+            let bytes = try await reply.body.collect(upTo: limits.replyBytes)
+            return Reply(status: reply.status, fields: reply.response.headerFields, body: bytes)
+        } catch let error as HTTPTransportError {
+            if error.code == .cancelled { throw CancellationError() }
+            throw TokenError(.transport, error.description, transportError: error)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+public import AssentCore
+public import Foundation
+import HTTPTypes
+
+/// The authorization server and this client's registration there.
+public struct TokenConfiguration: Sendable {
+    /// The issuer exactly as the server calls itself.
+    public let issuer: String
+
+    /// The client's id. The client is public: it has no secret.
+    public let clientID: String
+
+    /// The redirect URI exactly as it is registered.
+    public let redirectURI: String
+
+    /// What access is asked for; with `openid` there is an ID token.
+    public let scopes: [String]
+
+    /// The name of AM's session cookie, which is the name of the header that carries the session.
+    public let sessionCookieName: String
+
+    /// Signature algorithms that an ID token may have. HS256 and `none` are never accepted.
+    public var idTokenAlgorithms: Set<SignatureAlgorithm> = [.es256, .es384, .es512, .rs256, .ps256, .edDSA]
+
+    /// More items of the authorization request, for example `acr_values`.
+    public var authorizationParameters: [FormItems.Item] = []
+
+    /// How many seconds before its end an access token is renewed.
+    public var renewBefore: TimeInterval = 60
+
+    /// How many seconds clocks may differ.
+    public var leeway: TimeInterval = 30
+
+    /// Bounds of each exchange.
+    public var limits = HTTPLimits(replyBytes: 1 << 20)
+
+    /// A configuration.
+    ///
+    /// - Throws: ``TokenError`` with code `invalidConfiguration` when the issuer is not an `https` URL (or `http` to this
+    ///   machine) without query and fragment, the redirect URI has a fragment or no scheme, or a part is empty or has
+    ///   characters that it cannot have.
+    public init(
+        issuer: String, clientID: String, redirectURI: String, scopes: [String] = ["openid"],
+        sessionCookieName: String = "iPlanetDirectoryPro"
+    ) throws(TokenError) {
+        try EndpointRule.check(issuer, as: "the issuer", .invalidConfiguration)
+        guard !issuer.utf8.contains(UInt8(ascii: "?")) else {
+            throw TokenError(.invalidConfiguration, "the issuer has a query")
+        }
+        let isPlain = { (text: String) in !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } }
+        guard isPlain(clientID) else { throw TokenError(.invalidConfiguration, "the client's id is empty or odd") }
+        guard isPlain(redirectURI), !redirectURI.utf8.contains(UInt8(ascii: "#")), redirectURI.contains(":") else {
+            throw TokenError(.invalidConfiguration, "the redirect URI has no scheme, has a fragment or odd characters")
+        }
+        guard scopes.allSatisfy(isPlain), HTTPField.Name(sessionCookieName) != nil else {
+            throw TokenError(.invalidConfiguration, "a scope or the session cookie's name has odd characters")
+        }
+        self.issuer = issuer
+        self.clientID = clientID
+        self.redirectURI = redirectURI
+        self.scopes = scopes
+        self.sessionCookieName = sessionCookieName
+    }
+
+    var discoveryURL: String {
+        (issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer) + "/.well-known/openid-configuration"
+    }
+}
+
+/// What a URL must be before anything is sent to it.
+enum EndpointRule {
+    static func check(_ url: String, as name: String, _ code: TokenError.Code = .unusableEndpoint) throws(TokenError) {
+        let origin: Origin
+        do throws(WireError) {
+            origin = try Origin(url)
+        } catch {
+            throw TokenError(code, "\(name): \(error.detail)")
+        }
+        guard origin.isSecure || origin.host.isLoopback else {
+            throw TokenError(code, "\(name) is neither https nor on this machine")
+        }
+        guard !url.utf8.contains(UInt8(ascii: "#")) else { throw TokenError(code, "\(name) has a fragment") }
+    }
+}

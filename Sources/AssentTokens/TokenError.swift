@@ -1,0 +1,112 @@
+public import AssentCore
+
+/// Why there are no tokens, or something about them did not work. Errors are equal when their codes are.
+public struct TokenError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What went wrong, as a stable name.
+    public let code: Code
+
+    /// What exactly, and what to do; never a secret.
+    public let detail: String
+
+    /// The HTTP status, when there was a reply.
+    public let status: Int?
+
+    /// The server's `error` (RFC 6749 §5.2), when it sent one.
+    public let oauthError: String?
+
+    /// Why there is no reply, with code ``Code/transport``.
+    public let transportError: HTTPTransportError?
+
+    /// Why the user has to sign in, with code ``Code/signInNeeded``.
+    public let signInReason: SignInReason?
+
+    /// An error with its explanation.
+    public init(
+        _ code: Code, _ detail: String, status: Int? = nil, oauthError: String? = nil,
+        transportError: HTTPTransportError? = nil, signInReason: SignInReason? = nil
+    ) {
+        self.code = code
+        self.detail = detail
+        self.status = status
+        self.oauthError = oauthError
+        self.transportError = transportError
+        self.signInReason = signInReason
+    }
+
+    /// Whether the same may work later without anybody doing anything: the network, a server that is overloaded, a busy store.
+    public var isTransient: Bool {
+        switch code {
+        case .transport, .busy: true
+        default: status.map { $0 >= 500 || $0 == 429 || $0 == 408 } ?? false
+        }
+    }
+
+    /// Code, explanation, status and the server's `error`.
+    public var description: String {
+        var text = "\(code): \(detail)"
+        if let signInReason { text += " (\(signInReason))" }
+        if let oauthError { text += " (\(oauthError))" }
+        if let status { text += " (status \(status))" }
+        return text
+    }
+
+    /// Errors are equal when their codes are.
+    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+
+    /// Hashes the code.
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+
+    /// A stable name of a kind of failure; more may be added.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The configuration cannot be used.
+        public static let invalidConfiguration = Code("invalidConfiguration")
+        /// There is no reply; see ``TokenError/transportError``.
+        public static let transport = Code("transport")
+        /// A reply is not what the protocol says.
+        public static let malformedReply = Code("malformedReply")
+        /// The server's description of itself names another issuer (OpenID Connect Discovery §4.3).
+        public static let issuerMismatch = Code("issuerMismatch")
+        /// An endpoint is missing, or is one that nothing may be sent to.
+        public static let unusableEndpoint = Code("unusableEndpoint")
+        /// The answer to the authorization request is not at the redirect URI.
+        public static let unexpectedRedirect = Code("unexpectedRedirect")
+        /// The answer to the authorization request does not belong to it (`state`), or is another server's (`iss`).
+        public static let foreignAnswer = Code("foreignAnswer")
+        /// The server refused the authorization request.
+        public static let authorizationRefused = Code("authorizationRefused")
+        /// The token endpoint refused; see ``TokenError/oauthError``.
+        public static let tokenRefused = Code("tokenRefused")
+        /// The ID token is missing or does not hold.
+        public static let invalidIDToken = Code("invalidIDToken")
+        /// The user has to sign in; see ``TokenError/signInReason``.
+        public static let signInNeeded = Code("signInNeeded")
+        /// The userinfo endpoint refused, or told of another user.
+        public static let userInfoRefused = Code("userInfoRefused")
+        /// The server refused to revoke or to end the session.
+        public static let signOutRefused = Code("signOutRefused")
+        /// Another task or process was renewing the tokens for too long.
+        public static let busy = Code("busy")
+        /// The store failed; the detail is the store's.
+        public static let storageFailed = Code("storageFailed")
+    }
+}
+
+/// Why the user has to sign in.
+public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
+    /// There is neither a session nor a token.
+    case notSignedIn
+    /// The token is over, there is no refresh token and no session.
+    case expired
+    /// The refresh token was refused and there is no session.
+    case refreshRefused
+    /// The server does not accept the session any more.
+    case sessionRefused
+
+    /// The name.
+    public var description: String { rawValue }
+}

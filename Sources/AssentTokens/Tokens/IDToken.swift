@@ -1,0 +1,96 @@
+public import AssentCore
+public import AssentJOSE
+
+/// An ID token that was read but not checked: nothing in it can be trusted.
+struct UnverifiedIDToken {
+    /// What must hold besides the signature.
+    struct Expectation {
+        let issuer: String
+        let clientID: String
+        /// What must be repeated; `nil` when nothing was asked to be.
+        let nonce: String?
+        /// Whether a token without nonce is fine: that of a refresh (OpenID Connect Core §12.2).
+        let isRefresh: Bool
+        let accessToken: Secret
+        let clock: any WallClock
+        let leeway: Double
+    }
+
+    let text: String
+    let jws: UnverifiedJWS
+
+    init(_ text: String) throws(JOSEError) {
+        self.text = text
+        jws = try UnverifiedJWS.parse(text)
+    }
+
+    /// Checks the claims of a token whose signature holds (OpenID Connect Core §3.1.3.7).
+    func verified(_ signed: VerifiedJWS, _ expected: Expectation) throws -> IDToken {
+        let rules = JWTValidation(
+            issuer: expected.issuer, audience: expected.clientID, clock: expected.clock, leeway: expected.leeway,
+            requiredClaims: ["exp", "iat", "sub"])
+        let claims = try rules.validate(signed)
+        guard claims.sub?.isEmpty == false else { throw JOSEError(.malformedClaim("sub")) }
+        let azp = claims["azp"]
+        guard azp.map({ $0.string?.utf8.elementsEqual(expected.clientID.utf8) == true }) ?? (claims.aud.count == 1)
+        else { throw JOSEError(.wrongAudience, "azp is another client, or missing beside several audiences") }
+        switch claims["nonce"] {
+        case nil:
+            guard expected.nonce == nil || expected.isRefresh else { throw JOSEError(.missingClaim("nonce")) }
+        case let nonce?:
+            guard let nonce = nonce.string else { throw JOSEError(.malformedClaim("nonce")) }
+            if let own = expected.nonce {
+                guard ConstantTime.equal(nonce, own) else { throw JOSEError(.wrongNonce) }
+            }
+        }
+        if let hash = claims["at_hash"] {
+            let digest = Self.digest(signed.algorithm, expected.accessToken.revealBytes())
+            let half = Base64URL.encode(digest.prefix(digest.count / 2))
+            guard let hash = hash.string, ConstantTime.equal(hash, half) else {
+                throw JOSEError(.wrongAccessToken, "at_hash is another access token's")
+            }
+        }
+        return IDToken(text: Secret(text), claims: claims)
+    }
+
+    private static func digest(_ algorithm: SignatureAlgorithm, _ bytes: [UInt8]) -> [UInt8] {
+        switch algorithm {
+        case .es384: SHA2.sha384(bytes)
+        case .es512, .edDSA: SHA2.sha512(bytes)
+        default: SHA2.sha256(bytes)
+        }
+    }
+}
+
+/// An ID token whose signature and claims were checked.
+public struct IDToken: Sendable, Equatable {
+    /// The token itself, as the server sent it.
+    public let text: Secret
+
+    /// The claims.
+    public let claims: JWTClaims
+
+    /// Who signed in (`sub`).
+    public var subject: String { claims.sub ?? "" }
+
+    init(text: Secret, claims: JWTClaims) {
+        self.text = text
+        self.claims = claims
+    }
+
+    /// A token that was checked before it was put into our own sealed store.
+    init?(fromOwnStore text: String) {
+        guard let jws = try? UnverifiedJWS.parse(text), let claims = try? JWTClaims(payload: jws.payload) else {
+            return nil
+        }
+        self.init(text: Secret(text), claims: claims)
+    }
+}
+
+extension IDToken: CustomStringConvertible, CustomReflectable {
+    /// That it is one, nothing of it: claims tell about people.
+    public var description: String { "IDToken" }
+
+    /// A mirror without children.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

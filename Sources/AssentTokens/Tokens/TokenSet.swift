@@ -1,0 +1,112 @@
+public import AssentCore
+public import Foundation
+
+/// What the token endpoint granted.
+public struct TokenSet: Sendable, Equatable {
+    /// The access token, to be sent as `Bearer` (RFC 6750 §2.1).
+    public let accessToken: Secret
+
+    /// What gets the next access token; `nil` when the server gave none.
+    public let refreshToken: Secret?
+
+    /// Who signed in; `nil` when `openid` was not asked for.
+    public let idToken: IDToken?
+
+    /// What was granted.
+    public let scopes: [String]
+
+    /// When the access token ends; `nil` when the server did not say.
+    public let expiresAt: Date?
+
+    /// The digest of the session that the tokens were got with (base64url); `nil` when it was none of AM's.
+    public let sessionFingerprint: String?
+
+    /// Whether the access token has `margin` seconds left.
+    public func isValid(at now: Date, margin: TimeInterval = 0) -> Bool {
+        expiresAt.map { now.addingTimeInterval(margin) < $0 } ?? true
+    }
+
+    static func fingerprint(of session: Session) -> String {
+        session.token.withUnsafeBytes { Base64URL.encode(SHA2.sha256(Array($0))) }
+    }
+
+    /// The set as it is kept in a store.
+    var stored: Secret {
+        var json: JSONObject = JSONObject([.init(name: "v", value: 1)])
+        json["access_token"] = .string(accessToken.reveal())
+        json["refresh_token"] = refreshToken.map { .string($0.reveal()) }
+        json["id_token"] = idToken.map { .string($0.text.reveal()) }
+        json["scope"] = .string(scopes.joined(separator: " "))
+        json["expires_at"] = expiresAt.map { .integer(Int64($0.timeIntervalSince1970.rounded(.down))) }
+        json["session"] = sessionFingerprint.map { .string($0) }
+        return Secret(bytes: JSONValue.object(json).serializedBytes())
+    }
+
+    init?(stored: Secret) {
+        guard let json = try? JSONValue.parse(stored.revealBytes()), json["v"]?.integer == 1,
+            let access = json["access_token"]?.string
+        else { return nil }
+        accessToken = Secret(access)
+        refreshToken = json["refresh_token"]?.string.map { Secret($0) }
+        idToken = json["id_token"]?.string.flatMap { IDToken(fromOwnStore: $0) }
+        scopes = (json["scope"]?.string ?? "").split(separator: " ").map(String.init)
+        expiresAt = json["expires_at"]?.integer.map { Date(timeIntervalSince1970: Double($0)) }
+        sessionFingerprint = json["session"]?.string
+    }
+
+    init(
+        _ reply: TokenReply, idToken: IDToken?, requestedScopes: [String], now: Date, replacing old: TokenSet? = nil,
+        sessionFingerprint: String?
+    ) {
+        accessToken = reply.accessToken
+        refreshToken = reply.refreshToken ?? old?.refreshToken
+        self.idToken = idToken ?? old?.idToken
+        scopes = reply.scope?.split(separator: " ").map(String.init) ?? old?.scopes ?? requestedScopes
+        expiresAt = reply.expiresIn.map { now.addingTimeInterval($0) }
+        self.sessionFingerprint = sessionFingerprint
+    }
+}
+
+extension TokenSet: CustomStringConvertible {
+    /// What there is and until when, nothing of the tokens.
+    public var description: String {
+        let end = expiresAt.map { "until \(Int64($0.timeIntervalSince1970.rounded(.down)))" } ?? "without end"
+        return "TokenSet(\(end), \(refreshToken == nil ? "no refresh token" : "refresh token"), \(scopes.count) scopes)"
+    }
+}
+
+/// A success of the token endpoint (RFC 6749 §5.1).
+struct TokenReply {
+    let accessToken: Secret
+    let refreshToken: Secret?
+    let idToken: String?
+    let scope: String?
+    let expiresIn: TimeInterval?
+
+    init(_ json: JSONObject) throws(TokenError) {
+        func token(_ name: String) throws(TokenError) -> String? {
+            guard let value = json[name], value != .null else { return nil }
+            guard let text = value.string, !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+                throw TokenError(.malformedReply, "\(name) is not a token")
+            }
+            return text
+        }
+        guard let access = try token("access_token") else {
+            throw TokenError(.malformedReply, "the token endpoint gave no access token")
+        }
+        if let type = json["token_type"], type.string?.lowercased() != "bearer" {
+            throw TokenError(.malformedReply, "tokens of another type than Bearer")
+        }
+        accessToken = Secret(access)
+        refreshToken = try token("refresh_token").map { Secret($0) }
+        idToken = try token("id_token")
+        scope = json["scope"]?.string
+        let seconds = json["expires_in"].flatMap { $0.number?.double ?? $0.string.flatMap(Double.init) }
+        if let value = json["expires_in"], value != .null {
+            guard let seconds, seconds.isFinite else { throw TokenError(.malformedReply, "expires_in is no number") }
+            expiresIn = min(max(seconds, 0), 10 * 365 * 86400)
+        } else {
+            expiresIn = nil
+        }
+    }
+}

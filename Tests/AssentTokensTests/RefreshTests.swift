@@ -1,0 +1,238 @@
+import AssentCore
+import AssentTesting
+import AssentTokens
+import Foundation
+import HTTPTypes
+import Testing
+
+@Suite struct RefreshTests {
+    private func expired(_ change: (inout FakeProvider.Behaviour) -> Void = { _ in }) async throws -> (
+        FakeProvider, TokenManager
+    ) {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        provider.clock.advance(by: 601)
+        provider.change(change)
+        return (provider, manager)
+    }
+
+    private func refreshes(_ provider: FakeProvider) -> [InMemoryTransport.Exchange] {
+        provider.sent("/access_token").filter { $0.form["grant_type"] == "refresh_token" }
+    }
+
+    @Test("A token that has ended is refreshed with a form that survives any character")
+    func refresh() async throws {
+        let (provider, manager) = try await expired()
+        let tokens = try await manager.tokens()
+        #expect(tokens.accessToken == Secret("access-2") && tokens.refreshToken == Secret("refresh+2&=%"))
+        #expect(tokens.idToken?.subject == "ana")
+        let sent = try #require(refreshes(provider).first)
+        #expect(sent.text == "grant_type=refresh_token&refresh_token=refresh%2B1%26%3D%25&client_id=bank-app")
+        #expect(try await provider.manager().storedTokens() == tokens)
+        #expect(provider.sent("/authorize").count == 1)
+    }
+
+    @Test("A good token is used without asking anybody")
+    func good() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let first = try await manager.tokens()
+        let count = provider.exchanges.withLock { $0.count }
+        for _ in 0..<10 { #expect(try await manager.tokens() == first) }
+        #expect(provider.exchanges.withLock { $0.count } == count)
+    }
+
+    @Test("A thousand tasks that need a token make one request")
+    func contention() async throws {
+        let (provider, manager) = try await expired()
+        let results = try await withThrowingTaskGroup(of: TokenSet.self) { group in
+            for _ in 0..<1000 { group.addTask { try await manager.tokens() } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(results.count == 1000 && results.allSatisfy { $0.accessToken == Secret("access-2") })
+        #expect(refreshes(provider).count == 1)
+    }
+
+    @Test("Several managers on one store, as in several processes, make one request")
+    func processes() async throws {
+        let (provider, _) = try await expired()
+        let managers = try (0..<8).map { _ in try provider.manager() }
+        try await withThrowingTaskGroup(of: TokenSet.self) { group in
+            for index in 0..<200 { group.addTask { try await managers[index % 8].tokens() } }
+            for try await tokens in group { #expect(tokens.accessToken == Secret("access-2")) }
+        }
+        #expect(refreshes(provider).count == 1)
+    }
+
+    @Test("A token that was refused is renewed once, however many were refused with it")
+    func rejected() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let old = try await manager.tokens().accessToken
+        try await withThrowingTaskGroup(of: TokenSet.self) { group in
+            for _ in 0..<100 { group.addTask { try await manager.tokens(rejecting: old) } }
+            for try await tokens in group { #expect(tokens.accessToken == Secret("access-2")) }
+        }
+        #expect(refreshes(provider).count == 1)
+    }
+
+    @Test("The old refresh token is kept when the server gives no other")
+    func notRotated() async throws {
+        let (_, manager) = try await expired { $0.rotates = false }
+        #expect(try await manager.tokens().refreshToken == Secret("refresh+1&=%"))
+        #expect(try await manager.storedTokens()?.refreshToken == Secret("refresh+1&=%"))
+    }
+
+    @Test(
+        "Only invalid_grant removes tokens; anything else is thrown and may be tried again",
+        arguments: [
+            { throw HTTPTransportError(.connectFailed, "offline") },
+            { throw HTTPTransportError(.connectionClosed, "lost", mayHaveHadEffect: true) },
+            { HTTPReply(HTTPResponse(status: .badRequest)) }, { HTTPReply(HTTPResponse(status: .unauthorized)) },
+            { HTTPReply(HTTPResponse(status: .badRequest), body: HTTPBody("invalid_grant")) },
+            { .json(400, ["error": "invalid_client"]) }, { .json(401, ["error": "invalid_client"]) },
+            { .json(400, ["error": "invalid_scope"]) }, { .json(400, ["error": "Invalid Grant"]) },
+            { .json(400, ["error": ["invalid_grant"]]) }, { .json(429, [:]) },
+            { .json(500, ["error": "server_error"]) },
+            { .json(503, [:]) }, { HTTPReply(HTTPResponse(status: .ok), body: HTTPBody("<html>")) },
+            { .json(200, [:]) }, { .json(302, [:]) },
+        ] as [@Sendable () throws -> HTTPReply])
+    func keeps(reply: @escaping @Sendable () throws -> HTTPReply) async throws {
+        let (provider, manager) = try await expired { $0.tokenReply = { _ in try reply() } }
+        await #expect(throws: TokenError.self) { try await manager.tokens() }
+        #expect(try await manager.storedTokens()?.refreshToken == Secret("refresh+1&=%"))
+        #expect(provider.sent("/authorize").count == 1)
+        provider.change { $0.tokenReply = nil }
+        #expect(try await manager.tokens().accessToken == Secret("access-2"))
+    }
+
+    @Test("A token that is nearly over still serves while the server cannot be reached")
+    func stillGood() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let first = try await manager.tokens()
+        provider.clock.advance(by: 570)
+        provider.change { $0.tokenReply = { _ in throw HTTPTransportError(.connectFailed, "offline") } }
+        #expect(try await manager.tokens() == first)
+        await #expect(throws: TokenError.like(.transport)) { try await manager.tokens(rejecting: first.accessToken) }
+    }
+
+    @Test("After invalid_grant the session gets new tokens, once")
+    func fallBack() async throws {
+        let (provider, manager) = try await expired {
+            $0.tokenReply = { $0["grant_type"] == "refresh_token" ? .json(400, ["error": "invalid_grant"]) : nil }
+        }
+        #expect(try await manager.tokens().accessToken == Secret("access-2"))
+        #expect(refreshes(provider).count == 1 && provider.sent("/authorize").count == 2)
+    }
+
+    @Test("After invalid_grant without a session that is accepted the user must sign in, and is told why")
+    func signIn() async throws {
+        let (provider, manager) = try await expired {
+            $0.tokenReply = { _ in .json(400, ["error": "invalid_grant"]) }
+            $0.authorizeReply = { .json(401, [:]) }
+        }
+        let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
+        #expect(error?.code == .signInNeeded && error?.signInReason == .sessionRefused)
+        #expect(try await manager.storedTokens() == nil)
+        #expect(provider.sent("/authorize").count == 2)
+    }
+
+    @Test("A refresh whose reply was lost is repeated with the same attempt, stored before it was sent")
+    func lostReply() async throws {
+        let seen = Locked<[String]>([])
+        let (provider, manager) = try await expired {
+            $0.discovery["assent_refresh_attempt_supported"] = true
+            $0.tokenReply = { form in
+                seen.withLock { $0.append(form["attempt_id"] ?? "none") }
+                throw HTTPTransportError(.connectionClosed, "lost", mayHaveHadEffect: true)
+            }
+        }
+        let fresh = try provider.manager()
+        await #expect(throws: TokenError.like(.transport)) { try await fresh.tokens() }
+        let again = try provider.manager()
+        await #expect(throws: TokenError.like(.transport)) { try await again.tokens() }
+        provider.change {
+            $0.tokenReply = { form in
+                seen.withLock { $0.append(form["attempt_id"] ?? "none") }
+                return nil
+            }
+        }
+        _ = try await again.tokens()
+        provider.clock.advance(by: 601)
+        _ = try await again.tokens()
+        let ids = seen.withLock { $0 }
+        #expect(ids.count == 4 && Set(ids[0...2]).count == 1 && ids[3] != ids[0] && !ids.contains("none"))
+        _ = manager
+    }
+
+    @Test("Nothing is handed out that could not be stored")
+    func unstorable() async throws {
+        let (provider, _) = try await expired()
+        let store = RefusingStore(provider.store)
+        let manager = TokenManager(
+            configuration: try TokenConfiguration(issuer: issuer, clientID: "bank-app", redirectURI: redirectURI),
+            transport: InMemoryTransport { exchange in
+                store.refuses.withLock { $0 = true }
+                return .json(
+                    200,
+                    exchange.request.method == .post
+                        ? ["access_token": "new", "refresh_token": "new", "expires_in": 60]
+                        : .object(provider.behaviour.withLock { $0.discovery }))
+            }, store: store, clock: provider.clock)
+        await #expect(throws: TokenError.like(.storageFailed)) { try await manager.tokens() }
+    }
+
+    @Test("A refresh may not bring another user's ID token")
+    func otherUser() async throws {
+        let (provider, manager) = try await expired()
+        let other = Locked("")
+        provider.change {
+            $0.claims = {
+                $0["sub"] = "bob"; $0["at_hash"] = nil
+            }
+        }
+        let token = try await provider.idToken(access: "x")
+        other.withLock { $0 = token }
+        provider.change {
+            $0.tokenReply = { _ in
+                .json(200, ["access_token": "b", "refresh_token": "r", "id_token": .string(token), "expires_in": 60])
+            }
+        }
+        await #expect(throws: TokenError.like(.invalidIDToken)) { try await manager.tokens() }
+    }
+
+    @Test("A new sign-in removes and revokes the tokens of the one before")
+    func otherSession() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        try await manager.install(Session(token: Secret("SESS")))
+        #expect(try await manager.storedTokens() != nil)
+        try await manager.install(Session(token: Secret("BOB")))
+        #expect(try await manager.storedTokens() == nil)
+        #expect(provider.sent("/token/revoke").first?.form["token"] == "refresh+1&=%")
+        _ = try await manager.tokens()
+        #expect(provider.sent("/authorize").last?.field("iPlanetDirectoryPro") == "BOB")
+    }
+}
+
+/// A store that refuses updates once it is told to.
+struct RefusingStore: SecretStore {
+    let refuses = Locked(false)
+    private let store: any SecretStore
+
+    init(_ store: any SecretStore) { self.store = store }
+
+    func value(_ name: String) async throws -> StoredSecret? { try await store.value(name) }
+    func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
+        if refuses.withLock({ $0 }) { throw SecretStoreError(.storageFailed, "disk full") }
+        return try await store.update(name, to: value, expected: expected)
+    }
+    func names() async throws -> [String] { try await store.names() }
+    func removeAll() async throws { try await store.removeAll() }
+    func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
+        try await store.lease(name, deadline: deadline)
+    }
+}

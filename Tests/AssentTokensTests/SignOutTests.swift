@@ -1,0 +1,134 @@
+import AssentCore
+import AssentTesting
+import AssentTokens
+import AssentVault
+import HTTPTypes
+import Testing
+
+@Suite struct SignOutTests {
+    @Test("Signing out forgets everything first and revokes the refresh token")
+    func signOut() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        provider.change {
+            $0.other = { [store = provider.store] _ in
+                _ = store
+                return HTTPReply(HTTPResponse(status: .ok))
+            }
+        }
+        let result = await manager.signOut()
+        #expect(result.isComplete && result.session?.token == Secret("SESS"))
+        let sent = try #require(provider.sent("/token/revoke").first)
+        #expect(sent.text == "token=refresh%2B1%26%3D%25&token_type_hint=refresh_token&client_id=bank-app")
+        #expect(provider.sent("/endSession").isEmpty)
+        #expect(try await manager.session() == nil)
+        #expect(try await manager.storedTokens() == nil)
+        #expect(await provider.store.names().isEmpty)
+        let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
+        #expect(error?.signInReason == .notSignedIn)
+    }
+
+    @Test(
+        "Whatever the server says, nothing stays here, and what it was not told is named",
+        arguments: [
+            { throw HTTPTransportError(.connectFailed, "offline") }, { HTTPReply(HTTPResponse(status: .badRequest)) },
+            { .json(500, ["error": "server_error"]) }, { .json(302, [:]) },
+        ] as [@Sendable () throws -> HTTPReply])
+    func offline(reply: @escaping @Sendable () throws -> HTTPReply) async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        provider.change { $0.other = { _ in try reply() } }
+        let result = await manager.signOut()
+        #expect(result.undone.map(\.step) == [.revokeTokens] && !result.isComplete && result.localFailure == nil)
+        #expect(await provider.store.names().isEmpty)
+    }
+
+    @Test("Without an AM session the provider's own session is ended by the ID token")
+    func endSession() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let tokens = try await manager.tokens()
+        let names = await provider.store.names()
+        let session = try #require(names.first { $0.hasPrefix("session") })
+        try await provider.store.update(session, to: nil, expected: .any)
+        provider.clock.advance(by: 6)
+        _ = await manager.signOut()
+        let sent = try #require(provider.sent("/endSession").first)
+        #expect(sent.query["id_token_hint"] == tokens.idToken?.text.reveal() && sent.query["client_id"] == "bank-app")
+    }
+
+    @Test("A refresh that is under way while the user signs out brings nothing back")
+    func race() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        provider.clock.advance(by: 601)
+        let (began, begin) = AsyncStream.makeStream(of: Void.self)
+        let (released, release) = AsyncStream.makeStream(of: Void.self)
+        provider.change {
+            $0.tokenReply = { _ in
+                begin.yield()
+                for await _ in released { break }
+                return nil
+            }
+        }
+        let refresh = Task { try await manager.tokens() }
+        for await _ in began { break }
+        let out = Task { await manager.signOut() }
+        for _ in 0..<100 { await Task.yield() }
+        release.yield()
+        _ = try? await refresh.value
+        _ = await out.value
+        #expect(await provider.store.names().isEmpty)
+        await #expect(throws: TokenError.like(.signInNeeded)) { try await manager.tokens() }
+    }
+
+    @Test("A store that refuses is told as a local failure")
+    func localFailure() async throws {
+        let provider = try FakeProvider()
+        _ = try await provider.signedIn().tokens()
+        let store = RefusingStore(provider.store)
+        store.refuses.withLock { $0 = true }
+        let manager = TokenManager(
+            configuration: try TokenConfiguration(issuer: issuer, clientID: "bank-app", redirectURI: redirectURI),
+            transport: InMemoryTransport { _ in .json(500, [:]) }, store: store, clock: provider.clock)
+        let result = await manager.signOut()
+        #expect(result.localFailure?.code == .storageFailed)
+    }
+
+    @Test("Claims about the user are about this user, and a refused token is renewed once")
+    func userInfo() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        provider.change { $0.other = { _ in .json(200, ["sub": "ana", "name": "Ana"]) } }
+        #expect(try await manager.userInfo()["name"] == "Ana")
+        #expect(provider.sent("/userinfo").first?.field("Authorization") == "Bearer access-1")
+        provider.change { $0.other = { _ in .json(200, ["sub": "bob"]) } }
+        await #expect(throws: TokenError.like(.userInfoRefused)) { try await manager.userInfo() }
+        provider.change {
+            $0.other = {
+                $0.field("Authorization") == "Bearer access-1"
+                    ? .json(401, ["error": "invalid_token"]) : .json(200, ["sub": "ana"])
+            }
+        }
+        #expect(try await manager.userInfo()["sub"] == "ana")
+        provider.change { $0.other = { _ in .json(401, [:]) } }
+        await #expect(throws: TokenError.like(.userInfoRefused)) { try await manager.userInfo() }
+    }
+
+    @Test("No description, mirror or dump shows a token")
+    func secrecy() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let tokens = try await manager.tokens()
+        var shown = "\(tokens) \(String(reflecting: tokens)) \(tokens.idToken.map { "\($0)" } ?? "")"
+        dump(tokens, to: &shown)
+        let result = await manager.signOut()
+        dump(result, to: &shown)
+        for secret in ["access-1", "refresh+1", "SESS", "ana", tokens.idToken?.text.reveal() ?? "?"] {
+            #expect(!shown.contains(secret))
+        }
+    }
+}
