@@ -68,11 +68,12 @@ final class HTTPConnection: ChannelDuplexHandler {
     func start(_ start: ExchangeStart) {
         let exchange = Exchange(start, limits: pool.parserLimits)
         guard let handle, let context, !isClosing, context.channel.isActive, self.exchange == nil else {
-            start.continuation.resume(
-                throwing: ExchangeFailure(
-                    error: HTTPTransportError(.connectionClosed, "the server closed the connection"), isUnsent: true,
-                    isStale: true))
-            return
+            return refuse(start)
+        }
+        // What cannot be repeated must not be written to a connection that is known to be dead.
+        if start.isReused, !start.request.isIdempotent, context.channel.isClosedByPeer {
+            refuse(start)
+            return close(nil)
         }
         self.exchange = exchange
         idleSince = nil
@@ -91,6 +92,11 @@ final class HTTPConnection: ChannelDuplexHandler {
             exchange.upload = Task { await upload.run() }
         }
         armTimer()
+    }
+
+    private func refuse(_ start: ExchangeStart) {
+        let error = HTTPTransportError(.connectionClosed, "the server closed the connection")
+        start.continuation.resume(throwing: ExchangeFailure(error: error, isUnsent: true, isStale: true))
     }
 
     func write(_ id: UInt64, _ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>) {

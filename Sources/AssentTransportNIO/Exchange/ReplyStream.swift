@@ -16,6 +16,7 @@ final class ReplyStream: Sendable {
 
     private static let highWater = 256 << 10
     private static let lowWater = 64 << 10
+    private static let coalesced = 16 << 10
 
     private let state = Locked(State())
     private let connection: ConnectionHandle
@@ -38,7 +39,12 @@ final class ReplyStream: Sendable {
                 state.waiter = nil
                 return (waiter, false)
             }
-            state.chunks.append(bytes)
+            // A peer may send single bytes; they are not kept one by one.
+            if let last = state.chunks.last, last.count + bytes.count <= Self.coalesced {
+                state.chunks[state.chunks.count - 1] += bytes
+            } else {
+                state.chunks.append(bytes)
+            }
             state.buffered += bytes.count
             state.isHeld = state.buffered >= Self.highWater
             return (nil, state.isHeld)

@@ -56,6 +56,29 @@ struct UsagePolicy: VerifierPolicy {
     }
 }
 
+/// A DNS name in the certificate is the host, or its wildcard stands for exactly the first label of a host with at least
+/// three (RFC 9525 §6.3). The library's own check also takes `*` alone and `*.com`.
+struct NamePolicy: VerifierPolicy {
+    let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = []
+    let host: String
+
+    func chainMeetsPolicyRequirements(chain: UnverifiedCertificateChain) async -> PolicyEvaluationResult {
+        guard let names = try? chain.leaf.extensions.subjectAlternativeNames, names.contains(where: matches) else {
+            return .failsToMeetPolicy(reason: "the certificate is for another host")
+        }
+        return .meetsPolicy
+    }
+
+    private func matches(_ name: GeneralName) -> Bool {
+        guard case .dnsName(let name) = name else { return false }
+        let pattern = name.lowercased()
+        guard pattern.hasPrefix("*.") else { return pattern == host }
+        let parent = pattern.dropFirst(2)
+        guard parent.contains("."), let dot = host.firstIndex(of: "."), dot > host.startIndex else { return false }
+        return host[host.index(after: dot)...] == parent
+    }
+}
+
 /// Signatures without SHA-1 or MD5, RSA keys of 2048 to 8192 bits, curves from P-256.
 struct StrengthPolicy: VerifierPolicy {
     let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = []

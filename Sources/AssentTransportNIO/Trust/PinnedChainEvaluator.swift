@@ -46,6 +46,9 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
             UsagePolicy()
             RFC5280Policy(fixedExpiryValidationTime: clock.now)
             identity
+            if !question.isAddress {
+                NamePolicy(host: question.host)
+            }
             if let pins = question.pins {
                 PinPolicy(pins: pins)
             }

@@ -23,6 +23,15 @@ public struct ServerTrustQuestion: Sendable {
 
     /// The keys of which the validated chain must contain one; `nil` when the configuration says that this host is unpinned.
     public let pins: Set<Pin>?
+
+    /// A question; the transport asks, a test of an evaluator may.
+    public init(host: String, isAddress: Bool, port: Int, presented: [[UInt8]], pins: Set<Pin>?) {
+        self.host = host
+        self.isAddress = isAddress
+        self.port = port
+        self.presented = presented
+        self.pins = pins
+    }
 }
 
 /// The answer of a ``ServerTrustEvaluator``.

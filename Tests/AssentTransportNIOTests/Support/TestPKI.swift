@@ -19,6 +19,10 @@ struct TestPKI {
     struct Server: Sendable {
         var chain: [Certificate]
         let keyPEM: String
+        /// What the server sends when it is not `chain`.
+        var raw: [[UInt8]]?
+
+        var encoded: [[UInt8]] { raw ?? chain.map(TestPKI.der) }
         var pin: Pin {
             get throws { try TestPKI.pin(#require(chain.first)) }
         }
@@ -26,7 +30,8 @@ struct TestPKI {
 
     /// "Now" for the clients under test.
     static let now = Date(timeIntervalSince1970: 1_900_000_000)
-    static let validity = now.addingTimeInterval(-86_400)..<now.addingTimeInterval(86_400 * 30)
+    /// From 2020 to 2040: also valid for a server under test that looks at the machine's clock.
+    static let validity = Date(timeIntervalSince1970: 1_577_836_800)..<Date(timeIntervalSince1970: 2_208_988_800)
 
     struct Extras {
         var validity = TestPKI.validity

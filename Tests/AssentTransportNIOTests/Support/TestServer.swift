@@ -23,7 +23,8 @@ final class TestServer: Sendable {
         /// Bytes that came out of TLS.
         var requestBytes = 0
         var requests: [Request] = []
-        var names: [String?] = []
+        /// Requests whose script has run.
+        var scripted = 0
     }
 
     typealias Script = @Sendable (Request, Peer) -> Void
@@ -71,8 +72,8 @@ final class TestServer: Sendable {
     ) async throws -> TestServer {
         try await TestServer(host: host, script: script, onHandshake: onHandshake) { number in
             let server = identity(number)
-            let chain = try server.chain.map {
-                NIOSSLCertificateSource.certificate(try .init(bytes: TestPKI.der($0), format: .der))
+            let chain = try server.encoded.map {
+                NIOSSLCertificateSource.certificate(try NIOSSLCertificate(bytes: $0, format: .der))
             }
             let key = try NIOSSLPrivateKey(bytes: Array(server.keyPEM.utf8), format: .pem)
             var tls = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
@@ -86,9 +87,14 @@ final class TestServer: Sendable {
         try await TestServer(host: "127.0.0.1", script: script, onHandshake: { _, _ in }, context: nil)
     }
 
+    /// A server that accepts and then never reads.
+    static func neverReading() async throws -> TestServer {
+        try await TestServer(host: "127.0.0.1", script: ok, onHandshake: { _, _ in }, context: nil, reads: false)
+    }
+
     private init(
         host: String, script: @escaping Script, onHandshake: @escaping @Sendable (Int, Peer) -> Void,
-        context: (@Sendable (Int) throws -> NIOSSLContext)?
+        context: (@Sendable (Int) throws -> NIOSSLContext)?, reads: Bool = true
     ) async throws {
         let counts = counts
         let channels = channels
@@ -104,6 +110,7 @@ final class TestServer: Sendable {
         }
         listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.autoRead, value: reads)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let number = counts.withLock { counts in
@@ -218,6 +225,7 @@ private final class Requests: ChannelInboundHandler {
             }
             changed()
             script(request, TestServer.Peer(channel: context.channel))
+            counts.withLock { $0.scripted += 1 }
         }
         changed()
     }

@@ -1,0 +1,226 @@
+import AssentCore
+import AssentTransportNIO
+import HTTPTypes
+import NIOCore
+import NIOPosix
+import Testing
+
+@Suite("Calls end in time, or when they are no longer wanted", .timeLimit(.minutes(1)))
+struct TimeTests {
+    static let brief = Duration.milliseconds(60)
+
+    @Test("A server that accepts and says nothing: the handshake is bounded")
+    func silentHandshake() async throws {
+        let server = try await TestServer.plaintext { _, _ in }
+        let root = try TestPKI.root()
+        let transport = try makeTransport(roots: [root], pins: ["localhost": .unpinned])
+        let error = await transport.failure(.to(server.port, limits: .init(connect: Self.brief)))
+        #expect(error?.code == .timedOut)
+        #expect(error?.mayHaveHadEffect == false)
+        await transport.shutdown()
+        await server.waitUntilAllClosed()
+        await server.stop()
+    }
+
+    @Test("A server that never answers: the wait for bytes is bounded")
+    func silentServer() async throws {
+        let server = try await TestServer.plaintext { _, _ in }
+        let transport = try makePlaintextTransport()
+        let error = await transport.failure(
+            .to(server.port, scheme: "http", method: .post, limits: .init(read: Self.brief)))
+        #expect(error?.code == .timedOut)
+        #expect(error?.mayHaveHadEffect == true)
+        await server.waitUntilAllClosed()
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test("A content that stops coming is noticed by its reader")
+    func stalledContent() async throws {
+        let server = try await TestServer.plaintext { _, peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
+        }
+        let transport = try makePlaintextTransport()
+        let reply = try await transport.send(.to(server.port, scheme: "http", limits: .init(read: .seconds(2))))
+        #expect(reply.status == 200)
+        await #expect(throws: HTTPTransportError(.timedOut, "")) { try await reply.body.collect(upTo: 100) }
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test("A header that drips in, byte by byte, is bounded by the total time")
+    func slowLoris() async throws {
+        let drip = Locked<RepeatedTask?>(nil)
+        let server = try await TestServer.plaintext { _, peer in
+            peer.send("HTTP/1.1 200 OK\r\nA: ")
+            drip.withLock {
+                $0 = peer.channel.eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(5)) { _ in
+                    peer.send("a")
+                }
+            }
+        }
+        let transport = try makePlaintextTransport()
+        let error = await transport.failure(
+            .to(server.port, scheme: "http", limits: .init(read: .seconds(30), total: .milliseconds(150))))
+        #expect(error?.code == .timedOut)
+        drip.withLock { $0 }?.cancel()
+        await server.waitUntilAllClosed()
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test("A call that waits for a connection is bounded too")
+    func waiting() async throws {
+        let server = try await TestServer.plaintext { _, _ in }
+        let transport = try makePlaintextTransport { $0.maximumConnectionsPerOrigin = 1 }
+        let held = Task { try await transport.send(.to(server.port, scheme: "http")) }
+        await server.waitUntil { $0.requests.count == 1 }
+        let error = await transport.failure(.to(server.port, scheme: "http", limits: .init(total: Self.brief)))
+        #expect(error?.code == .timedOut)
+        #expect(error?.mayHaveHadEffect == false)
+        held.cancel()
+        await #expect(throws: HTTPTransportError(.cancelled, "")) { try await held.value }
+        await transport.shutdown()
+        #expect(server.seen.requests.count == 1)
+        await server.stop()
+    }
+
+    enum Stage: CaseIterable { case beforeCall, handshake, reply, content, waiting }
+
+    @Test("Cancelling ends the call and closes its connection", arguments: Stage.allCases)
+    func cancellation(stage: Stage) async throws {
+        let server = try await TestServer.plaintext { _, peer in
+            if stage == .content { peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello") }
+        }
+        let scheme = stage == .handshake ? "https" : "http"
+        let transport = try NIOTransport(
+            configuration: {
+                var configuration = NIOTransportConfiguration(
+                    pins: ["localhost": .unpinned], allowPlaintextLoopback: true)
+                configuration.maximumConnectionsPerOrigin = stage == .waiting ? 1 : 8
+                return configuration
+            }())
+        let blocker = stage == .waiting ? Task { try await transport.send(.to(server.port, scheme: "http")) } : nil
+        if blocker != nil { await server.waitUntil { $0.requests.count == 1 } }
+        let (got, gotFirst) = AsyncStream.makeStream(of: Void.self)
+        let call = Task {
+            if stage == .beforeCall { while !Task.isCancelled { await Task.yield() } }
+            let reply = try await transport.send(.to(server.port, scheme: scheme))
+            var bytes = reply.body.makeAsyncIterator()
+            while let _ = try await bytes.next() { gotFirst.yield() }
+        }
+        switch stage {
+        case .handshake: await server.waitUntil { $0.requestBytes > 0 }
+        case .reply: await server.waitUntil { $0.requests.count == 1 }
+        case .content: for await _ in got { break }
+        case .beforeCall, .waiting: break
+        }
+        call.cancel()
+        await #expect(throws: HTTPTransportError(.cancelled, "")) { try await call.value }
+        blocker?.cancel()
+        _ = await blocker?.result
+        await server.waitUntilAllClosed()
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test("A reply whose reader goes away before the end closes its connection")
+    func abandoned() async throws {
+        let server = try await TestServer.plaintext { _, peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
+        }
+        let transport = try makePlaintextTransport()
+        #expect(try await transport.send(.to(server.port, scheme: "http")).status == 200)
+        await server.waitUntilAllClosed()
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test("A server that closes right after the handshake")
+    func closesAfterHandshake() async throws {
+        let root = try TestPKI.root()
+        let identity = try TestPKI.server(under: root)
+        let server = try await TestServer.tls({ _ in identity }, onHandshake: { _, peer in peer.close() })
+        let transport = try makeTransport(roots: [root], pins: ["localhost": .unpinned])
+        let error = await transport.failure(.to(server.port, method: .post, body: HTTPBody("pay")))
+        #expect([HTTPTransportError.Code.connectionClosed, .tlsFailed].contains(error?.code))
+        await server.waitUntilAllClosed()
+        // Whether bytes were on their way already is the network's to decide; the request was not repeated.
+        #expect(server.seen.connections == 1)
+        #expect(server.seen.requests.count <= 1)
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test("Nothing listens there")
+    func refusedConnection() async throws {
+        let server = try await TestServer.plaintext()
+        let port = server.port
+        await server.stop()
+        let transport = try makePlaintextTransport()
+        let error = await transport.failure(.to(port, host: "127.0.0.1", scheme: "http"))
+        #expect(error?.code == .connectFailed)
+        #expect(error?.mayHaveHadEffect == false)
+        await transport.shutdown()
+    }
+
+    // MARK: - Back-pressure
+
+    @Test("A reader that does not read stops the server; reading on brings every byte")
+    func slowReader() async throws {
+        let total = 32 << 20
+        let sent = Locked(0)
+        let server = try await TestServer.plaintext { _, peer in
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
+            let piece = ByteBuffer(repeating: 7, count: 64 << 10)
+            @Sendable func next() {
+                guard sent.withLock({ $0 }) < total else { return }
+                peer.channel.writeAndFlush(piece).whenSuccess {
+                    sent.withLock { $0 += 64 << 10 }
+                    next()
+                }
+            }
+            next()
+        }
+        let transport = try makePlaintextTransport()
+        let reply = try await transport.send(.to(server.port, scheme: "http", limits: .init(replyBytes: total)))
+        // Without back-pressure the server would finish; with it, it stands still at what kernel and buffer take.
+        var last = 0
+        var still = 0
+        while still < 50, last < total {
+            for _ in 0..<1000 { await Task.yield() }
+            let now = sent.withLock { $0 }
+            still = now == last && now > 0 ? still + 1 : 0
+            last = now
+        }
+        #expect(last < total)
+        var received = 0
+        for try await chunk in reply.body { received += chunk.count }
+        #expect(received == total)
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test("A server that does not read stops the producer of the request's content")
+    func slowServer() async throws {
+        let pulled = Locked(0)
+        let server = try await TestServer.neverReading()
+        let transport = try makePlaintextTransport()
+        let body = HTTPBody(length: nil, isReplayable: false) {
+            {
+                pulled.withLock { $0 += 1 }
+                return [UInt8](repeating: 1, count: 64 << 10)
+            }
+        }
+        let error = await transport.failure(
+            .to(
+                server.port, host: "127.0.0.1", scheme: "http", method: .post, body: body,
+                limits: .init(read: .milliseconds(300))))
+        #expect(error?.code == .timedOut)
+        #expect(error?.mayHaveHadEffect == true)
+        // What kernel buffers take; without back-pressure it would go on for as long as the memory lasts.
+        #expect(pulled.withLock { $0 } < 1000)
+        await transport.shutdown()
+        await server.stop()
+    }
+}
