@@ -23,10 +23,7 @@ struct AdviceReply {
         }
         let isNavigation = request.headers[HTTPField.Name("Sec-Fetch-Mode")!] == "navigate"
         let isSafe = [.get, .head].contains(request.method)
-        var back = "\(publicOrigin)\(isNavigation && !isSafe ? "/" : resource.target)"
-        if let id = advice.transactionID, !isNavigation || isSafe {
-            back = URLText.appending("_txid", id, to: back)
-        }
+        let back = "\(publicOrigin)\(isNavigation && !isSafe ? "/" : resource.target)"
         var response = Response(status: isNavigation && !isSafe ? .seeOther : .temporaryRedirect)
         response.headers[.location] = try advice.redirectLocation(
             server: serverURL, goto: back, realm: realm, encoding: .base64URL)

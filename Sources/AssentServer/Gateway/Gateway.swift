@@ -163,7 +163,7 @@ extension Response {
     ) -> Response {
         var body = JSONObject([
             .init(name: "type", value: "about:blank"),
-            .init(name: "title", value: .string(HTTPResponse.Status(integerLiteral: status).reasonPhrase)),
+            .init(name: "title", value: .string(HTTPResponse.Status.phrase(status))),
             .init(name: "status", value: .integer(status)), .init(name: "detail", value: .string(detail)),
         ])
         for member in members.members { body[member.name] = member.value }

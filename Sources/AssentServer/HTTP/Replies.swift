@@ -23,7 +23,7 @@ extension Response {
     {
         var body = JSONObject([
             .init(name: "code", value: .integer(status)),
-            .init(name: "reason", value: .string(HTTPResponse.Status(integerLiteral: status).reasonPhrase)),
+            .init(name: "reason", value: .string(HTTPResponse.Status.phrase(status))),
             .init(name: "message", value: .string(message)),
         ])
         body["detail"] = detail
@@ -42,4 +42,17 @@ extension HTTPField.Name {
     static let pragma = HTTPField.Name("Pragma")!
     static let expires = HTTPField.Name("Expires")!
     static let retryAfter = HTTPField.Name("Retry-After")!
+}
+
+extension HTTPResponse.Status {
+    /// The reason phrase of a status code that this server answers with (RFC 9110 §15); empty for others.
+    static func phrase(_ code: Int) -> String {
+        answered.first { $0.code == code }?.reasonPhrase ?? ""
+    }
+
+    private static let answered: [HTTPResponse.Status] = [
+        .ok, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .conflict, .contentTooLarge,
+        .uriTooLong, .unsupportedMediaType, .tooManyRequests, .internalServerError, .notImplemented, .badGateway,
+        .serviceUnavailable, .gatewayTimeout,
+    ]
 }

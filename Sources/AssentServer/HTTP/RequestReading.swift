@@ -46,11 +46,14 @@ extension Request {
         return type == "application/json" || type.hasSuffix("+json")
     }
 
-    /// A query parameter, percent-decoded; `nil` when it is missing. A parameter that occurs twice is refused.
+    /// A query parameter; `nil` when it is missing. A plus sign is a space, as browsers write it. One that occurs twice is
+    /// refused.
     func query(_ name: String) throws -> String? {
-        let values = uri.queryParameters[values: Substring(name)]
-        guard values.count <= 1 else { throw EngineError(status: 400, "The parameter \(name) occurs more than once.") }
-        return values.first.map(String.init)
+        do {
+            return try QueryString(uri.query ?? "").single(name)
+        } catch {
+            throw EngineError(status: 400, "The parameter \(name) cannot be read: \(error.detail).")
+        }
     }
 
     /// A query parameter that is a truth value. AM's clients send `ForceAuth=false` on every step: presence says nothing.
