@@ -114,6 +114,28 @@ struct PolicyDecisionPointTests {
         #expect(granted.first?.actions == ["POST": true])
     }
 
+    @Test("What cannot be shown is an error, too many transactions only a silent denial, and neither undoes a grant")
+    func refusals() async throws {
+        let fixture = try await TransactionFixture(limits: TransactionLimits(creations: 1))
+        let shown = ["https://api.bank.example/transfers"]
+        let environment = [
+            "method": ["POST"], "contentType": ["application/json"], "body": [Base64URL.encode(Array("{}".utf8))],
+        ]
+        let policies = [try TransactionFixture.policy(), try Self.policy("withdraw", ["GET": true], Self.confirm)]
+        let error = await #expect(throws: EngineError.self) {
+            try await Self.ask(fixture, policies, environment, resources: shown)
+        }
+        #expect(error?.status == 400)
+
+        let id = try #require(try await Self.ask(fixture, policies).first?.advices["TransactionConditionAdvice"]?.first)
+        let limited = try await Self.ask(fixture, policies)
+        #expect(limited.first?.actions == [:] && limited.first?.advices == [:])
+        try await fixture.approve(id)
+        let both = try await Self.ask(
+            fixture, policies, environment.merging(["TxId": [id]]) { $1 }, resources: [Self.resource] + shown)
+        #expect(both.map(\.actions) == [["GET": true], [:]])
+    }
+
     @Test("Neither claims nor nobody get a transaction")
     func noSession() async throws {
         let fixture = try await TransactionFixture()

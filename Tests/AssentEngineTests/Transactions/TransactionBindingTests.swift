@@ -95,6 +95,24 @@ struct TransactionBindingTests {
         #expect(try await take(id, try fixture.binding(grantID: "g1", keyThumbprint: "k1")).isTaken)
     }
 
+    @Test("A session that has come to belong to another user grants neither of them anything")
+    func sameSessionOtherUser() async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        let waiting = try await fixture.create()
+        _ = try await fixture.database.run(
+            SQLStatement(
+                "UPDATE sessions SET user_id = ?1 WHERE id = ?2", [.text(fixture.ben.user.id), .text(fixture.ana.id)],
+                expecting: .exactly(1)))
+        let other = try #require(try await Sessions(fixture.context).live(id: fixture.ana.id))
+        let take = fixture.transactions.take(id:binding:)
+        #expect(try await take(id, try fixture.binding(session: other)).refusal == .subject)
+        #expect(try await take(id, try fixture.binding()).refusal == .sessionEnded)
+        await #expect(throws: EngineError.self) { try await fixture.transactions.start(id: waiting.id, session: other) }
+        #expect(try await fixture.audited("transaction.start", waiting.id) == ["refused subject"])
+        #expect(try await !fixture.transactions.decline(id: waiting.id, session: other))
+    }
+
     @Test("The same request written in another way is the same request")
     func sameRequest() async throws {
         let fixture = try await TransactionFixture()
