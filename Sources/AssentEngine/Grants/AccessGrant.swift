@@ -92,7 +92,7 @@ extension Grants {
             .read(
                 """
                 SELECT \(GrantRecord.columns),
-                    EXISTS (SELECT 1 FROM revoked_access_tokens r WHERE r.id = ?2) AS token_revoked
+                    (SELECT count(*) FROM revoked_access_tokens r WHERE r.id = ?2) AS token_revoked
                 FROM grants g JOIN users u ON u.id = g.user_id WHERE g.id = ?1 AND g.realm = ?3
                 """, [.text(claims.grantID), .text(claims.tokenID), .text(configuration.realm)])
         ).first

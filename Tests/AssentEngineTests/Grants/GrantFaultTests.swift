@@ -12,22 +12,16 @@ struct GrantFaultTests {
     private func fill(_ fixture: ProviderFixture) async throws {
         let pages = try await fixture.database.run(.read("PRAGMA page_count")).first?.integer("page_count") ?? 0
         try await fixture.database.limitSize(pages: Int(pages))
-        let filler = SQLStatement(
+        let fillers = [
             "INSERT INTO attempts (counter, window_start, count) VALUES (?1, 0, 0)",
-            [.text(SystemRandom().token(byteCount: 300))])
-        while true {
-            do {
-                _ = try await fixture.database.run(
-                    SQLStatement(filler.sql, [.text(SystemRandom().token(byteCount: 300))]))
-            } catch { break }
-        }
-        while true {
-            do {
-                _ = try await fixture.database.run(
-                    SQLStatement(
-                        "INSERT INTO audit (id, at, event, outcome, detail) VALUES (?1, 0, 'filler', 'failed', '')",
-                        [.text(SystemRandom().token())]))
-            } catch { break }
+            "INSERT INTO audit (id, at, event, outcome, detail) VALUES (?1, 0, 'filler', 'failed', '')",
+        ]
+        for sql in fillers {
+            for byteCount in [300, 32] {
+                while (try? await fixture.database.run(
+                    SQLStatement(sql, [.text(SystemRandom().token(byteCount: byteCount))]))) != nil
+                {}
+            }
         }
     }
 
