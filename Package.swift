@@ -103,7 +103,8 @@ let package = Package(
         .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore"]),
         .testTarget(name: "AssentVaultTests", dependencies: ["AssentVault", "AssentCore", "AssentTesting"]),
-        .testTarget(name: "AssentJourneyTests", dependencies: ["AssentJourney", "AssentCore", "AssentTesting", httpTypes]),
+        .testTarget(
+            name: "AssentJourneyTests", dependencies: ["AssentJourney", "AssentCore", "AssentTesting", httpTypes]),
         .testTarget(
             name: "AssentTokensTests",
             dependencies: ["AssentTokens", "AssentCore", "AssentJOSE", "AssentVault", "AssentTesting", httpTypes]),
