@@ -1,7 +1,9 @@
 import AssentCore
 import AssentTransportNIO
+import Dispatch
 import HTTPTypes
 import NIOCore
+import NIOPosix
 import Testing
 
 @Suite("Connections are kept, bounded and never trusted to be alive", .timeLimit(.minutes(1)))
@@ -38,15 +40,14 @@ struct PoolTests {
 
     @Test("Bytes that come while no reply is due are never taken for one")
     func unasked() async throws {
-        let server = try await TestServer.plaintext { request, peer in
+        let peers = Locked<[TestServer.Peer]>([])
+        let server = try await TestServer.plaintext { _, peer in
+            peers.withLock { $0.append(peer) }
             peer.send(Self.ok)
-            // A second write, which the client reads as a later event.
-            if request.number == 0 {
-                peer.channel.eventLoop.execute { peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil") }
-            }
         }
-        let transport = try makePlaintextTransport()
+        let transport = try makePlaintextTransport { $0.idleTimeout = .seconds(600) }
         #expect(try await transport.text(.to(server.port, scheme: "http")) == "ok")
+        peers.withLock { $0.first }?.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
         await server.waitUntilAllClosed()
         #expect(try await transport.text(.to(server.port, scheme: "http")) == "ok")
         #expect(server.seen.connections == 2)
@@ -218,6 +219,34 @@ struct PoolTests {
         await server.stop()
     }
 
+    @Test("The kernel is asked when the event loop has not come to read the end yet")
+    func closedBehindTheLoop() async throws {
+        let peers = Locked<[TestServer.Peer]>([])
+        let server = try await TestServer.plaintext { _, peer in
+            peers.withLock { $0.append(peer) }
+            peer.send(Self.ok)
+        }
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let transport = try NIOTransport(
+            configuration: .init(pins: [:], allowPlaintextLoopback: true), eventLoopGroup: group)
+        let call = HTTPCall.to(server.port, scheme: "http", method: .post, body: HTTPBody("pay"))
+        #expect(try await transport.text(call) == "ok")
+        // The client's only event loop stands still while the server closes and the next call is queued behind.
+        let gate = DispatchSemaphore(value: 0)
+        group.next().execute { gate.wait() }
+        let peer = peers.withLock { $0.first }
+        peer?.close()
+        try await peer?.channel.closeFuture.get()
+        async let text = transport.text(call)
+        for _ in 0..<10_000 { await Task.yield() }
+        gate.signal()
+        #expect(try await text == "ok")
+        #expect(server.seen.requests.count == 2)
+        await transport.shutdown()
+        await server.stop()
+        try await group.shutdownGracefully()
+    }
+
     // MARK: - Change and end
 
     @Test("New pins close idle connections and apply to the next call; a running reply is not broken off")
@@ -252,6 +281,37 @@ struct PoolTests {
         await server.waitUntilAllClosed()
         #expect(await transport.failure(.to(server.port))?.code == .pinMismatch)
         await transport.shutdown()
+        await server.stop()
+    }
+
+    /// Waits with its first answer until it is told to go on.
+    private struct Gate: ServerTrustEvaluator {
+        let asked = AsyncStream.makeStream(of: Void.self)
+        let opened = AsyncStream.makeStream(of: Void.self)
+
+        func evaluate(_ question: ServerTrustQuestion) async -> ServerTrustVerdict {
+            asked.continuation.yield()
+            for await _ in opened.stream { break }
+            return .trusted(validated: question.presented)
+        }
+    }
+
+    @Test("Pins that change during a handshake apply to it")
+    func newPinsDuringHandshake() async throws {
+        let identity = try TestPKI.server(under: TestPKI.root())
+        let server = try await TestServer.tls { _ in identity }
+        let gate = Gate()
+        let transport = try NIOTransport(
+            configuration: .init(pins: ["localhost": .singlePin(try identity.pin)]), trust: gate)
+        async let error = transport.failure(.to(server.port, method: .post, body: HTTPBody("pay")))
+        for await _ in gate.asked.stream { break }
+        try transport.update(pins: ["localhost": .singlePin(try TestPKI.otherPin())])
+        gate.opened.continuation.finish()
+        #expect(await error?.code == .pinMismatch)
+        await transport.shutdown()
+        await server.waitUntilAllClosed()
+        #expect(server.seen.connections == 2)
+        #expect(server.seen.requestBytes == 0)
         await server.stop()
     }
 

@@ -182,13 +182,18 @@ struct TimeTests {
             }
             next()
         }
-        let transport = try makePlaintextTransport()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let transport = try NIOTransport(
+            configuration: .init(pins: [:], allowPlaintextLoopback: true), eventLoopGroup: group)
         let reply = try await transport.send(.to(server.port, scheme: "http", limits: .init(replyBytes: total)))
-        // Without back-pressure the server would finish; with it, it stands still at what kernel and buffer take.
+        // Without back-pressure the server would finish; with it, it stands still at what kernel and buffer take. Each round
+        // lets both event loops pass once, so that whatever can move does.
+        let loops = MultiThreadedEventLoopGroup.singleton
         var last = 0
         var still = 0
-        while still < 50, last < total {
-            for _ in 0..<1000 { await Task.yield() }
+        while still < 100, last < total {
+            try await group.next().submit {}.get()
+            for loop in loops.makeIterator() { try await loop.submit {}.get() }
             let now = sent.withLock { $0 }
             still = now == last && now > 0 ? still + 1 : 0
             last = now
@@ -199,6 +204,7 @@ struct TimeTests {
         #expect(received == total)
         await transport.shutdown()
         await server.stop()
+        try await group.shutdownGracefully()
     }
 
     @Test("A server that does not read stops the producer of the request's content")

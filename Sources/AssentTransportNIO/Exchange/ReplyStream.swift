@@ -40,8 +40,9 @@ final class ReplyStream: Sendable {
                 return (waiter, false)
             }
             // A peer may send single bytes; they are not kept one by one.
-            if let last = state.chunks.last, last.count + bytes.count <= Self.coalesced {
-                state.chunks[state.chunks.count - 1] += bytes
+            let last = state.chunks.indices.last
+            if let last, state.chunks[last].count + bytes.count <= Self.coalesced {
+                state.chunks[last] += bytes
             } else {
                 state.chunks.append(bytes)
             }
