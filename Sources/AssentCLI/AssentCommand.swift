@@ -15,5 +15,5 @@ struct AssentCommand: AsyncParsableCommand {
             Exit status: 0 done, 1 failed, 2 refused by the server or declined by you, 3 outcome unknown (ask again before \
             you repeat), 64 wrong usage, 78 wrong configuration.
             """,
-        subcommands: [ServeCommand.self])
+        subcommands: [ServeCommand.self, DoctorCommand.self])
 }

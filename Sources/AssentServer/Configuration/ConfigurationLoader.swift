@@ -120,7 +120,7 @@ extension ServerConfiguration {
                 name: name, path: path, upstream: upstream, realm: realm, policySet: policySet,
                 maxBodyBytes: try route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
                 keepsAuthorization: try route.bool("keepAuthorization", default: false),
-                allowedOrigins: try route.strings("allowedOrigins"))
+                scopes: try route.strings("scopes"), allowedOrigins: try route.strings("allowedOrigins"))
             try route.finish()
             return read
         }

@@ -148,7 +148,8 @@ package struct GatewayConfiguration: Sendable {
             return GatewayRoute(
                 name: route.name, path: route.path, upstream: upstream, realm: route.realm,
                 policySet: route.policySet, maxBodyBytes: route.maxBodyBytes,
-                keepsAuthorization: route.keepsAuthorization, allowedOrigins: route.allowedOrigins)
+                keepsAuthorization: route.keepsAuthorization, scopes: route.scopes, allowedOrigins: route.allowedOrigins
+            )
         }
     }
 }

@@ -41,10 +41,14 @@ struct Gateway: RequestHandler {
         guard let route = routes.first(where: { $0.answers(resource.path) }) else {
             return .problem(404, "Nothing is behind this path.")
         }
-        let caller = try await credentials.caller(request.headers, realm: route.realm)
+        let caller = try await credentials.caller(request.headers, route: route)
         let session: PresentedSession?
         switch caller {
         case .invalidToken: return unauthorized(.bearerRefused, route: route)
+        case .insufficientScope:
+            let challenge = #"Bearer error="insufficient_scope", scope="\#(route.scopes.joined(separator: " "))""#
+            return .problem(
+                403, "The access token lacks a scope that this needs.", headers: [.wwwAuthenticate: challenge])
         case .session(let presented, let byCookie):
             if byCookie, !Self.safeMethods.contains(request.method), !isSameSite(request.headers, route: route) {
                 return .problem(403, "A request with the session cookie must come from an allowed origin.")

@@ -12,6 +12,8 @@ struct GatewayCredentials: Sendable {
         case session(PresentedSession, byCookie: Bool)
         /// An access token whose grant counts, but whose session has ended.
         case grantOnly
+        /// An access token that lacks a scope that the route asks for.
+        case insufficientScope
         /// An access token that does not count.
         case invalidToken
     }
@@ -21,18 +23,19 @@ struct GatewayCredentials: Sendable {
     let cookie: SessionCookie
 
     /// Finds the caller. An access token decides alone: a bad one is not made good by a cookie beside it.
-    func caller(_ fields: HTTPFields, realm: String) async throws -> Caller {
+    func caller(_ fields: HTTPFields, route: GatewayRoute) async throws -> Caller {
         let authorizations = fields[values: .authorization]
         if let bearer = authorizations.lazy.compactMap(Self.bearerToken).first {
-            guard authorizations.count == 1, let grants = grants[realm] else { return .invalidToken }
+            guard authorizations.count == 1, let grants = grants[route.realm] else { return .invalidToken }
             guard let grant = try await grants.access(token: bearer) else { return .invalidToken }
-            guard let session = grant.session, session.realm == realm else { return .grantOnly }
+            guard Set(route.scopes).isSubset(of: grant.scopes) else { return .insufficientScope }
+            guard let session = grant.session, session.realm == route.realm else { return .grantOnly }
             return .session(
                 PresentedSession(session, grantID: grant.grantID, keyThumbprint: grant.keyThumbprint), byCookie: false)
         }
         let inField = cookie.headerToken(fields)
         guard let token = inField ?? cookie.cookieToken(fields), let session = try await sessions.live(token: token),
-            session.realm == realm
+            session.realm == route.realm
         else { return .anonymous }
         try await sessions.touch(session)
         return .session(PresentedSession(session), byCookie: inField == nil)

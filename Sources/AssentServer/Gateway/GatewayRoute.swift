@@ -23,13 +23,17 @@ package struct GatewayRoute: Sendable, Hashable {
     /// Whether the service gets the `Authorization` field. It then sees the access token.
     package let keepsAuthorization: Bool
 
+    /// The scopes that an access token must have here; a session needs none.
+    package let scopes: [String]
+
     /// The web origins whose scripts may use the session cookie with methods that change something.
     package let allowedOrigins: [String]
 
     /// A route.
     package init(
         name: String, path: String = "/", upstream: String, realm: String, policySet: String,
-        maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false, allowedOrigins: [String] = []
+        maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false, scopes: [String] = [],
+        allowedOrigins: [String] = []
     ) {
         self.name = name
         self.path = path
@@ -38,6 +42,7 @@ package struct GatewayRoute: Sendable, Hashable {
         self.policySet = policySet
         self.maxBodyBytes = maxBodyBytes
         self.keepsAuthorization = keepsAuthorization
+        self.scopes = scopes
         self.allowedOrigins = allowedOrigins
     }
 
