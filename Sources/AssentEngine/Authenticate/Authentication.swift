@@ -135,7 +135,7 @@ package struct Authentication: Sendable {
     ) async throws -> AuthenticateReply {
         let state = JourneyState(
             journey, realm: request.realm, session: session, approval: approval, noSession: request.noSession,
-            now: context.clock.epochSeconds)
+            limits: realm.settings.sessionLimits, now: context.clock.epochSeconds)
         let step = JourneyStep(
             journey: journey, settings: realm.settings, request: request, session: session, approval: approval,
             answering: nil)
@@ -149,7 +149,8 @@ package struct Authentication: Sendable {
             throw EngineError(status: 400, "The authId belongs to another realm.")
         }
         // The digest covers the whole body, so that an answer is the same only when every byte is.
-        let digest = steps.digest(of: request.rawBody, id: authID.step)
+        let body = request.rawBody.isEmpty ? JSONValue.object(request.body).serializedBytes() : request.rawBody
+        let digest = steps.digest(of: body, id: authID.step)
         while true {
             guard let stored = try await steps.find(authID.step) else { throw EngineError.timedOut }
             let sealed: [UInt8]
@@ -198,9 +199,8 @@ package struct Authentication: Sendable {
                 journey: journey, settings: realm.settings, request: request, session: session, approval: approval,
                 answering: (id, claim))
             return try await advance(step, state, answers: answers)
-        } catch let failure as JourneyFailed {
-            throw failure.error
         } catch {
+            // Without effect on a step that was answered by its journey's failure.
             do {
                 try await steps.release(id, claim: claim)
             } catch {

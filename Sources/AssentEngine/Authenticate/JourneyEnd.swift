@@ -14,11 +14,6 @@ struct JourneyStep: Sendable {
     let answering: (id: String, claim: String)?
 }
 
-/// A journey's failure that is stored: the step is spent.
-struct JourneyFailed: Error {
-    let error: EngineError
-}
-
 extension Authentication {
     /// Runs the journey on and stores where it got to, what it gives and the audit record: all of it, or nothing.
     func advance(
@@ -64,6 +59,8 @@ extension Authentication {
                 transactions.completion(of: approval, session: session) + [audit.statement(record)])
             return reply
         }
+        // A session that has ended meanwhile says nothing any more.
+        if !state.subject.isProved, step.session == nil { return try await fail(step, state, nil) }
         if state.noSession {
             let reply = success(step, token: nil, isNew: false)
             let record = record(.success, step, state, userID: userID, sessionAuditID: nil)
@@ -73,10 +70,10 @@ extension Authentication {
         let old = step.session
         let new = sessions.prepare(
             userID: userID, realm: state.realm, authLevel: max(state.authLevel, old?.authLevel ?? 0),
-            limits: state.sessionLimits ?? step.settings.sessionLimits, properties: properties(state, old))
+            limits: state.sessionLimits, properties: properties(state, old))
         let reply = success(step, token: new.token, isNew: true)
         let record = record(.success, step, state, userID: userID, sessionAuditID: new.auditID)
-        let endings = state.sessionID.map { [sessions.ending(id: $0)] } ?? []
+        let endings = state.sessionID.map { [sessions.ending(id: $0, mustExist: !state.subject.isProved)] } ?? []
         try await commit(step, .success(reply), endings + [new.statement, audit.statement(record)])
         return reply
     }
@@ -115,10 +112,7 @@ extension Authentication {
                 context.logger.warning("a failed transaction stays until its time is over")
             }
         }
-        switch result {
-        case .success(let reply): return reply
-        case .failure(let error): throw JourneyFailed(error: error)
-        }
+        return try result.get()
     }
 
     private func failure(
@@ -151,8 +145,11 @@ extension Authentication {
         do {
             _ = try await context.database.run(all)
         } catch let error as StoreError where error.code == .unexpectedCount {
-            guard error.statement == 0, step.answering != nil else { throw Transactions.unreadable }
-            throw EngineError(status: 400, "This step was answered before, with another answer.")
+            if error.statement == 0, step.answering != nil {
+                throw EngineError(status: 400, "This step was answered before, with another answer.")
+            }
+            // Transaction or session ended between our look and this.
+            throw step.approval == nil ? EngineError.timedOut : Transactions.unreadable
         }
     }
 

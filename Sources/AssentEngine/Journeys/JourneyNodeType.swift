@@ -59,8 +59,8 @@ package struct NodeContext: Sendable {
     /// What the session will have noted.
     package var sessionProperties: [String: String]
 
-    /// How long the session may live, when a node has said so.
-    package var sessionLimits: SessionLimits?
+    /// How long the session may live.
+    package var sessionLimits: SessionLimits
 
     /// Why the journey will have failed, when there is more to say than that it has.
     package var failure: JourneyFailure?
@@ -97,23 +97,30 @@ package struct JourneySubject: Sendable, Hashable {
     /// Whether ``userID`` was inherited from a session.
     package let hasSession: Bool
 
+    /// Whether a node has proved it; if not, it holds only as long as the session does.
+    package private(set) var isProved: Bool
+
     /// Whether something proved another user than the one who was there.
     package private(set) var changed = false
 
     /// Somebody; the user id is that of the session, when there is one.
-    package init(username: String? = nil, userID: String? = nil, hasSession: Bool = false) {
+    package init(
+        username: String? = nil, userID: String? = nil, hasSession: Bool = false, isProved: Bool = false
+    ) {
         self.username = username
         self.userID = userID
         self.hasSession = hasSession
+        self.isProved = isProved
     }
 
     /// Notes that a node has proved who is there. A journey never changes from one user to another.
     package mutating func prove(_ user: User) {
-        guard let userID else {
-            userID = user.id
+        if let userID, userID != user.id {
+            changed = true
             return
         }
-        if userID != user.id { changed = true }
+        userID = user.id
+        isProved = true
     }
 }
 

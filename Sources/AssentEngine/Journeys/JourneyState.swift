@@ -40,14 +40,14 @@ struct JourneyState: Sendable {
     var subject: JourneySubject
     var authLevel: Int
     var sessionProperties: [String: String] = [:]
-    var sessionLimits: SessionLimits?
+    var sessionLimits: SessionLimits
     var failure: JourneyFailure?
 }
 
 extension JourneyState {
     init(
         _ journey: Journey, realm: String, session: LiveSession?, approval: PendingApproval?, noSession: Bool,
-        now: Int64
+        limits: SessionLimits, now: Int64
     ) {
         let definition = journey.definition
         let expiresAt = now + definition.timeout
@@ -57,7 +57,7 @@ extension JourneyState {
             sessionUserID: session?.user.id, transactionID: approval?.id,
             noSession: noSession || definition.noSession, node: definition.entry,
             subject: JourneySubject(userID: session?.user.id, hasSession: session != nil),
-            authLevel: definition.authLevel)
+            authLevel: definition.authLevel, sessionLimits: limits)
     }
 
     /// Reads what ``json`` has written.
@@ -65,7 +65,8 @@ extension JourneyState {
         guard let journey = json["journey"]?.string, let realm = json["realm"]?.string,
             let expiresAt = json["expiresAt"]?.integer, let node = json["node"]?.string,
             let pending = json["pending"], let shared = json["shared"]?.object, let memory = json["memory"]?.object,
-            let authLevel = json["authLevel"]?.integer
+            let authLevel = json["authLevel"]?.integer, let maxSession = json["maxSession"]?.integer,
+            let maxIdle = json["maxIdle"]?.integer
         else { throw EngineError(status: 500, "a stored journey cannot be read") }
         let sessionID = json["session"]?.string
         self.init(
@@ -75,14 +76,13 @@ extension JourneyState {
             prefix: Int(json["prefix"]?.integer ?? 0), pages: Int(json["pages"]?.integer ?? 0), shared: shared,
             memory: memory,
             subject: JourneySubject(
-                username: json["username"]?.string, userID: json["user"]?.string, hasSession: sessionID != nil),
-            authLevel: Int(authLevel), sessionProperties: [:], sessionLimits: nil,
+                username: json["username"]?.string, userID: json["user"]?.string, hasSession: sessionID != nil,
+                isProved: json["proved"]?.bool ?? false),
+            authLevel: Int(authLevel), sessionProperties: [:],
+            sessionLimits: SessionLimits(maxSession: maxSession, maxIdle: maxIdle),
             failure: json["failure"]?.string.flatMap(JourneyFailure.init))
         for member in json["properties"]?.object?.members ?? [] {
             sessionProperties[member.name] = member.value.string
-        }
-        if let maxSession = json["maxSession"]?.integer, let maxIdle = json["maxIdle"]?.integer {
-            sessionLimits = SessionLimits(maxSession: maxSession, maxIdle: maxIdle)
         }
     }
 
@@ -100,9 +100,10 @@ extension JourneyState {
         object["transaction"] = transactionID.map(JSONValue.string)
         object["username"] = subject.username.map(JSONValue.string)
         object["user"] = subject.userID.map(JSONValue.string)
+        object["proved"] = .bool(subject.isProved)
         object["failure"] = failure.map { .string($0.rawValue) }
-        object["maxSession"] = sessionLimits.map { .integer($0.maxSession) }
-        object["maxIdle"] = sessionLimits.map { .integer($0.maxIdle) }
+        object["maxSession"] = .integer(sessionLimits.maxSession)
+        object["maxIdle"] = .integer(sessionLimits.maxIdle)
         object["properties"] = .object(
             JSONObject(
                 sessionProperties.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) }))

@@ -101,9 +101,9 @@ package struct Sessions: Sendable {
         ).isEmpty
     }
 
-    /// The statement that ends a session, if it is still there.
-    package func ending(id: String) -> SQLStatement {
-        SQLStatement("DELETE FROM sessions WHERE id = ?1", [.text(id)])
+    /// The statement that ends a session; with `mustExist` it fails when that has ended already.
+    package func ending(id: String, mustExist: Bool) -> SQLStatement {
+        SQLStatement("DELETE FROM sessions WHERE id = ?1", [.text(id)], expecting: mustExist ? .exactly(1) : .any)
     }
 
     /// Ends all sessions of a user. Returns how many there were.

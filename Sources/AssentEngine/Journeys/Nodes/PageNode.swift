@@ -29,6 +29,7 @@ struct PageNode: JourneyNodeType {
         var outcome = outcomes.first ?? ""
         let previous = (context.memory["counts"]?.array ?? []).map { Int($0.integer ?? 0) }
         let answers = context.answers
+        let before = context
         let memories = context.memory["nodes"]?.array ?? []
         var kept: [JSONValue] = []
         var rest = answers.map { $0[...] }
@@ -49,6 +50,8 @@ struct PageNode: JourneyNodeType {
         }
         context.answers = answers
         guard prompts.isEmpty else {
+            // All nodes of the page run again when it is answered: what they did now must not count twice.
+            context = before
             context.memory = JSONObject([
                 .init(name: "counts", value: .array(counts)), .init(name: "nodes", value: .array(kept)),
             ])

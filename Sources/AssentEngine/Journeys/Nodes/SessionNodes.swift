@@ -38,12 +38,8 @@ struct SetSessionPropertiesNode: JourneyNodeType {
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
         context.sessionProperties.merge(properties) { $1 }
-        if maxSession != nil || maxIdle != nil {
-            var limits = context.sessionLimits ?? SessionLimits()
-            if let maxSession { limits.maxSession = Int64(maxSession) * 60 }
-            if let maxIdle { limits.maxIdle = Int64(maxIdle) * 60 }
-            context.sessionLimits = limits
-        }
+        if let maxSession { context.sessionLimits.maxSession = Int64(maxSession) * 60 }
+        if let maxIdle { context.sessionLimits.maxIdle = Int64(maxIdle) * 60 }
         return .outcome("outcome")
     }
 }

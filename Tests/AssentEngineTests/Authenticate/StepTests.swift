@@ -1,0 +1,193 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Authentication: each step is answered once")
+struct StepTests {
+    private static let credentials: [JSONValue?] = [.string("ana"), .string(JourneyFixture.password)]
+
+    @Test("The same answer within thirty seconds gets the very same reply")
+    func repeated() async throws {
+        let fixture = try await JourneyFixture()
+        let first = try await fixture.start("Login")
+        let second = try Page(await fixture.answer(first, Self.credentials))
+        #expect(try Page(await fixture.answer(first, Self.credentials)).authID == second.authID)
+        let code = try fixture.code()
+        let token = try await fixture.answer(second, [.string(code)]).token()
+        fixture.clock.advance(by: 29)
+        #expect(try await fixture.answer(second, [.string(code)]).token() == token)
+        #expect(try await fixture.count("sessions") == 1)
+        #expect(try await fixture.audited() == ["success -"])
+        fixture.clock.advance(by: 1)
+        await #expect(throws: EngineError(status: 400, "This step was answered before.", errorCode: "110")) {
+            try await fixture.answer(second, [.string(code)])
+        }
+        fixture.clock.advance(by: 300)
+        await #expect(throws: EngineError(status: 401, "Session has timed out", errorCode: "110")) {
+            try await fixture.answer(second, [.string(code)])
+        }
+    }
+
+    @Test("Another answer to an answered step is refused and changes nothing")
+    func otherAnswer() async throws {
+        let fixture = try await JourneyFixture()
+        let first = try await fixture.start("Login")
+        let second = try Page(await fixture.answer(first, Self.credentials))
+        let before = try await fixture.count("journey_steps")
+        let work = fixture.derivations.count
+        await expectError(400, "This step was answered before, with another answer.") {
+            try await fixture.answer(first, [.string("ben"), .string(JourneyFixture.password)])
+        }
+        #expect(try await fixture.count("journey_steps") == before)
+        #expect(fixture.derivations.count == work)
+        _ = try await fixture.answer(second, [.string(fixture.code())]).token()
+    }
+
+    @Test("A failure is repeated as well")
+    func repeatedFailure() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        for _ in 0..<2 {
+            await #expect(throws: EngineError(status: 401, "Login failure", failureURL: "")) {
+                try await fixture.answer(page, [.string("ana"), .string("wrong")])
+            }
+        }
+        #expect(try await fixture.audited() == ["refused loginFailure"])
+    }
+
+    @Test("A step is too late at the journey's end, not before")
+    func late() async throws {
+        let fixture = try await JourneyFixture()
+        let inTime = try await fixture.start("Password")
+        let tooLate = try await fixture.start("Password")
+        fixture.clock.advance(by: 299)
+        _ = try await fixture.answer(inTime, Self.credentials).token()
+        fixture.clock.advance(by: 1)
+        await #expect(throws: EngineError(status: 401, "Session has timed out", errorCode: "110")) {
+            try await fixture.answer(tooLate, Self.credentials)
+        }
+        #expect(try await fixture.count("sessions") == 1)
+        // Purged, the answer stays the same.
+        fixture.clock.advance(by: 30)
+        #expect(try await fixture.authentication.purge() == 2)
+        await #expect(throws: EngineError(status: 401, "Session has timed out", errorCode: "110")) {
+            try await fixture.answer(tooLate, Self.credentials)
+        }
+    }
+
+    @Test("Pages do not prolong a journey")
+    func totalTime() async throws {
+        let fixture = try await JourneyFixture()
+        let first = try await fixture.start("Login")
+        fixture.clock.advance(by: 200)
+        let second = try Page(await fixture.answer(first, Self.credentials))
+        fixture.clock.advance(by: 100)
+        await #expect(throws: EngineError(status: 401, "Session has timed out", errorCode: "110")) {
+            try await fixture.answer(second, [.string(fixture.code())])
+        }
+    }
+
+    @Test("Fifty equal last answers at once give one session")
+    func raceOfEqualAnswers() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let tokens = try await withThrowingTaskGroup(of: Secret.self) { group in
+            for _ in 0..<50 {
+                group.addTask { try await fixture.answer(page, Self.credentials).token() }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(tokens.count == 50)
+        #expect(tokens.allSatisfy { $0 == tokens.first })
+        #expect(try await fixture.count("sessions") == 1)
+        #expect(try await fixture.audited() == ["success -"])
+    }
+
+    @Test("Fifty different answers at once: one counts, the others are refused")
+    func raceOfDifferentAnswers() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let outcomes = await withTaskGroup(of: Int.self) { group in
+            for index in 0..<50 {
+                group.addTask {
+                    var body = page.answered(Self.credentials)
+                    body["x"] = .integer(index)
+                    do {
+                        _ = try await fixture.send(body).token()
+                        return 200
+                    } catch let error as EngineError {
+                        return error.status
+                    } catch {
+                        return 0
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.filter { $0 == 200 }.count == 1)
+        #expect(outcomes.filter { $0 == 400 }.count == 49)
+        #expect(try await fixture.count("sessions") == 1)
+    }
+
+    @Test("Fifty equal last answers over two nodes give one session")
+    func raceOverNodes() async throws {
+        let fixture = try await JourneyFixture()
+        let other = try JourneyFixture.authentication(
+            fixture.context, fixture.passwords, fixture.oneTimePasswords, fixture.transactions)
+        let page = try await fixture.start("Password")
+        let body = page.answered(Self.credentials)
+        let outcomes = await withTaskGroup(of: String.self) { group in
+            for index in 0..<50 {
+                group.addTask {
+                    let node = index.isMultiple(of: 2) ? fixture.authentication : other
+                    do {
+                        return try await node.authenticate(AuthenticateRequest(realm: "/alpha", body: body)).token()
+                            .reveal()
+                    } catch {
+                        return "\(error)"
+                    }
+                }
+            }
+            return await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        let refusals = outcomes.filter { $0.hasPrefix("400 ") }
+        #expect(outcomes.count - refusals.count == 1)
+        #expect(refusals.allSatisfy { $0 == "400 This step is being answered. Send the same answer again." })
+        #expect(try await fixture.count("sessions") == 1)
+    }
+
+    @Test("The claim of a process that died ends, and the step can be answered")
+    func deadClaim() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).step
+        #expect(try await JourneySteps(fixture.context).claim(step, digest: "x") != nil)
+        await expectError(400, "This step is being answered. Send the same answer again.") {
+            try await fixture.answer(page, Self.credentials)
+        }
+        fixture.clock.advance(by: 30)
+        _ = try await fixture.answer(page, Self.credentials).token()
+    }
+
+    @Test("The holder of a claim that was taken over cannot finish")
+    func lostClaim() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let steps = JourneySteps(fixture.context)
+        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).step
+        let lost = try #require(try await steps.claim(step, digest: "x"))
+        fixture.clock.advance(by: 30)
+        let held = try #require(try await steps.claim(step, digest: "y"))
+        let reply = StoredReply(.failure(.loginFailure), sessionID: nil)
+        await #expect(throws: StoreError(.unexpectedCount, "")) {
+            try await fixture.database.run([steps.finishing(step, claim: lost, reply: reply)])
+        }
+        _ = try await fixture.database.run([steps.finishing(step, claim: held, reply: reply)])
+        await #expect(throws: StoreError(.unexpectedCount, "")) {
+            try await fixture.database.run([steps.finishing(step, claim: held, reply: reply)])
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import AssentCore
+import Testing
+
+@testable import AssentEngine
+
+@Suite("JourneyDefinition: what cannot run")
+struct JourneyValidationTests {
+    private static func node(
+        _ type: String = "UsernameCollectorNode", _ config: JSONValue = [:],
+        _ outcomes: [String: String] = ["outcome": "success"]
+    ) -> NodeDefinition {
+        NodeDefinition(type, config: config.object ?? JSONObject(), outcomes: outcomes.mapValues { JourneyTarget($0) })
+    }
+
+    private static func journey(_ nodes: [String: NodeDefinition], entry: String = "a") -> JourneyDefinition {
+        JourneyDefinition(name: "J", entry: entry, nodes: nodes)
+    }
+
+    static let broken: [(JourneyDefinition, String?, String)] = [
+        (journey(["a": node()], entry: "b"), nil, "the entry b is no node"),
+        (journey([:], entry: ""), nil, "the entry is missing"),
+        (journey(["a": node("NoSuchNode")]), "a", "type: unknown node type NoSuchNode"),
+        (
+            journey(["a": node("DataStoreDecisionNode", [:], ["true": "success"])]), "a",
+            "the outcome false leads nowhere"
+        ),
+        (
+            journey(["a": node("UsernameCollectorNode", [:], ["outcome": "success", "other": "failure"])]), "a",
+            "UsernameCollectorNode has no outcome other; it has: outcome"
+        ),
+        (journey(["a": node("UsernameCollectorNode", [:], ["outcome": "b"])]), "a", "leads to b, which is no node"),
+        (journey(["a": node(), "b": node()]), "b", "no way leads to this node"),
+        (journey(["a": node("UsernameCollectorNode", [:], ["outcome": "failure"])]), nil, "no way leads to success"),
+        (journey(["a": node("UsernameCollectorNode", ["promt": "x"])]), "a", "unknown key promt; known: prompt"),
+        (journey(["a": node("UsernameCollectorNode", ["prompt": 7])]), "a", "prompt must be a text"),
+        (journey(["success": node()], entry: "success"), "success", "a node cannot be called \"success\""),
+        (
+            journey(["a": node("RetryLimitDecisionNode", ["retryLimit": 0], ["Retry": "success", "Reject": "failure"])]
+            ),
+            "a", "retryLimit must be a whole number from 1 to 20"
+        ),
+        (journey(["a": node("MessageNode", [:], ["true": "success", "false": "failure"])]), "a", "message is missing"),
+        (
+            journey(["a": node("ChoiceCollectorNode", ["choices": ["x", "x"]], ["x": "success"])]), "a",
+            "choices names one of them twice"
+        ),
+        (
+            journey(["a": node("ChoiceCollectorNode", ["choices": ["x"], "defaultChoice": "y"], ["x": "success"])]),
+            "a",
+            "defaultChoice y is none of the choices"
+        ),
+        (journey(["a": node("PageNode", [:])]), "a", "nodes is missing"),
+        (
+            journey(["a": node("PageNode", ["nodes": [["type": "UsernameCollectorNode", "x": 1]]])]), "a",
+            "unknown key nodes[0].x"
+        ),
+        (
+            journey([
+                "a": node(
+                    "PageNode", ["nodes": [["type": "DataStoreDecisionNode"], ["type": "PasswordCollectorNode"]]])
+            ]), "a", "only the last node of a page may have more than one outcome"
+        ),
+        (
+            journey([
+                "a": node("PageNode", ["nodes": [["type": "PageNode", "nodes": [["type": "UsernameCollectorNode"]]]]])
+            ]), "a", "a page cannot hold a page"
+        ),
+        (
+            journey(["a": node("SetSessionPropertiesNode", ["properties": ["Service": "Login"]])]), "a",
+            "properties.Service is set by the server"
+        ),
+    ]
+
+    @Test("Each mistake is told with its node and what is wrong", arguments: broken.indices)
+    func issues(index: Int) {
+        let (journey, node, message) = Self.broken[index]
+        let issues = journey.validate()
+        #expect(issues.contains { $0.node == node && $0.message.contains(message) }, "\(issues)")
+        #expect(throws: JourneyIssue.self) { try Journey(journey) }
+    }
+
+    @Test("The journeys of the tests have none", arguments: JourneyFixture.journeys)
+    func good(journey: JourneyDefinition) {
+        #expect(journey.validate().isEmpty)
+    }
+
+    @Test("A timeout, a level or a name out of bounds is told", arguments: 0..<4)
+    func bounds(index: Int) {
+        var journey = JourneyFixture.login
+        switch index {
+        case 0: journey.timeout = 0
+        case 1: journey.authLevel = -1
+        case 2: journey.name = "a|b"
+        default: journey.name = ""
+        }
+        #expect(journey.validate().count == 1)
+    }
+
+    @Test("A default journey that does not exist is told")
+    func defaultJourney() async throws {
+        let fixture = try await JourneyFixture()
+        let realm = RealmAuthentication(journeys: [JourneyFixture.login], defaultJourney: "Other")
+        #expect(throws: JourneyIssue.self) {
+            try Authentication(
+                fixture.context, settings: AuthenticationSettings(realms: ["/": realm]),
+                transactions: fixture.transactions, passwords: fixture.passwords,
+                oneTimePasswords: fixture.oneTimePasswords)
+        }
+    }
+}
