@@ -88,7 +88,8 @@ let package = Package(
         .executableTarget(
             name: "AssentCLI",
             dependencies: [
-                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentOTP", "AssentTesting",
+                "Assent", "AssentAuthorization", "AssentCore", "AssentJourney", "AssentServer", "AssentTokens",
+                "AssentTransportNIO", "AssentVault", "AssentEngine", "AssentOTP", "AssentTesting",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

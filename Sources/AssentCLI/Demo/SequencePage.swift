@@ -17,7 +17,7 @@ struct SequencePage: Sendable {
             <!DOCTYPE html>
             <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
             <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-            <title>\(Self.escaped(title))</title><style>
+            <title>\(DisplayText.escapedForHTML(title))</title><style>
             :root { --ink:#1b1f24; --dim:#68707a; --line:#c8ced6; --back:#ffffff; --panel:#f3f5f8; --good:#1a7f37; --bad:#b35900; --fail:#cf222e; --note:#0b5cad }
             @media (prefers-color-scheme: dark) { :root { --ink:#e6e9ed; --dim:#9aa4af; --line:#3b434c; --back:#14171a; --panel:#1e2328; --good:#4ac26b; --bad:#e3a04f; --fail:#ff7b72; --note:#79b8ff } }
             body { margin:2rem auto; max-width:\(Self.width + 40)px; padding:0 1rem; font:15px/1.45 system-ui,sans-serif; color:var(--ink); background:var(--back) }
@@ -27,7 +27,7 @@ struct SequencePage: Sendable {
             .step { font-weight:700; font-size:14px; fill:var(--ink) } .band { fill:var(--panel) }
             .arrow { stroke:var(--ink); stroke-width:1.4 } .refused { stroke:var(--bad) } .label { text-anchor:middle; fill:var(--ink) } .label.refused { fill:var(--bad); stroke:none }
             .note { fill:var(--note); text-anchor:middle } .clock { fill:var(--dim); font-style:italic } .check { fill:var(--good) } .failed { fill:var(--fail); font-weight:700 }
-            </style></head><body><h1>\(Self.escaped(title))</h1><p>\(Self.escaped(subtitle))</p><div class="scroll">
+            </style></head><body><h1>\(DisplayText.escapedForHTML(title))</h1><p>\(DisplayText.escapedForHTML(subtitle))</p><div class="scroll">
             <svg width="\(Self.width)" height="\(drawing.height)" viewBox="0 0 \(Self.width) \(drawing.height)" role="img" aria-label="Sequence diagram">
             <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0L8,4L0,8z" fill="var(--ink)"/></marker>
             <marker id="tip-refused" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0L8,4L0,8z" fill="var(--bad)"/></marker></defs>
@@ -91,7 +91,7 @@ struct SequencePage: Sendable {
     }
 
     private func text(_ text: String, x: Int, y: Int, kind: String) -> String {
-        #"<text class="\#(kind)" x="\#(x)" y="\#(y)">\#(Self.escaped(text))</text>"#
+        #"<text class="\#(kind)" x="\#(x)" y="\#(y)">\#(DisplayText.escapedForHTML(text))</text>"#
     }
 
     private static func wrapped(_ text: String) -> [String] {
@@ -105,22 +105,5 @@ struct SequencePage: Sendable {
             line += (line.isEmpty ? "" : " ") + word
         }
         return line.isEmpty ? lines : lines + [line]
-    }
-
-    /// Text as HTML, with everything escaped that could end it.
-    static func escaped(_ text: String) -> String {
-        var result = ""
-        for character in text.unicodeScalars {
-            switch character {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "'": result += "&#39;"
-            case _ where character.value < 0x20 || character.value == 0x7F: result += "\u{FFFD}"
-            default: result.unicodeScalars.append(character)
-            }
-        }
-        return result
     }
 }

@@ -1,0 +1,60 @@
+import AssentCore
+import AssentJourney
+
+/// Answers a journey's steps by asking at the terminal.
+struct TerminalAnswers: Sendable {
+    let console: Console
+    let prompt = Prompt()
+
+    /// The user name, when it was given beforehand.
+    var username: String?
+
+    /// The password, when it came from a file or a descriptor.
+    var password: Secret?
+
+    /// Answers everything that a step asks.
+    func answer(_ step: inout JourneyStep) throws -> StepAction {
+        if let header = step.header { console.say(console.styled(DisplayText.escapedForTerminal(header), .bold)) }
+        if let text = step.description { console.say(DisplayText.escapedForTerminal(text)) }
+        let isPolling = step[PollingWaitCallback.self] != nil
+        step.callbacks = try step.callbacks.map { callback in
+            switch callback {
+            case var name as NameCallback:
+                name.name = try username ?? prompt.line(question(name.prompt, "User name"))
+                return name
+            case var secret as PasswordCallback:
+                secret.password = try (password ?? prompt.secret(question(secret.prompt, "Password"))).reveal()
+                return secret
+            case var input as TextInputCallback:
+                input.text = try prompt.line(question(input.prompt, "Answer"))
+                return input
+            case var choice as ChoiceCallback:
+                choice.selectedIndex = try prompt.choice(
+                    question(choice.prompt, "Choose"), choice.choices.map(DisplayText.escapedForTerminal),
+                    default: choice.defaultChoice)
+                return choice
+            case var confirmation as ConfirmationCallback where !isPolling:
+                let options = confirmation.options
+                guard !options.isEmpty else { return confirmation }
+                let index = try prompt.choice(
+                    "Your choice", options.map { DisplayText.escapedForTerminal($0.title) }, default: nil)
+                confirmation.selectedIndex = options[index].value
+                return confirmation
+            case let text as TextOutputCallback where text.kind != .script:
+                for line in text.message.split(separator: "\n", omittingEmptySubsequences: false) {
+                    console.say("  " + DisplayText.escapedForTerminal(String(line)))
+                }
+                return text
+            case let waiting as PollingWaitCallback:
+                console.say(DisplayText.escapedForTerminal(waiting.message))
+                return waiting
+            default: return callback
+            }
+        }
+        return .next
+    }
+
+    private func question(_ asked: String, _ fallback: String) -> String {
+        asked.isEmpty ? fallback : DisplayText.escapedForTerminal(asked)
+    }
+}

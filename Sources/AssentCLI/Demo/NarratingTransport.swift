@@ -1,0 +1,50 @@
+import AssentCore
+import HTTPTypes
+
+/// Tells what the app sends and what comes back: method, path, status, and of the header fields those that the story is about.
+/// Never a body, a token, or a query's value.
+struct NarratingTransport: HTTPTransport {
+    let transport: any HTTPTransport
+    let narration: Narration
+
+    /// Which party answers at an origin's port.
+    let parties: [Int: Narration.Party]
+
+    @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+        let party = (try? Origin(call.request)).flatMap { parties[$0.port] } ?? .server
+        narration.tell(.message(from: .app, to: party, text: Self.request(call.request), refused: false))
+        do {
+            let reply = try await transport.send(call)
+            narration.tell(
+                .message(from: party, to: .app, text: Self.reply(reply.response), refused: reply.status >= 300))
+            return reply
+        } catch let error as HTTPTransportError {
+            narration.tell(.message(from: party, to: .app, text: "no reply: \(error.code)", refused: true))
+            throw error
+        }
+    }
+
+    private static func request(_ request: HTTPRequest) -> String {
+        let path = request.path ?? "/"
+        var text = "\(request.method) \(path.prefix { $0 != "?" })"
+        let names = URLText.query(of: path)?.items.compactMap(\.name) ?? []
+        if !names.isEmpty { text += "?" + names.map { "\($0)=…" }.joined(separator: "&") }
+        var fields: [String] = []
+        if request.headerFields.contains(.authorization) { fields.append("access token") }
+        if request.headerFields.contains(where: { $0.name.canonicalName == "iplanetdirectorypro" }) {
+            fields.append("session")
+        }
+        return fields.isEmpty ? text : text + " (with \(fields.joined(separator: ", ")))"
+    }
+
+    private static func reply(_ response: HTTPResponse) -> String {
+        var text = "\(response.status.code)"
+        if let challenge = response.headerFields[.wwwAuthenticate] {
+            text += " WWW-Authenticate: \(challenge.prefix { $0 != " " }) …"
+        }
+        if let location = response.headerFields[.location] {
+            text += " Location: \(location.prefix { $0 != "?" })?…"
+        }
+        return text
+    }
+}
