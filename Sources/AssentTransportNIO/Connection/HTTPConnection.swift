@@ -43,6 +43,8 @@ final class HTTPConnection: ChannelDuplexHandler {
     func handlerRemoved(context: ChannelHandlerContext) {
         timer?.cancel()
         self.context = nil
+        // It refers back to this object.
+        handle = nil
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
