@@ -174,6 +174,26 @@ struct StepUpTests {
         #expect(try await fixture.state(again) == "COMPLETED")
     }
 
+    @Test("An approval that is withdrawn in the last moment is not completed, and nothing of the step is stored")
+    func withdrawn() async throws {
+        let fixture = try await JourneyFixture()
+        let (session, id, page) = try await begin(fixture, "ConfirmByPassword")
+        let live = try #require(try await fixture.sessions.live(token: session))
+        let approval = try await fixture.transactions.check(id: id, session: live)
+        #expect(try await fixture.transactions.decline(id: id, session: live))
+        let late = try JourneyFixture.authentication(
+            fixture.context, fixture.passwords, fixture.oneTimePasswords,
+            StaleApprovals(transactions: fixture.transactions, approval: approval))
+        let body = page.answered([nil, nil, .string("ana"), .string(JourneyFixture.password)])
+        for _ in 0..<2 {
+            await #expect(throws: Self.unreadable) {
+                try await late.authenticate(AuthenticateRequest(realm: "/alpha", sessionToken: session, body: body))
+            }
+        }
+        #expect(try await fixture.state(id) == "DECLINED")
+        #expect(try await fixture.audited() == ["success -"])
+    }
+
     @Test("Fifty equal last answers complete one approval once")
     func race() async throws {
         let fixture = try await JourneyFixture()
@@ -214,4 +234,20 @@ struct StepUpTests {
         #expect(reasons.filter { $0 == "wrong" }.count == 10)
         #expect(reasons.filter { $0 == "locked" }.count == 990)
     }
+}
+
+/// Transactions whose check sees what was there a moment ago.
+private struct StaleApprovals: TransactionApprovals {
+    let transactions: Transactions
+    let approval: PendingApproval
+
+    func start(id: String, session: LiveSession) async throws -> PendingApproval { approval }
+
+    func check(id: String, session: LiveSession) async throws -> PendingApproval { approval }
+
+    func completion(of approval: PendingApproval, session: LiveSession) -> [SQLStatement] {
+        transactions.completion(of: approval, session: session)
+    }
+
+    func decline(id: String, session: LiveSession) async throws -> Bool { false }
 }
