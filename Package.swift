@@ -111,7 +111,11 @@ let package = Package(
             dependencies: ["AssentTokens", "AssentCore", "AssentJOSE", "AssentVault", "AssentTesting", httpTypes]),
         .testTarget(
             name: "AssentAuthorizationTests",
-            dependencies: ["AssentAuthorization", "AssentJourney", "AssentTokens", "AssentCore", "AssentTesting"]),
+            dependencies: [
+                "AssentAuthorization", "AssentJourney", "AssentTokens", "AssentVault", "AssentCore", "AssentTesting",
+                httpTypes,
+            ]),
+        .testTarget(name: "AssentTests", dependencies: ["Assent", "AssentCore", "AssentTesting", httpTypes]),
         .testTarget(
             name: "AssentTransportNIOTests",
             dependencies: ["AssentTransportNIO", "AssentCore", "AssentTesting", crypto, httpTypes] + nio + certificates

@@ -97,42 +97,54 @@ public struct JourneyClient: Sendable {
     }
 
     private func exchange(_ query: FormItems, _ body: JSONValue, _ flow: JourneyFlow) async -> JourneyNode {
-        let call: HTTPCall
-        do {
-            call = try self.call(query, body, flow)
-        } catch {
-            return .failure(JourneyFailure(.invalidConfiguration, "the server's URL: \(error.detail)"))
-        }
-        var status: Int?
+        let url = query.items.reduce(configuration.authenticateURL) { URLText.appending($1.name, $1.value, to: $0) }
         let node: JourneyNode
-        do {
-            let reply = try await transport.send(call)
-            status = reply.status
-            let bytes = try await reply.body.collect(upTo: configuration.limits.http.replyBytes)
+        do throws(JourneyFailure) {
+            let reply = try await post(url, version: "resource=2.1,protocol=1.0", body, flow.session)
             node = ReplyReading(types: configuration.callbacks, limits: configuration.limits).node(
-                status: reply.status, location: reply.response.headerFields[.location], body: bytes, flow: flow)
+                status: reply.status, location: reply.location, body: reply.body, flow: flow)
         } catch {
-            node = .failure(Self.failure(error, status: status))
+            node = .failure(error)
         }
         log(node)
         return node
     }
 
-    private func call(_ query: FormItems, _ body: JSONValue, _ flow: JourneyFlow) throws(WireError) -> HTTPCall {
-        let url = query.items.reduce(configuration.authenticateURL) { URLText.appending($1.name, $1.value, to: $0) }
+    struct Reply {
+        let status: Int
+        let location: String?
+        let body: [UInt8]
+    }
+
+    func post(
+        _ url: String, version: String, _ body: JSONValue, _ session: Session?
+    ) async throws(JourneyFailure) -> Reply {
         var fields = HTTPFields()
         fields[.accept] = "application/json"
         fields[.contentType] = "application/json"
         fields[.acceptLanguage] = configuration.acceptLanguage
         for (name, value) in [
-            ("Accept-API-Version", "resource=2.1,protocol=1.0"), ("X-Requested-With", "assent"),
-            (configuration.sessionCookieName, flow.session?.token.reveal()),
+            ("Accept-API-Version", version), ("X-Requested-With", "assent"),
+            (configuration.sessionCookieName, session?.token.reveal()),
         ] {
             if let name = HTTPField.Name(name), let value { fields[name] = value }
         }
-        return HTTPCall(
-            try HTTPRequest(.post, url: url, headerFields: fields), body: HTTPBody(body.serializedBytes()),
-            limits: configuration.limits.http)
+        let request: HTTPRequest
+        do throws(WireError) {
+            request = try HTTPRequest(.post, url: url, headerFields: fields)
+        } catch {
+            throw JourneyFailure(.invalidConfiguration, "the server's URL: \(error.detail)")
+        }
+        var status: Int?
+        do {
+            let reply = try await transport.send(
+                HTTPCall(request, body: HTTPBody(body.serializedBytes()), limits: configuration.limits.http))
+            status = reply.status
+            let bytes = try await reply.body.collect(upTo: configuration.limits.http.replyBytes)
+            return Reply(status: reply.status, location: reply.response.headerFields[.location], body: bytes)
+        } catch {
+            throw Self.failure(error, status: status)
+        }
     }
 
     private static func failure(_ error: any Error, status: Int?) -> JourneyFailure {

@@ -73,6 +73,8 @@ public struct JourneyFailure: Error, Hashable, Sendable, CustomStringConvertible
         public static let tooManySteps = Code("tooManySteps")
         /// The journey goes on by a link that the user gets.
         public static let suspended = Code("suspended")
+        /// The journey ended well, but its session could not be kept.
+        public static let storageFailed = Code("storageFailed")
         /// The user declined.
         public static let declined = Code("declined")
     }

@@ -1,0 +1,145 @@
+public import AssentAuthorization
+public import AssentCore
+public import AssentJourney
+public import AssentTokens
+import AssentTransportNIO
+import Foundation
+
+/// Identity for an app: sign in, call protected resources, prove the user's assent.
+///
+/// It is a façade over ``JourneyClient``, ``TokenManager`` and ``AuthorizedClient``, wired from one configuration. Nothing is
+/// global: two of them know nothing of each other unless they share a vault.
+public final class Assent: Sendable {
+    /// What it was made with.
+    public let configuration: Configuration
+
+    /// Signs in. Call it with a handler, or walk node by node.
+    public let journey: Journeys
+
+    /// The user's session and tokens.
+    public let tokens: TokenManager
+
+    private let journeys: JourneyClient
+    private let authorized: AuthorizedClient
+    private let cookies: CookieStore
+    private let ownTransport: NIOTransport?
+
+    /// Wires everything. Nothing is sent, and the vault is opened when it is first needed.
+    ///
+    /// - Throws: ``JourneyFailure``, ``TokenError`` or ``AuthorizationError`` with code `invalidConfiguration`, and
+    ///   ``NIOTransportError``: each says what is wrong.
+    public init(_ configuration: Configuration) throws {
+        self.configuration = configuration
+        let (clock, random, logger) = (configuration.clock, configuration.random, configuration.logger)
+        var settings = try JourneyConfiguration(
+            server: configuration.server, realm: configuration.realm,
+            sessionCookieName: configuration.sessionCookieName)
+        settings.callbacks = configuration.callbacks
+        settings.acceptLanguage = configuration.acceptLanguage
+        let serverOrigin = try Origin(settings.server)
+        guard serverOrigin.isSecure || serverOrigin.host.isLoopback else {
+            throw JourneyFailure(.invalidConfiguration, "the server is neither https nor on this machine")
+        }
+
+        let transport: any HTTPTransport
+        if let own = configuration.transport {
+            (transport, ownTransport) = (own, nil)
+        } else {
+            let made = try NIOTransport(
+                configuration: NIOTransportConfiguration(
+                    trustRoots: configuration.trustRoots, pins: configuration.pins,
+                    allowPlaintextLoopback: configuration.allowPlaintextLoopback), clock: clock, logger: logger)
+            (transport, ownTransport) = (made, made)
+        }
+        cookies = CookieStore(clock: clock)
+        let pipeline = HTTPPipeline(
+            transport,
+            layers: [
+                CookieMiddleware(store: cookies, origins: [serverOrigin]),
+                SessionCookieFilter(name: configuration.sessionCookieName),
+            ])
+
+        journeys = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
+        tokens = TokenManager(
+            configuration: try TokenConfiguration(
+                issuer: configuration.issuer ?? "\(settings.server)/oauth2/\(settings.realm.path)",
+                clientID: configuration.client.id, redirectURI: configuration.client.redirectURI,
+                scopes: configuration.client.scopes, sessionCookieName: configuration.sessionCookieName),
+            transport: pipeline, store: VaultOpener(configuration.vault, clock: clock, random: random), clock: clock,
+            random: random, logger: logger)
+        authorized = try AuthorizedClient(
+            configuration: AuthorizationConfiguration(
+                resources: configuration.resources, requiresBinding: configuration.requiresBinding),
+            journeys: journeys, tokens: tokens, transport: pipeline, random: random, logger: logger)
+        journey = Journeys(client: journeys, tokens: tokens)
+    }
+
+    /// Sends a call; see ``AuthorizedClient/send(_:approve:)``.
+    ///
+    /// Credentials are attached for the origins that the configuration names. When the server wants the user's approval,
+    /// `approve` is asked, in the caller's isolation, and the call is repeated as it was, once.
+    public func send(
+        _ call: Call, approve: (inout Approval) async throws -> StepAction
+    ) async throws -> HTTPReply {
+        try await authorized.send(call.httpCall(), approve: approve)
+    }
+
+    /// Sends a call for which the user is not asked; see ``AuthorizedClient/send(_:)``.
+    public func send(_ call: Call) async throws -> HTTPReply {
+        try await authorized.send(call.httpCall())
+    }
+
+    /// Asks what became of an approved call; see ``AuthorizedClient/ask(_:about:)``.
+    public func ask(_ call: Call, about pending: PendingRequest) async throws -> HTTPReply {
+        try await authorized.ask(call.httpCall(), about: pending)
+    }
+
+    /// The user who is signed in, or `nil`.
+    ///
+    /// - Throws: ``TokenError`` with code `storageFailed`.
+    public func user() async throws -> User? {
+        let session = try await tokens.session()
+        let stored = try await tokens.storedTokens()
+        guard session != nil || stored != nil else { return nil }
+        return User(session: session, idToken: stored?.idToken, manager: tokens)
+    }
+
+    /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.
+    ///
+    /// - Returns: what the server could not be told.
+    public func logout() async -> SignOutResult {
+        var result = await tokens.signOut()
+        if let session = result.session {
+            do { try await journeys.logout(session) } catch {
+                result.undone.append(.init(.endSession, "\(error)"))
+            }
+        }
+        await cookies.removeAll()
+        return result
+    }
+
+    /// Closes the connections. Calls after this fail.
+    public func shutdown() async {
+        await ownTransport?.shutdown()
+    }
+
+    /// A call to a resource.
+    public typealias Call = ResourceCall
+
+    /// Somebody who is signed in.
+    public struct User: Sendable {
+        /// AM's session; `nil` when there are only tokens.
+        public let session: Session?
+
+        /// Who it is, as the server signed it; `nil` before there are tokens.
+        public let idToken: IDToken?
+
+        let manager: TokenManager
+
+        /// Good tokens; see ``TokenManager/tokens(rejecting:)``.
+        public func tokens() async throws -> TokenSet { try await manager.tokens() }
+
+        /// Claims about the user; see ``TokenManager/userInfo()``.
+        public func userInfo() async throws -> JSONObject { try await manager.userInfo() }
+    }
+}

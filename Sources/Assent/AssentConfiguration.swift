@@ -1,0 +1,123 @@
+public import AssentAuthorization
+public import AssentCore
+public import AssentJourney
+public import AssentTransportNIO
+public import AssentVault
+public import Foundation
+public import Logging
+
+extension Assent {
+    /// All that the SDK must be told.
+    public struct Configuration: Sendable {
+        /// AM's base URL, for example `https://am.example.com/am`.
+        public var server: String
+
+        /// The realm.
+        public var realm: String
+
+        /// The OAuth client.
+        public var client: Client
+
+        /// The origins of protected resources and what each gets. No other origin ever gets a credential.
+        public var resources: [String: ResourceAccess]
+
+        /// The keys that each host's certificate chain must have, by `host` or `host:port`. A host that is not named is not
+        /// called.
+        public var pins: [String: PinRequirement]
+
+        /// Where session and tokens are kept.
+        public var vault: Vault
+
+        /// The name of AM's session cookie. Identity Cloud tenants have one of their own.
+        public var sessionCookieName = "iPlanetDirectoryPro"
+
+        /// The issuer, when it is not `<server>/oauth2/<realm path>`.
+        public var issuer: String?
+
+        /// The authorities that a certificate chain must end in.
+        public var trustRoots = TrustRoots.system
+
+        /// Whether `http://` may be used to this machine itself, for a server under development.
+        public var allowPlaintextLoopback = false
+
+        /// Whether an approval is refused when the server does not say which request it is for. AM does not.
+        public var requiresBinding = false
+
+        /// The callback types that journeys know.
+        public var callbacks = CallbackTypes.all
+
+        /// The languages for the server's texts, as an `Accept-Language` field has them.
+        public var acceptLanguage: String?
+
+        /// Where the time comes from.
+        public var clock: any WallClock = SystemClock()
+
+        /// Where randomness comes from.
+        public var random: any RandomSource = SystemRandom()
+
+        /// Is told what happens, never a secret.
+        public var logger = Logger(label: "assent")
+
+        /// Carries the calls instead of the pinned transport, for tests. Pins and trust roots are then not looked at.
+        public var transport: (any HTTPTransport)?
+
+        /// A configuration; what is not named here has the safe value.
+        public init(
+            server: String, realm: String = "/", client: Client, resources: [String: ResourceAccess],
+            pins: [String: PinRequirement], vault: Vault
+        ) {
+            self.server = server
+            self.realm = realm
+            self.client = client
+            self.resources = resources
+            self.pins = pins
+            self.vault = vault
+        }
+    }
+
+    /// The app's registration at the server. The client is public: it has no secret.
+    public struct Client: Hashable, Sendable {
+        /// The client's id.
+        public var id: String
+
+        /// The redirect URI exactly as it is registered.
+        public var redirectURI: String
+
+        /// What access is asked for.
+        public var scopes: [String]
+
+        /// A registration.
+        public init(id: String, redirectURI: String, scopes: [String] = ["openid"]) {
+            self.id = id
+            self.redirectURI = redirectURI
+            self.scopes = scopes
+        }
+    }
+
+    /// Where secrets are kept.
+    public enum Vault: Sendable {
+        /// In a sealed file vault in a directory of its own.
+        case file(at: URL, keys: VaultKeys)
+        /// In this process's memory only: the user signs in at each start.
+        case memory
+        /// In a store of the app's own.
+        case store(any SecretStore)
+    }
+
+    /// What guards a file vault. There is no default: what is weaker has to be said.
+    public enum VaultKeys: Sendable {
+        /// A device that never gives its key out. It fails where this build has none; it never becomes a software key.
+        case requireHardware
+        /// A key file, which anybody who can read it can use.
+        case softwareFile(URL)
+        /// A passphrase.
+        case passphrase(Secret)
+        /// A provider of the app's own.
+        case provider(any VaultKeyProvider)
+    }
+}
+
+extension PinRequirement: ExpressibleByArrayLiteral {
+    /// Any of these keys; at least two.
+    public init(arrayLiteral elements: Pin...) { self = .pins(elements) }
+}

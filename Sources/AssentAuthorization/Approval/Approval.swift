@@ -1,0 +1,68 @@
+public import AssentCore
+public import AssentJourney
+public import Foundation
+
+/// What the user is asked to approve, with the step of the journey that asks.
+public struct Approval: Sendable {
+    /// Which parts of the request the server says the approval is for.
+    public enum Binding: Hashable, Sendable {
+        /// The server does not say what is being approved: show the request yourself. AM never says it.
+        case notStated
+        /// These parts, which were compared with the request that will be repeated.
+        case stated(Set<Part>)
+    }
+
+    /// A part of a request.
+    public enum Part: String, Hashable, Sendable, CaseIterable {
+        /// The method.
+        case method
+        /// Scheme, host, port and path of the URL.
+        case resource
+        /// The query of the URL.
+        case query
+        /// The media type of the body.
+        case contentType
+        /// The body, byte for byte.
+        case body
+    }
+
+    /// What the server wants.
+    public let advice: Advice
+
+    /// The method of the request that will be repeated.
+    public let method: String
+
+    /// The URL of the request that will be repeated.
+    public let url: String
+
+    /// What the server says is being approved, for example an amount and a payee, made by it from the body that it saw.
+    /// The texts have no control characters and none that hide or reorder others. Empty when it does not say.
+    public internal(set) var display: [DisplayField]
+
+    /// Which parts of the request the approval is for.
+    public internal(set) var binding: Binding
+
+    /// When it is too late to approve, if the server says so.
+    public internal(set) var expiresAt: Date?
+
+    /// The step of the journey. Answer it here.
+    public var step: JourneyStep
+
+    /// The transaction's id; `nil` when the server wants a journey and not an approval of this request.
+    public var transactionID: String? { if case .transaction(let id) = advice.kind { id } else { nil } }
+}
+
+/// A labelled value to show.
+public struct DisplayField: Hashable, Sendable {
+    /// What the value is, for example `Amount`.
+    public let label: String
+
+    /// The value, for example `200.00 EUR`.
+    public let value: String
+
+    /// A labelled value.
+    public init(label: String, value: String) {
+        self.label = label
+        self.value = value
+    }
+}

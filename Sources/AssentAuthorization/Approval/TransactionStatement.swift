@@ -1,0 +1,170 @@
+import AssentCore
+import AssentJourney
+import Foundation
+import HTTPTypes
+
+/// What our server says in a transaction's step about the request that is being approved.
+struct TransactionStatement {
+    static let typeName = "AssentTransaction"
+    private static let fieldLimit = 50
+
+    let transactionID: String
+    let display: [DisplayField]
+    let expiresAt: Date?
+    private let data: JSONObject
+
+    /// Reads the statement of a step; `nil` when there is none.
+    ///
+    /// - Throws: ``AuthorizationError`` with code `approvalForAnotherRequest` when there are two, or one that cannot be read
+    ///   or shown.
+    init?(_ step: JourneyStep) throws(AuthorizationError) {
+        let found = step.callbacks.compactMap { ($0 as? MetadataCallback)?.data }
+            .filter { $0["_type"]?.string == Self.typeName }
+        guard let data = found.first else { return nil }
+        guard found.count == 1, data.duplicateNames.isEmpty else { throw Self.unreadable("there are two of it") }
+        guard let id = data["transactionId"]?.string else { throw Self.unreadable("it names no transaction") }
+        for name in ["method", "resource", "contentType", "bodySHA256"] {
+            if let value = data[name], value.string == nil { throw Self.unreadable("\(name) is not a string") }
+        }
+        self.data = data
+        transactionID = id
+        expiresAt = data["expiresAt"]?.integer.map { Date(timeIntervalSince1970: Double($0)) }
+        var display: [DisplayField] = []
+        let lines = data["display"]?.array ?? []
+        guard lines.count <= Self.fieldLimit else { throw Self.unreadable("it has too many lines") }
+        for line in lines {
+            guard let label = line["label"]?.string, let value = line["value"]?.string else {
+                throw Self.unreadable("a line has no label or no value")
+            }
+            do throws(DisplayTextError) {
+                display.append(DisplayField(label: try DisplayText(label).text, value: try DisplayText(value).text))
+            } catch {
+                throw Self.unreadable("a line cannot be shown as it stands")
+            }
+        }
+        self.display = display
+    }
+
+    /// Compares with the request that will be repeated.
+    ///
+    /// - Returns: the parts that the statement names, all of them equal.
+    /// - Throws: ``AuthorizationError`` with code `approvalForAnotherRequest`, naming the part.
+    func compare(with request: RepeatableRequest, transactionID: String) throws(AuthorizationError) -> Set<
+        Approval.Part
+    > {
+        guard ConstantTime.equal(self.transactionID, transactionID) else { throw Self.other("transaction") }
+        var parts: Set<Approval.Part> = []
+        if let method = data["method"]?.string {
+            guard method == request.method else { throw Self.other("method") }
+            parts.insert(.method)
+        }
+        if let resource = data["resource"]?.string {
+            guard let stated = ComparableURL(resource), let own = ComparableURL(request.url) else {
+                throw Self.other("URL")
+            }
+            guard stated.origin == own.origin, stated.path == own.path else { throw Self.other("URL") }
+            parts.insert(.resource)
+            if let query = stated.query {
+                guard query == own.query else { throw Self.other("query") }
+                parts.insert(.query)
+            } else if own.query == nil {
+                parts.insert(.query)
+            }
+        }
+        if let type = data["contentType"]?.string {
+            guard Self.normalised(type) == Self.normalised(request.contentType ?? "") else {
+                throw Self.other("media type")
+            }
+            parts.insert(.contentType)
+        }
+        if let digest = data["bodySHA256"]?.string {
+            guard ConstantTime.equal(digest, request.bodySHA256) else { throw Self.other("body") }
+            parts.insert(.body)
+        }
+        return parts
+    }
+
+    private static func normalised(_ mediaType: String) -> String {
+        mediaType.lowercased().split(separator: ";")
+            .map { $0.split { $0 == " " || $0 == "\t" }.joined(separator: " ") }.filter { !$0.isEmpty }
+            .joined(separator: ";")
+    }
+
+    private static func other(_ part: String) -> AuthorizationError {
+        AuthorizationError(
+            .approvalForAnotherRequest, "the server asks to approve another request: its \(part) is not this one's")
+    }
+
+    private static func unreadable(_ what: String) -> AuthorizationError {
+        AuthorizationError(.approvalForAnotherRequest, "what the server says is being approved cannot be used: \(what)")
+    }
+}
+
+/// The request as it will be sent again, as far as an approval can be for it.
+struct RepeatableRequest {
+    let method: String
+    let url: String
+    let contentType: String?
+    let bodySHA256: String
+
+    /// The largest body that is read again to be compared.
+    private static let bodyLimit = 64 << 20
+
+    init(_ call: HTTPCall) async throws {
+        method = call.request.method.rawValue
+        url = call.request.url ?? ""
+        contentType = call.request.headerFields[.contentType]
+        bodySHA256 = Base64URL.encode(SHA2.sha256(try await call.body?.collect(upTo: Self.bodyLimit) ?? []))
+    }
+}
+
+/// A URL in a form in which two that every server reads alike are equal: escapes in upper case and only where they are
+/// needed, slashes single (RFC 3986 §6.2.2). Nothing that could change the meaning is undone.
+struct ComparableURL: Equatable {
+    let origin: Origin
+    let path: String
+    let query: String?
+
+    init?(_ url: String) {
+        guard let origin = try? Origin(url), let request = try? HTTPRequest(.get, url: url),
+            let target = request.path.flatMap({ try? RequestTarget($0) })
+        else { return nil }
+        self.origin = origin
+        var path: [UInt8] = []
+        for byte in Self.normalised(target.path) where !(byte == UInt8(ascii: "/") && path.last == byte) {
+            path.append(byte)
+        }
+        self.path = String(decoding: path, as: UTF8.self)
+        query = target.query.map { String(decoding: Self.normalised($0.text), as: UTF8.self) }
+    }
+
+    private static func normalised(_ text: String) -> [UInt8] {
+        var result: [UInt8] = []
+        let bytes = Array(text.utf8)
+        var index = 0
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "%"), bytes.count - index > 2,
+                let decoded = Hex.decode(String(decoding: bytes[(index + 1)...(index + 2)], as: UTF8.self))?.first
+            {
+                result += PercentEncoding.encode(decoded)
+                index += 3
+            } else {
+                let byte = bytes[index]
+                result += "!$&'()*+,;=:@/?".utf8.contains(byte) ? [byte] : PercentEncoding.encode(byte)
+                index += 1
+            }
+        }
+        return result
+    }
+}
+
+extension PercentEncoding {
+    /// `byte` itself when it is unreserved, else its escape.
+    fileprivate static func encode(_ byte: UInt8) -> [UInt8] {
+        let isUnreserved =
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+            || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+            || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "-._~".utf8.contains(byte)
+        return isUnreserved ? [byte] : Array("%\(Hex.encode([byte]).uppercased())".utf8)
+    }
+}

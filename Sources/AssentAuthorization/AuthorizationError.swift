@@ -1,0 +1,91 @@
+public import AssentCore
+
+/// Why a protected request did not get through. Errors are equal when their codes are.
+public struct AuthorizationError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What went wrong, as a stable name.
+    public let code: Code
+
+    /// What exactly, and what to do; never a secret.
+    public let detail: String
+
+    /// With what to ask for the outcome, or to send an approved request that did not leave; see
+    /// ``AuthorizedClient/ask(_:about:)``.
+    public let pending: PendingRequest?
+
+    /// Why the approved request has no answer, when the transport is the reason.
+    public let transportError: HTTPTransportError?
+
+    /// An error with its explanation.
+    public init(
+        _ code: Code, _ detail: String, pending: PendingRequest? = nil, transportError: HTTPTransportError? = nil
+    ) {
+        self.code = code
+        self.detail = detail
+        self.pending = pending
+        self.transportError = transportError
+    }
+
+    /// Code, explanation and the transaction's id.
+    public var description: String {
+        "\(code): \(detail)" + (pending.map { " (transaction \($0.transactionID))" } ?? "")
+    }
+
+    /// Errors are equal when their codes are.
+    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+
+    /// Hashes the code.
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+
+    /// A stable name of a kind of failure; more may be added.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The configuration cannot be used.
+        public static let invalidConfiguration = Code("invalidConfiguration")
+        /// The request's URL cannot be used.
+        public static let invalidRequest = Code("invalidRequest")
+        /// The server wants the user's approval, but the call names no handler to ask.
+        public static let approvalNeeded = Code("approvalNeeded")
+        /// The server wants something that this library cannot do.
+        public static let unsupportedAdvice = Code("unsupportedAdvice")
+        /// The resource sends its users to another server than the configured one.
+        public static let untrustedAdvice = Code("untrustedAdvice")
+        /// Nobody is signed in, so nobody can approve.
+        public static let noSession = Code("noSession")
+        /// The request's body can be sent only once, so it cannot be repeated after an approval.
+        public static let bodyNotReplayable = Code("bodyNotReplayable")
+        /// What the server asks to approve is not the request that would be repeated.
+        public static let approvalForAnotherRequest = Code("approvalForAnotherRequest")
+        /// The server does not say what is being approved, and the configuration insists on that.
+        public static let approvalNotBound = Code("approvalNotBound")
+        /// The user declined.
+        public static let declined = Code("declined")
+        /// The journey of a transaction ended with another session than the one it was to approve for.
+        public static let sessionChanged = Code("sessionChanged")
+        /// The server asks again for what was just done. The request had no effect.
+        public static let refused = Code("refused")
+        /// The approved request was not sent; it may be, with ``AuthorizationError/pending``.
+        public static let notSent = Code("notSent")
+        /// The approved request was sent, and nobody can say whether it had an effect. Ask with
+        /// ``AuthorizationError/pending`` before doing anything else.
+        public static let outcomeUnknown = Code("outcomeUnknown")
+    }
+}
+
+/// A request that was approved: with what to name it when asking for its outcome.
+public struct PendingRequest: Hashable, Sendable {
+    /// The transaction's id.
+    public let transactionID: String
+
+    /// The `Idempotency-Key` that the request carried; `nil` for a request without effect.
+    public let idempotencyKey: String?
+
+    /// A request by its ids, for example kept from before a restart.
+    public init(transactionID: String, idempotencyKey: String?) {
+        self.transactionID = transactionID
+        self.idempotencyKey = idempotencyKey
+    }
+}

@@ -1,0 +1,241 @@
+public import AssentCore
+public import AssentJourney
+public import AssentTokens
+import HTTPTypes
+public import Logging
+
+/// Calls protected resources: attaches the credentials that the configuration gives each origin and, when the server wants
+/// the user's approval, asks for it once and repeats the call as it was.
+public struct AuthorizedClient: Sendable {
+    /// Which origins are protected resources.
+    public let configuration: AuthorizationConfiguration
+
+    let journeys: JourneyClient
+    let tokens: TokenManager
+    let coordinator = StepUpCoordinator()
+    private let gate: AdviceGate
+    private let transport: any HTTPTransport
+    private let random: any RandomSource
+
+    private static let idempotencyKey = "Idempotency-Key"
+
+    /// A client.
+    ///
+    /// - Parameters:
+    ///   - configuration: which origins are protected resources.
+    ///   - journeys: runs the journeys of advices. Only advices that lead to its server are believed.
+    ///   - tokens: has the session and the tokens.
+    ///   - transport: carries the calls.
+    ///   - random: where idempotency keys come from.
+    ///   - logger: is told what happens, never a secret.
+    /// - Throws: ``AuthorizationError`` with code `invalidConfiguration`.
+    public init(
+        configuration: AuthorizationConfiguration, journeys: JourneyClient, tokens: TokenManager,
+        transport: any HTTPTransport, random: any RandomSource = SystemRandom(),
+        logger: Logger = Logger(label: "assent.authorization")
+    ) throws(AuthorizationError) {
+        self.configuration = configuration
+        self.journeys = journeys
+        self.tokens = tokens
+        self.transport = transport
+        self.random = random
+        gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
+    }
+
+    /// Sends a call. When the server wants the user's approval, `approve` is called, in the caller's isolation, with each step
+    /// of the journey that gets it; then the same call, with the same body and the same `Idempotency-Key`, is sent once more.
+    ///
+    /// - Returns: the reply to the last sending, whatever its status.
+    /// - Throws: ``AuthorizationError``; ``TokenError`` when there is no token to send; ``JourneyError`` and
+    ///   ``JourneyFailure`` of the approving journey; `HTTPTransportError` of the first sending; what `approve` throws.
+    public func send(
+        _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
+    ) async throws -> HTTPReply {
+        try await send(call, asks: true, approve)
+    }
+
+    /// Sends a call for which the user is not asked. See ``send(_:approve:)``.
+    ///
+    /// - Returns: the reply.
+    /// - Throws: ``AuthorizationError`` with code `approvalNeeded` when the server wants the user's approval.
+    public func send(_ call: HTTPCall) async throws -> HTTPReply {
+        try await send(call, asks: false) { _ in .decline }
+    }
+
+    /// Sends a call whose approval was used, or can be: to learn what became of it, or because it never left.
+    ///
+    /// The user is not asked. The Assent gateway answers 409 with the recorded outcome when the request was let through
+    /// before, and lets it through now when it was not. A server that knows neither is told apart by what it answers.
+    /// - Parameters:
+    ///   - call: the call as it was.
+    ///   - pending: from the error.
+    /// - Returns: the reply.
+    /// - Throws: ``AuthorizationError``: `refused` when the server knows nothing of the approval any more, `outcomeUnknown`,
+    ///   `notSent`.
+    public func ask(_ call: HTTPCall, about pending: PendingRequest) async throws -> HTTPReply {
+        let access = try access(of: call)
+        guard let access else { throw AuthorizationError(.invalidRequest, "this origin is not in the configuration") }
+        var call = stamped(call, access: access)
+        if let key = pending.idempotencyKey { call.set(Self.idempotencyKey, key) }
+        return try await sendApproved(call, pending, access: access, isQuestion: true)
+    }
+
+    private func send(
+        _ original: HTTPCall, asks: Bool, _ approve: (inout Approval) async throws -> StepAction
+    ) async throws -> HTTPReply {
+        let access = try access(of: original)
+        let call = stamped(original, access: access)
+        guard let access else { return try await transport.send(call) }
+        var hasSteppedUp = false
+        while true {
+            let (reply, advice) = try await attempt(call, access: access)
+            guard let advice else { return reply }
+            _ = try? await reply.body.collect(upTo: 64 << 10)
+            guard asks else {
+                throw AuthorizationError(.approvalNeeded, "the server wants the user's approval; name a handler")
+            }
+            guard call.body?.isReplayable ?? true else {
+                throw AuthorizationError(
+                    .bodyNotReplayable, "give the body as bytes, or as a stream that can start over")
+            }
+            switch advice.kind {
+            case .transaction(let id):
+                try await stepUp(advice.nextToMeet, for: call, approve)
+                let key = call.request.headerFields.first { $0.name.canonicalName == "idempotency-key" }?.value
+                let pending = PendingRequest(transactionID: id, idempotencyKey: call.isSafe ? nil : key)
+                return try await sendApproved(call, pending, access: access, isQuestion: false)
+            case .service:
+                guard !hasSteppedUp else {
+                    throw AuthorizationError(.refused, "the server asks again for the journey that was just passed")
+                }
+                hasSteppedUp = true
+                try await stepUp(advice.nextToMeet, for: call, approve)
+            case .other(let name, _):
+                throw AuthorizationError(.unsupportedAdvice, "the server wants \(name)")
+            }
+        }
+    }
+
+    /// One sending, or two when a safe call's access token was refused.
+    private func attempt(_ call: HTTPCall, access: ResourceAccess) async throws -> (HTTPReply, Advice?) {
+        let (sent, token) = try await withCredentials(call, access)
+        var reply = try await transport.send(sent)
+        let advice = try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes)
+        guard reply.status == 401, advice == nil, let token, call.isSafe, call.body?.isReplayable ?? true else {
+            return (reply, advice)
+        }
+        let again: HTTPCall
+        do {
+            again = try await withCredentials(call, access, rejecting: token).0
+        } catch let error as TokenError where error.code != .signInNeeded {
+            return (reply, nil)
+        }
+        reply = try await transport.send(again)
+        return (reply, try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes))
+    }
+
+    /// Sends a call with its transaction's id, once. Whatever comes that is no plain reply is final.
+    private func sendApproved(
+        _ call: HTTPCall, _ pending: PendingRequest, access: ResourceAccess, isQuestion: Bool
+    ) async throws -> HTTPReply {
+        let unknown = AuthorizationError(
+            .outcomeUnknown, "nobody can say whether the request had an effect; ask before repeating it",
+            pending: pending)
+        let sent: HTTPCall
+        do {
+            sent = try await withCredentials(call.with(pending.transactionID, access), access).0
+        } catch {
+            throw AuthorizationError(.notSent, "the approved request was not sent: \(error)", pending: pending)
+        }
+        var reply: HTTPReply
+        let advice: Advice?
+        var hasReply = false
+        do {
+            reply = try await transport.send(sent)
+            hasReply = true
+            if !call.isSafe {
+                reply.body = HTTPBody(try await reply.body.collect(upTo: call.limits.replyBytes))
+            }
+            advice = try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes)
+        } catch {
+            let transportError = error as? HTTPTransportError
+            if let transportError, !hasReply, !transportError.mayHaveHadEffect {
+                throw AuthorizationError(
+                    .notSent, "the approved request was not sent: \(transportError)", pending: pending,
+                    transportError: transportError)
+            }
+            guard !call.isSafe else { throw error }
+            throw AuthorizationError(unknown.code, unknown.detail, pending: pending, transportError: transportError)
+        }
+        if advice != nil {
+            if isQuestion || call.isSafe {
+                throw AuthorizationError(.refused, "the server does not accept the approval", pending: pending)
+            }
+            throw unknown
+        }
+        if reply.status == 504, !call.isSafe { throw unknown }
+        return reply
+    }
+
+    private func access(of call: HTTPCall) throws(AuthorizationError) -> ResourceAccess? {
+        do throws(WireError) {
+            return configuration.resources[try Origin(call.request)]
+        } catch {
+            throw AuthorizationError(.invalidRequest, "the request's URL: \(error.detail)")
+        }
+    }
+
+    private func stamped(_ original: HTTPCall, access: ResourceAccess?) -> HTTPCall {
+        var call = original
+        if !call.isSafe { call.setIfMissing(Self.idempotencyKey, random.uuid()) }
+        if access != nil { call.set("x-authenticate-response", "header") }
+        return call
+    }
+
+    private func withCredentials(
+        _ original: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret? = nil
+    ) async throws -> (HTTPCall, Secret?) {
+        var call = original
+        var used: Secret?
+        if access.sendsAccessToken, call.request.headerFields[.authorization] == nil {
+            let token = try await tokens.tokens(rejecting: rejected).accessToken
+            call.request.headerFields[.authorization] = "Bearer \(token.reveal())"
+            used = token
+        }
+        if access.sendsSession {
+            guard let session = try await tokens.session() else {
+                throw TokenError(.signInNeeded, "the user has to sign in", signInReason: .notSignedIn)
+            }
+            let name = journeys.configuration.sessionCookieName
+            let cookie = "\(name)=\(session.token.reveal())"
+            let others = call.request.headerFields[.cookie].map { "\($0); " } ?? ""
+            call.request.headerFields[.cookie] = others + cookie
+            call.set(name, session.token.reveal())
+        }
+        return (call, used)
+    }
+}
+
+extension HTTPCall {
+    /// Whether its method asks for nothing to be changed (RFC 9110 §9.2.1).
+    var isSafe: Bool { [.get, .head, .options, .trace].contains(request.method) }
+
+    mutating func set(_ name: String, _ value: String) {
+        if let name = HTTPField.Name(name) { request.headerFields[name] = value }
+    }
+
+    mutating func setIfMissing(_ name: String, _ value: String) {
+        if let name = HTTPField.Name(name), request.headerFields[name] == nil { request.headerFields[name] = value }
+    }
+
+    /// The same call with a transaction's id where the resource looks for it; everything else as it was.
+    func with(_ transactionID: String, _ access: ResourceAccess) -> HTTPCall {
+        var call = self
+        if access.sendsTransactionInHeader {
+            call.set("X-TxID", transactionID)
+        } else {
+            call.request.path = URLText.appending("_txid", transactionID, to: request.path ?? "/")
+        }
+        return call
+    }
+}

@@ -1,0 +1,19 @@
+public import AssentCore
+
+extension JourneyClient {
+    /// Ends a session at the server.
+    ///
+    /// The token goes in the body too, which every version of AM looks at before a cookie that may be another session's.
+    /// - Throws: ``JourneyError`` when the server says no, ``JourneyFailure`` when there is no readable answer.
+    public func logout(_ session: Session) async throws {
+        let body: JSONValue = ["tokenId": .string(session.token.reveal())]
+        let reply = try await post(
+            "\(configuration.server)/json/\(configuration.realm.path)/sessions?_action=logout",
+            version: "resource=3.1,protocol=1.0", body, session)
+        if reply.status == 200 { return }
+        guard let object = (try? JSONValue.parse(reply.body, limits: configuration.limits.json))?.object else {
+            throw JourneyFailure(.malformedReply, "the reply is not a JSON object", status: reply.status)
+        }
+        throw JourneyError(status: reply.status, body: object)
+    }
+}

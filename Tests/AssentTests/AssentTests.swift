@@ -1,0 +1,210 @@
+import Assent
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+private let am = "https://am.example.com/am"
+private let api = "https://api.bank.example"
+private let issuer = "\(am)/oauth2/realms/root/realms/alpha"
+
+/// The servers behind a façade: journeys end at once, tokens are granted, the bank wants an approval for a POST.
+private final class Servers: Sendable {
+    let exchanges = Locked<[InMemoryTransport.Exchange]>([])
+    let offline = Locked(false)
+    let clock = ManualClock()
+
+    func assent(_ change: (inout Assent.Configuration) -> Void = { _ in }) throws -> Assent {
+        var configuration = Assent.Configuration(
+            server: am, realm: "alpha", client: .init(id: "app", redirectURI: "app:/cb", scopes: ["accounts"]),
+            resources: [api: .accessToken], pins: [:], vault: .memory)
+        configuration.transport = InMemoryTransport { [self] in try answer($0) }
+        configuration.clock = clock
+        change(&configuration)
+        return try Assent(configuration)
+    }
+
+    func sent(_ part: String) -> [InMemoryTransport.Exchange] {
+        exchanges.withLock { $0 }.filter { $0.request.url?.contains(part) == true }
+    }
+
+    private func answer(_ exchange: InMemoryTransport.Exchange) throws -> HTTPReply {
+        exchanges.withLock { $0.append(exchange) }
+        if offline.withLock({ $0 }) { throw HTTPTransportError(.connectFailed, "offline") }
+        let url = exchange.request.url ?? ""
+        switch URLText.withoutQuery(url) {
+        case "\(am)/json/realms/root/realms/alpha/authenticate":
+            if exchange.text == "{}" {
+                let name: JSONValue = [
+                    "type": "NameCallback", "output": [["name": "prompt", "value": "Name"]],
+                    "input": [["name": "IDToken1", "value": ""]],
+                ]
+                return .json(200, ["authId": "A", "callbacks": [name]])
+            }
+            return .json(
+                200, ["tokenId": "SESS", "successUrl": "/", "realm": "/alpha"],
+                headers: [.setCookie: "iPlanetDirectoryPro=SESS; Path=/"]
+                    + [HTTPField(name: .setCookie, value: "amlbcookie=01; Path=/; Secure")])
+        case "\(am)/json/realms/root/realms/alpha/sessions": return .json(200, ["result": "Successfully logged out"])
+        case "\(issuer)/.well-known/openid-configuration":
+            return .json(
+                200,
+                [
+                    "issuer": .string(issuer), "authorization_endpoint": .string("\(issuer)/authorize"),
+                    "token_endpoint": .string("\(issuer)/access_token"),
+                    "revocation_endpoint": .string("\(issuer)/token/revoke"),
+                ])
+        case "\(issuer)/authorize":
+            let state = URLText.query(of: url)?[all: "state"].first ?? ""
+            return HTTPReply(
+                HTTPResponse(status: .found, headerFields: [.location: "app:/cb?code=c&state=\(state)"]))
+        case "\(issuer)/access_token":
+            return .json(200, ["access_token": "access", "refresh_token": "refresh", "expires_in": 600])
+        case let path where path.hasPrefix(api):
+            if exchange.request.method == .get || url.contains("_txid") { return .json(200, [:]) }
+            let advice = try Advice(transactionID: "tx-1").challengeFieldValue(server: am, realm: "/alpha")
+            return HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: advice]))
+        default: return .json(200, [:])
+        }
+    }
+}
+
+extension HTTPFields {
+    fileprivate static func + (left: HTTPFields, right: [HTTPField]) -> HTTPFields {
+        var all = left
+        for field in right { all.append(field) }
+        return all
+    }
+}
+
+@Suite struct AssentTests {
+    private func answer(_ step: inout JourneyStep) -> StepAction {
+        step[NameCallback.self]?.name = "ana"
+        return .next
+    }
+
+    @Test("The story: sign in, read, pay with approval, sign out")
+    func story() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        #expect(try await assent.user() == nil)
+        let session = try await assent.journey("Login", handler: answer)
+        #expect(session.token == Secret("SESS"))
+        #expect(try await assent.user()?.session == session)
+        #expect(try await assent.send(.get("\(api)/accounts")).status == 200)
+        #expect(servers.sent("/accounts").first?.request.headerFields[.authorization] == "Bearer access")
+        let call = try Assent.Call.post("\(api)/transfers", json: ["amount": "200.00"])
+        let reply = try await assent.send(call) { approval in
+            #expect(approval.binding == .notStated)
+            return answer(&approval.step)
+        }
+        #expect(reply.status == 200)
+        #expect(servers.sent("/transfers").map(\.text) == Array(repeating: #"{"amount":"200.00"}"#, count: 2))
+        #expect(servers.sent("/transfers").last?.request.path == "/transfers?_txid=tx-1")
+
+        let result = await assent.logout()
+        #expect(result.isComplete)
+        #expect(servers.sent("/token/revoke").count == 1)
+        let out = try #require(servers.sent("/sessions?_action=logout").first)
+        #expect(out.text == #"{"tokenId":"SESS"}"#)
+        #expect(
+            out.request.headerFields[try #require(HTTPField.Name("Accept-API-Version"))] == "resource=3.1,protocol=1.0")
+        #expect(try await assent.user() == nil)
+        await #expect(throws: TokenError(.signInNeeded, "")) { try await assent.send(.get("\(api)/accounts")) }
+    }
+
+    @Test("Journeys walked node by node sign in as well")
+    func nodes() async throws {
+        let assent = try Servers().assent()
+        guard case .continue(var step) = await assent.journey.start("Login") else {
+            Issue.record("no step")
+            return
+        }
+        step[NameCallback.self]?.name = "ana"
+        guard case .success = await assent.journey.next(step) else {
+            Issue.record("no success")
+            return
+        }
+        #expect(try await assent.user()?.session?.token == Secret("SESS"))
+        #expect(try await assent.user()?.tokens().accessToken == Secret("access"))
+    }
+
+    @Test("The load balancer's cookie goes back to AM and nowhere else; the session's cookie is not kept")
+    func cookies() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.journey("Login", handler: answer)
+        _ = try await assent.send(.get("\(api)/accounts"))
+        #expect(servers.sent("/authorize").first?.request.headerFields[.cookie] == "amlbcookie=01")
+        #expect(servers.sent("/accounts").first?.request.headerFields[.cookie] == nil)
+        _ = await assent.logout()
+        try await assent.journey("Login", handler: answer)
+        #expect(servers.sent("/authenticate?").last?.request.headerFields[.cookie] == nil)
+    }
+
+    @Test("Signing out without a network leaves nothing here and names what the server was not told")
+    func offline() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.journey("Login", handler: answer)
+        _ = try await assent.send(.get("\(api)/accounts"))
+        servers.offline.withLock { $0 = true }
+        let result = await assent.logout()
+        #expect(Set(result.undone.map(\.step)) == [.revokeTokens, .endSession] && result.localFailure == nil)
+        #expect(try await assent.user() == nil)
+    }
+
+    @Test("A journey that makes no session signs nobody in or out")
+    func noSession() async throws {
+        let assent = try Servers().assent {
+            $0.transport = InMemoryTransport { _ in .json(200, ["successUrl": "/", "realm": "/"]) }
+        }
+        #expect(try await assent.journey("Check", options: .init(noSession: true)) { _ in .next }.token.isEmpty)
+        #expect(try await assent.user() == nil)
+    }
+
+    @Test("Session and tokens outlive the process in a sealed vault, where neither is readable")
+    func vault() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "assent-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let directory = folder.appending(path: "vault")
+        let vault = Assent.Vault.file(at: directory, keys: .softwareFile(folder.appending(path: "key")))
+        let servers = Servers()
+        let first = try servers.assent { $0.vault = vault }
+        try await first.journey("Login", handler: answer)
+        _ = try await first.send(.get("\(api)/accounts"))
+        let second = try servers.assent { $0.vault = vault }
+        #expect(try await second.user()?.session?.token == Secret("SESS"))
+        #expect(try await second.send(.get("\(api)/accounts")).status == 200)
+        #expect(servers.sent("/access_token").count == 1)
+        let files = try #require(FileManager.default.enumerator(at: directory, includingPropertiesForKeys: nil))
+        for case let file as URL in files {
+            let bytes = (try? Data(contentsOf: file)) ?? Data()
+            #expect(bytes.range(of: Data("SESS".utf8)) == nil && bytes.range(of: Data("refresh".utf8)) == nil)
+        }
+    }
+
+    @Test("A vault that wants hardware never becomes a software vault")
+    func hardware() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "assent-\(UUID().uuidString)")
+        let assent = try Servers().assent { $0.vault = .file(at: directory, keys: .requireHardware) }
+        await #expect(throws: TokenError(.storageFailed, "")) { try await assent.journey("Login", handler: answer) }
+        #expect(!FileManager.default.fileExists(atPath: directory.path(percentEncoded: false)))
+    }
+
+    @Test(
+        "A configuration that cannot work is refused when it is made",
+        arguments: [
+            { $0.server = "http://am.example.com/am" }, { $0.server = "am.example.com" }, { $0.realm = ".." },
+            { $0.client.id = "" }, { $0.client.redirectURI = "" }, { $0.resources = ["api.bank.example": .session] },
+            { $0.sessionCookieName = "a b" }, { $0.issuer = "http://elsewhere.example" },
+            {
+                $0.transport = nil; $0.pins = ["am.example.com": []]
+            },
+        ] as [@Sendable (inout Assent.Configuration) -> Void])
+    func configuration(change: @Sendable (inout Assent.Configuration) -> Void) {
+        #expect(throws: (any Error).self) { try Servers().assent(change) }
+    }
+}
