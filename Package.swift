@@ -134,7 +134,10 @@ let package = Package(
             ] + certificates),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["Assent", "AssentServer", "AssentEngine", "AssentCLI", "AssentTesting"]),
+            dependencies: [
+                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentTesting",
+                "AssentExampleBank", httpTypes, logging,
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

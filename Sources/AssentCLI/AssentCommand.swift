@@ -15,5 +15,9 @@ struct AssentCommand: AsyncParsableCommand {
             Exit status: 0 done, 1 failed, 2 refused by the server or declined by you, 3 outcome unknown (ask again before \
             you repeat), 64 wrong usage, 78 wrong configuration.
             """,
-        subcommands: [ServeCommand.self, DoctorCommand.self])
+        subcommands: [
+            ServeCommand.self, DemoCommand.self, LoginCommand.self, RequestCommand.self, TokenCommand.self,
+            UserInfoCommand.self,
+            LogoutCommand.self, DoctorCommand.self,
+        ])
 }

@@ -13,7 +13,7 @@ struct TerminalAnswers: Sendable {
     var password: Secret?
 
     /// Answers everything that a step asks.
-    func answer(_ step: inout JourneyStep) throws -> StepAction {
+    func answer(_ step: inout JourneyStep, showingTexts: Bool = true) throws -> StepAction {
         if let header = step.header { console.say(console.styled(DisplayText.escapedForTerminal(header), .bold)) }
         if let text = step.description { console.say(DisplayText.escapedForTerminal(text)) }
         let isPolling = step[PollingWaitCallback.self] != nil
@@ -40,7 +40,7 @@ struct TerminalAnswers: Sendable {
                     "Your choice", options.map { DisplayText.escapedForTerminal($0.title) }, default: nil)
                 confirmation.selectedIndex = options[index].value
                 return confirmation
-            case let text as TextOutputCallback where text.kind != .script:
+            case let text as TextOutputCallback where text.kind != .script && showingTexts:
                 for line in text.message.split(separator: "\n", omittingEmptySubsequences: false) {
                     console.say("  " + DisplayText.escapedForTerminal(String(line)))
                 }

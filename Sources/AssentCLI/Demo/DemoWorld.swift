@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEngine
 import AssentServer
 import AssentTesting
 import Foundation
@@ -23,6 +24,8 @@ final class DemoWorld: Sendable {
     let configuration: ServerConfiguration
     let account: GeneratedAccount
 
+    private let server: IdentityServer
+    private let services: ServiceGroup
     private let running: Task<Void, any Error>
 
     /// Where things come from.
@@ -35,7 +38,8 @@ final class DemoWorld: Sendable {
 
     private init(
         directory: String, clock: any WallClock, bank: BankProcess, relay: Relay, endpoints: Endpoints,
-        configuration: ServerConfiguration, account: GeneratedAccount, running: Task<Void, any Error>
+        configuration: ServerConfiguration, account: GeneratedAccount, server: IdentityServer, services: ServiceGroup,
+        running: Task<Void, any Error>
     ) {
         self.directory = directory
         self.clock = clock
@@ -44,6 +48,8 @@ final class DemoWorld: Sendable {
         self.endpoints = endpoints
         self.configuration = configuration
         self.account = account
+        self.server = server
+        self.services = services
         self.running = running
     }
 
@@ -63,9 +69,8 @@ final class DemoWorld: Sendable {
             configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
             configuration.gateway?.setUpstream("http://127.0.0.1:\(bank.port)", ofRoute: "bank")
             let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
-            let running = Task {
-                try await ServiceGroup(services: [server], logger: logger).run()
-            }
+            let services = ServiceGroup(services: [server], logger: logger)
+            let running = Task { try await services.run() }
             let endpoints: Endpoints
             do {
                 endpoints = try await server.endpoints
@@ -82,16 +87,23 @@ final class DemoWorld: Sendable {
             }
             return DemoWorld(
                 directory: directory, clock: clock, bank: bank, relay: relay, endpoints: endpoints,
-                configuration: configuration, account: account, running: running)
+                configuration: configuration, account: account, server: server, services: services, running: running)
         } catch {
             try? FileManager.default.removeItem(atPath: directory)
             throw error
         }
     }
 
+    /// Why the server refused a transaction, from its audit log: one entry for each refusal.
+    func refusals(transactionID: String) async throws -> [String] {
+        try await server.auditRecords(transactionID: transactionID).filter { $0.outcome == .refused }.map {
+            $0.reason ?? ""
+        }
+    }
+
     /// Stops everything and removes the directory.
     func stop() async {
-        running.cancel()
+        await services.triggerGracefulShutdown()
         _ = try? await running.value
         try? await relay.stop()
         bank.stop()

@@ -19,8 +19,12 @@ struct Console: Sendable {
     /// Whether standard output understands colours.
     let colours: Bool
 
-    init(json: Bool = false) {
+    /// Whether nothing at all is written.
+    private let isSilent: Bool
+
+    init(json: Bool = false, silent: Bool = false) {
         self.json = json
+        isSilent = silent
         let environment = ProcessInfo.processInfo.environment
         colours =
             isatty(STDOUT_FILENO) == 1 && environment["NO_COLOR"] == nil && environment["TERM"] != "dumb" && !json
@@ -52,6 +56,7 @@ struct Console: Sendable {
     }
 
     private func write(_ text: String, to handle: FileHandle) {
+        if isSilent { return }
         try? handle.write(contentsOf: Data(text.utf8))
     }
 }

@@ -1,5 +1,5 @@
 public import AssentCore
-import AssentEngine
+package import AssentEngine
 import AssentStore
 import Foundation
 public import Logging
@@ -81,6 +81,11 @@ public final class IdentityServer: Service {
     /// The port that the gateway listens on, which need not be the one in its public URL; `nil` without a gateway.
     package var gatewayPort: Int? {
         get async throws { try await gatewayListener?.port }
+    }
+
+    /// The audit records of a transaction, oldest first.
+    package func auditRecords(transactionID: String) async throws -> [AuditRecord] {
+        try await AuditLog(context).records(transactionID: transactionID)
     }
 
     /// Serves until the service group shuts down; what has begun is finished first.

@@ -1,0 +1,123 @@
+import ArgumentParser
+import AssentCore
+import AssentOTP
+import AssentServer
+import AssentTesting
+import Foundation
+import Logging
+import UnixSignals
+
+/// `assent demo`
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "Tell the whole story on this machine: sign in, step up a payment, spend it once.",
+        discussion: """
+            Starts the example bank, the server and its gateway on free ports with generated certificates and accounts, and \
+            walks through what must work and what must not. Everything is real but the clock, which the story moves. Exit \
+            status 0 only when every step came out as it must.
+            """)
+
+    @Option(name: .shortAndLong, help: "The configuration to run.")
+    var config = "Examples/bank/assent.yaml"
+
+    @Option(name: .long, help: "Where the page with the sequence diagram is written.")
+    var page: String?
+
+    @Flag(name: .long, help: "Leave everything running afterwards, and print what to try.")
+    var keep = false
+
+    @Option(name: .long, help: "For how many minutes --keep keeps it running, at most 240.")
+    var minutes = 30
+
+    func validate() throws {
+        guard (1...240).contains(minutes) else { throw ValidationError("--minutes is from 1 to 240") }
+    }
+
+    func run() async throws {
+        let console = Console()
+        var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
+        logger.logLevel = .error
+        let executables = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+            .deletingLastPathComponent()
+        let sources = DemoWorld.Sources(
+            configurationFile: config, bankExecutable: executables.appendingPathComponent("AssentExampleBank").path)
+        let clock = ManualClock(Date())
+        let narration = Narration(console: console)
+        do {
+            let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
+            do {
+                try await Story(world: world, clock: clock, narration: narration).tell()
+            } catch {
+                narration.tell(.check("the story goes on: \(error)", passed: false))
+            }
+            try writePage(narration, console: console)
+            await world.stop()
+        } catch let error as ConfigurationError {
+            console.warn("assent demo: \(error)")
+            throw ExitCode(78)
+        } catch let error as BankProcess.Failure {
+            console.warn("assent demo: \(error)")
+            throw ExitCode(1)
+        }
+        let failures = narration.failures
+        console.say("")
+        guard failures.isEmpty else {
+            console.say(console.styled("\(failures.count) of \(narration.checkCount) checks failed.", .red))
+            throw ExitCode(1)
+        }
+        console.say(console.styled("All \(narration.checkCount) checks came out as they must.", .green))
+        if keep { try await keepRunning(sources, console: console, logger: logger) }
+    }
+
+    private func writePage(_ narration: Narration, console: Console) throws {
+        let path = page ?? NSTemporaryDirectory() + "/assent-demo-\(ProcessInfo.processInfo.processIdentifier).html"
+        let passed = narration.checkCount - narration.failures.count
+        let drawing = SequencePage(
+            title: "Assent: one payment, approved and spent once",
+            subtitle:
+                "This very run. \(passed) of \(narration.checkCount) checks came out as they must. No secret is on this page.",
+            events: narration.events)
+        try Data(drawing.html.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        console.say("")
+        console.say("The sequence diagram of this run: \(path)")
+    }
+
+    /// A second world with the machine's own clock, so that an authenticator's codes are right.
+    private func keepRunning(_ sources: DemoWorld.Sources, console: Console, logger: Logger) async throws {
+        let world = try await DemoWorld.start(sources: sources, clock: SystemClock(), logger: logger)
+        guard let file = ClientFile(endpoints: world.endpoints, configuration: world.configuration) else { return }
+        let path = world.directory + "/client.yaml"
+        try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        let gateway = world.endpoints.gateway ?? ""
+        console.say("")
+        console.say("Running for \(minutes) minutes (Ctrl-C ends it):")
+        console.say("  server   \(world.endpoints.server)")
+        console.say("  gateway  \(gateway)")
+        console.say("  user     \(world.account.username)")
+        console.say("  password \(world.account.password.reveal())")
+        console.say("  TOTP     \(Base32.encode(world.account.totpSeed.revealBytes()))")
+        console.say("")
+        console.say("Try, in another terminal:")
+        console.say("  assent login --config \(path)")
+        console.say("  assent request GET \(gateway)/accounts")
+        console.say(
+            #"  assent request POST \#(gateway)/transfers --json '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#)
+        console.say("A code counts once: wait for the next before you approve. For one:")
+        console.say("  oathtool --totp -b \(Base32.encode(world.account.totpSeed.revealBytes()))")
+        await untilStopped(seconds: minutes * 60)
+        await world.stop()
+    }
+
+    private func untilStopped(seconds: Int) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await Task.sleep(for: .seconds(seconds)) }
+            group.addTask {
+                let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+                for await _ in signals { return }
+            }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+}
