@@ -26,9 +26,16 @@ struct NarratingTransport: HTTPTransport {
 
     private static func request(_ request: HTTPRequest) -> String {
         let path = request.path ?? "/"
-        var text = "\(request.method) \(path.prefix { $0 != "?" })"
+        let parts = path.prefix { $0 != "?" }.split(separator: "/")
+        // The realm is the same in every line: the last two segments tell what is called.
+        let place =
+            parts.contains("realms")
+            ? "…/" + parts.suffix(parts.last == "authenticate" ? 1 : 2).joined(separator: "/")
+            : "/" + parts.joined(separator: "/")
+        var text = "\(request.method) \(place)"
         let names = URLText.query(of: path)?.items.compactMap(\.name) ?? []
-        if !names.isEmpty { text += "?" + names.map { "\($0)=…" }.joined(separator: "&") }
+        if !names.isEmpty { text += "?" + names.prefix(2).map { "\($0)=…" }.joined(separator: "&") }
+        if names.count > 2 { text += "&…" }
         var fields: [String] = []
         if request.headerFields.contains(.authorization) { fields.append("access token") }
         if request.headerFields.contains(where: { $0.name.canonicalName == "iplanetdirectorypro" }) {

@@ -58,7 +58,7 @@ final class Narration: Sendable {
         case .note(let party, let text):
             console.say("   " + console.styled("\(party.rawValue): \(text)", .cyan))
         case .clock(let text):
-            console.say("   " + console.styled("⏱ \(text)", .dim))
+            console.say("   " + console.styled("clock: \(text)", .dim))
         case .check(let text, let passed):
             let mark = passed ? console.styled("✓", .green) : console.styled("✗ FAILED", .red)
             console.say("   \(mark) \(text)")

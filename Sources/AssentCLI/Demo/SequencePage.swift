@@ -26,7 +26,7 @@ struct SequencePage: Sendable {
             .lane { stroke:var(--line); stroke-dasharray:3 4 } .head { fill:var(--panel); stroke:var(--line) } .name { font-weight:600; text-anchor:middle; fill:var(--ink) }
             .step { font-weight:700; font-size:14px; fill:var(--ink) } .band { fill:var(--panel) }
             .arrow { stroke:var(--ink); stroke-width:1.4 } .refused { stroke:var(--bad) } .label { text-anchor:middle; fill:var(--ink) } .label.refused { fill:var(--bad); stroke:none }
-            .note { fill:var(--note); text-anchor:middle } .clock { fill:var(--dim); font-style:italic } .check { fill:var(--good) } .failed { fill:var(--fail); font-weight:700 }
+            .note { fill:var(--note); text-anchor:middle } .note.left { text-anchor:start } .clock { fill:var(--dim); font-style:italic } .check { fill:var(--good) } .failed { fill:var(--fail); font-weight:700 }
             </style></head><body><h1>\(DisplayText.escapedForHTML(title))</h1><p>\(DisplayText.escapedForHTML(subtitle))</p><div class="scroll">
             <svg width="\(Self.width)" height="\(drawing.height)" viewBox="0 0 \(Self.width) \(drawing.height)" role="img" aria-label="Sequence diagram">
             <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0L8,4L0,8z" fill="var(--ink)"/></marker>
@@ -68,12 +68,15 @@ struct SequencePage: Sendable {
                 y += 12
             case .note(let party, let note):
                 for line in Self.wrapped(note) {
-                    parts.append(text(line, x: Self.x(party), y: y + 12, kind: "note"))
+                    // The first lane is at the edge: what is centred on it would begin outside.
+                    let isFirst = party == Narration.Party.allCases.first
+                    parts.append(
+                        text(line, x: isFirst ? 20 : Self.x(party), y: y + 12, kind: isFirst ? "note left" : "note"))
                     y += 16
                 }
                 y += 6
             case .clock(let note):
-                parts.append(text("⏱ " + note, x: 20, y: y + 12, kind: "clock"))
+                parts.append(text("Clock: " + note, x: 20, y: y + 12, kind: "clock"))
                 y += 22
             case .check(let check, let passed):
                 parts.append(text((passed ? "✓ " : "✗ ") + check, x: 20, y: y + 12, kind: passed ? "check" : "failed"))
