@@ -44,7 +44,10 @@ func pay(on screen: some Screen, directory: URL, keyFile: URL, primary: Pin, bac
     let payment = try Assent.Call.post("https://api.bank.example/transfers", json: transfer)
     do {
         let reply = try await assent.send(payment) { approval in
-            guard await screen.confirm(approval.display) else { return .decline }
+            if approval.isFirstStep {
+                guard await screen.confirm(approval.display) else { return .decline }
+            }
+            approval.agree()  // presses "Approve", where the step has such a button
             approval.step[TextInputCallback.self]?.text = try await screen.code()
             return .next
         }

@@ -40,7 +40,7 @@ extension Assent {
         /// Whether `http://` may be used to this machine itself, for a server under development.
         public var allowPlaintextLoopback = false
 
-        /// Whether an approval is refused when the server does not say which request it is for. AM does not.
+        /// Whether an approval is refused unless the server says that it is for all of this request. AM does not.
         public var requiresBinding = false
 
         /// The callback types that journeys know.

@@ -90,6 +90,23 @@ import Testing
         #expect(world.calls.count == 3)
     }
 
+    @Test("Where the configuration insists, an approval for a part of the request, or without any step, is refused")
+    func insists() async throws {
+        for name in ["method", "resource", "bodySHA256"] {
+            let world = World()
+            world.change { $0.statement = { $0[name] = nil } }
+            await #expect(throws: AuthorizationError.like(.approvalNotBound)) {
+                try await world.client(requiresBinding: true).send(try post(), approve: agree)
+            }
+        }
+        let world = World()
+        #expect(try await world.client(requiresBinding: true).send(try post(), approve: agree).status == 201)
+        world.change { $0.journey = { _ in .json(200, ["tokenId": "SESS"]) } }
+        await #expect(throws: AuthorizationError.like(.approvalNotBound)) {
+            try await world.client(requiresBinding: true).send(try post(), approve: agree)
+        }
+    }
+
     @Test("Only what the server states counts as bound")
     func partly() async throws {
         let world = World()

@@ -35,7 +35,7 @@ import Testing
             world.steps[0].url.hasPrefix("\(authenticate)?authIndexType=composite_advice&authIndexValue=%3CAdvices"))
         #expect(world.steps[1].url == authenticate)
         #expect(world.steps.allSatisfy { $0.field("iPlanetDirectoryPro") == "SESS" })
-        #expect(world.steps[1].callback(1) == "123456")
+        #expect(world.steps[1].callback(1) == "123456" && world.steps[1].callback(2) == 0)
     }
 
     @Test("Each of the three forms of an advice is understood")
@@ -196,6 +196,29 @@ import Testing
         }
         #expect(world.calls.count == 1)
         #expect(world.steps.last?.callback(2) == 1)
+    }
+
+    @Test("A button that agrees is pressed only where there is exactly one")
+    func agreeing() async throws {
+        for (options, value) in [
+            (["Approve", "Decline"], 0), (["No", "Yes"], 1), (["Continue"], 0), (["A", "B"], nil),
+            (["A", "B", "Cancel"], nil), (["Decline"], nil), ([], nil),
+        ] as [([String], Int?)] {
+            let world = World()
+            let buttons: JSONValue = [
+                "type": "ConfirmationCallback", "input": [["name": "IDToken1", "value": 100]],
+                "output": [["name": "options", "value": .array(options.map { .string($0) })]],
+            ]
+            world.change { $0.journey = { _ in .json(200, ["authId": "A", "callbacks": [buttons]]) } }
+            var firsts: [Bool] = []
+            _ = try? await world.client().send(try post()) { approval in
+                firsts.append(approval.isFirstStep)
+                approval.agree()
+                #expect(approval.step[ConfirmationCallback.self]?.selectedIndex == value)
+                return firsts.count == 1 ? .nextUnanswered : .decline
+            }
+            #expect(firsts == [true, false])
+        }
     }
 
     @Test("What the handler throws comes out as it is, and nothing is repeated")

@@ -167,7 +167,7 @@ func get(_ path: String = "/accounts") throws -> HTTPCall { HTTPCall(try HTTPReq
 /// Answers what is asked, as a user would who agrees.
 func agree(_ approval: inout Approval) -> StepAction {
     approval.step[TextInputCallback.self]?.text = "123456"
-    approval.step[ConfirmationCallback.self]?.selectedIndex = 0
+    approval.agree()
     return .next
 }
 

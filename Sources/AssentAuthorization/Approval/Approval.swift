@@ -45,8 +45,19 @@ public struct Approval: Sendable {
     /// When it is too late to approve, if the server says so.
     public internal(set) var expiresAt: Date?
 
+    /// Whether this is the first step of the journey: the one in which to show what is being approved.
+    public let isFirstStep: Bool
+
     /// The step of the journey. Answer it here.
     public var step: JourneyStep
+
+    /// Presses the step's button that agrees. Nothing happens when the step has none, or when it has several that do not
+    /// refuse: then set ``AssentJourney/ConfirmationCallback/selectedIndex``.
+    public mutating func agree() {
+        if let value = step[ConfirmationCallback.self]?.agreeIndex {
+            step[ConfirmationCallback.self]?.selectedIndex = value
+        }
+    }
 
     /// The transaction's id; `nil` when the server wants a journey and not an approval of this request.
     public var transactionID: String? { if case .transaction(let id) = advice.kind { id } else { nil } }

@@ -106,6 +106,7 @@ struct RepeatableRequest {
     let url: String
     let contentType: String?
     let bodySHA256: String
+    private let hasBody: Bool
 
     /// The largest body that is read again to be compared.
     private static let bodyLimit = 64 << 20
@@ -114,7 +115,17 @@ struct RepeatableRequest {
         method = call.request.method.rawValue
         url = call.request.url ?? ""
         contentType = call.request.headerFields[.contentType]
-        bodySHA256 = Base64URL.encode(SHA2.sha256(try await call.body?.collect(upTo: Self.bodyLimit) ?? []))
+        let body = try await call.body?.collect(upTo: Self.bodyLimit) ?? []
+        hasBody = !body.isEmpty
+        bodySHA256 = Base64URL.encode(SHA2.sha256(body))
+    }
+
+    /// Throws with code `approvalNotBound` unless `parts` are all that make this request what it is.
+    func requireBinding(_ parts: Set<Approval.Part>) throws(AuthorizationError) {
+        let needed: Set<Approval.Part> = hasBody ? [.method, .resource, .query, .body] : [.method, .resource, .query]
+        guard parts.isSuperset(of: needed) else {
+            throw AuthorizationError(.approvalNotBound, "the server does not say that all of the request is approved")
+        }
     }
 }
 

@@ -45,7 +45,8 @@ public struct AuthorizationConfiguration: Sendable {
     /// What each origin gets. No other origin ever gets a credential, and an advice of no other is looked at.
     public let resources: [Origin: ResourceAccess]
 
-    /// Whether an approval is refused when the server does not say which request it is for. AM does not.
+    /// Whether an approval is refused unless the server says that it is for all of this request: method, URL with query, and
+    /// body. AM does not.
     public var requiresBinding: Bool
 
     /// A configuration, origins written as URLs without path, for example `https://api.example.com`.

@@ -41,16 +41,14 @@ extension AuthorizedClient {
                     if let statement = try TransactionStatement(step) {
                         stated = (try statement.compare(with: request, transactionID: id), statement)
                     }
-                    if isFirst, stated == nil, configuration.requiresBinding {
-                        throw AuthorizationError(.approvalNotBound, "the server does not say what is being approved")
-                    }
+                    if configuration.requiresBinding { try request.requireBinding(stated?.parts ?? []) }
                 }
-                isFirst = false
                 var approval = Approval(
                     advice: advice, method: request.method, url: request.url,
                     display: stated?.statement.display ?? [],
                     binding: stated.map { .stated($0.parts) } ?? .notStated, expiresAt: stated?.statement.expiresAt,
-                    step: step)
+                    isFirstStep: isFirst, step: step)
+                isFirst = false
                 let action = try await approve(&approval)
                 step = approval.step
                 return action
@@ -58,6 +56,7 @@ extension AuthorizedClient {
         } catch let failure as JourneyFailure where failure.code == .declined {
             throw AuthorizationError(.declined, "the user declined")
         }
+        if case .transaction = advice.kind, isFirst, configuration.requiresBinding { try request.requireBinding([]) }
         guard !result.token.isEmpty, result.token != session?.token else { return }
         if case .transaction = advice.kind {
             throw AuthorizationError(
