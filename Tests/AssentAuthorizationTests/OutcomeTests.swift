@@ -106,7 +106,9 @@ import Testing
         #expect(world.calls.map { $0.field("Idempotency-Key") } == ["mine", "mine"])
     }
 
-    @Test("Equal requests with the same advice ask the user once; a different one is not let in on the approval")
+    @Test(
+        "Equal requests with the same advice ask the user once; a different one is not let in on the approval",
+        .timeLimit(.minutes(1)))
     func concurrent() async throws {
         let world = World()
         let (asked, ask) = AsyncStream.makeStream(of: Void.self)
@@ -134,7 +136,7 @@ import Testing
         #expect(prompts.withLock { $0 } == 2)
     }
 
-    @Test("Cancelling while the user is asked sends nothing more")
+    @Test("Cancelling while the user is asked sends nothing more", .timeLimit(.minutes(1)))
     func cancelled() async throws {
         let world = World()
         let client = try await world.client()

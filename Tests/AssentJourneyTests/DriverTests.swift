@@ -90,7 +90,9 @@ import Testing
         #expect(transport.exchanges.count == 6)
     }
 
-    @Test("A wait takes the time that the server asks for, within bounds, and the step is sent again")
+    @Test(
+        "A wait takes the time that the server asks for, within bounds, and the step is sent again",
+        .timeLimit(.minutes(1)))
     func polling() async throws {
         let poll = { (time: String) in
             step([
@@ -183,7 +185,7 @@ import Testing
         }
     }
 
-    @Test("Cancelling a wait ends the run with a cancellation")
+    @Test("Cancelling a wait ends the run with a cancellation", .timeLimit(.minutes(1)))
     func cancelled() async throws {
         let clock = ManualClock()
         let client = try client(script([step([callback("PollingWaitCallback", ["waitTime": "8000"])])]), clock: clock)
