@@ -133,6 +133,8 @@ let package = Package(
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
             ] + certificates),
         .testTarget(
+            name: "AssentCLITests", dependencies: ["AssentCLI", "Assent", "AssentCore", "AssentServer"]),
+        .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentTesting",

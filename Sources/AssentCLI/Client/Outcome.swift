@@ -27,6 +27,9 @@ enum Outcome {
                 .declined, .refused, .approvalForAnotherRequest, .untrustedAdvice,
             ]
             throw ExitCode(refused.contains(error.code) ? 2 : 1)
+        } catch let error as TokenError where error.code == .signInNeeded {
+            console.warn("Sign in first: assent login (\(error.detail))")
+            throw ExitCode(1)
         } catch let error as TokenError {
             console.warn("\(error)")
             throw ExitCode(1)
