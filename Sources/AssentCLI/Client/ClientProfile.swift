@@ -6,7 +6,7 @@ import Logging
 
 /// One set of configuration, vault and key on the command line, by name.
 struct ClientProfile: Sendable {
-    let file: ClientFile
+    var file: ClientFile
     let places: Places
     let name: String
 

@@ -67,6 +67,10 @@ private struct Announcement: Service {
             console.say("  password   \(account.password.reveal())")
             console.say("  TOTP seed  \(Base32.encode(account.totpSeed.revealBytes()))")
         }
+        if let file = endpoints.bootstrapFile {
+            console.say("")
+            console.say("Nobody is administrator yet. Sign in, then:  assent admin bootstrap --token-file \(file)")
+        }
         if let file = ClientFile(endpoints: endpoints, configuration: configuration) {
             let path = configuration.dataDirectory + "/client.yaml"
             try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)

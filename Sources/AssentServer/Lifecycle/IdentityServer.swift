@@ -21,6 +21,7 @@ public final class IdentityServer: Service {
     private let directory: DataDirectory
     private let passwords: Passwords
     private let generated: [GeneratedAccount]
+    private let bootstrapFile: String
     private let logger: Logger
 
     /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can be
@@ -60,6 +61,11 @@ public final class IdentityServer: Service {
             )
         }
         generated = try await UserSeeding(context: context, passwords: passwords).seed(configuration.realms)
+        bootstrapFile = directory.file("bootstrap-token")
+        try? FileManager.default.removeItem(atPath: bootstrapFile)
+        if let token = try await Administration(context).issueBootstrapToken() {
+            try PrivateFile.create(bootstrapFile, Array((token.reveal() + "\n").utf8))
+        }
     }
 
     /// What clients must know, once the server listens.
@@ -74,7 +80,8 @@ public final class IdentityServer: Service {
             }
             return Endpoints(
                 server: publicURL, gateway: gatewayURL, authorityFile: authorityFile, pins: credentials.pins,
-                cookieName: configuration.cookieName, accounts: generated)
+                cookieName: configuration.cookieName, accounts: generated,
+                bootstrapFile: FileManager.default.fileExists(atPath: bootstrapFile) ? bootstrapFile : nil)
         }
     }
 
@@ -163,6 +170,8 @@ public final class IdentityServer: Service {
                 sessions: SessionRoutes(context: context, sessions: sessions, cookie: cookie),
                 policies: PolicyRoutes(sessions: sessions, decisions: decisions, cookie: cookie),
                 oauth: OAuthRoutes(grants: grants, sessions: sessions, cookie: cookie, serverURL: endpoints.server),
+                administration: AdministrationRoutes(
+                    administration: Administration(context), sessions: sessions, cookie: cookie),
                 health: HealthRoutes(database: database), cookie: cookie, logger: logger))
         logger.notice(
             "serving", metadata: ["server": "\(endpoints.server)", "gateway": "\(endpoints.gateway ?? "none")"])
@@ -198,6 +207,9 @@ public struct Endpoints: Sendable {
 
     /// The accounts that this start has made with random credentials. Show them to the operator once.
     public let accounts: [GeneratedAccount]
+
+    /// The file with the one-time token that makes the first administrator, while there is none.
+    public let bootstrapFile: String?
 }
 
 /// Runs once, beside the listeners.

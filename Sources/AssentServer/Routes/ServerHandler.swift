@@ -8,7 +8,9 @@ import Logging
 /// Sends each request of the server's own address to its room.
 struct ServerHandler: RequestHandler {
     /// The first segments of the paths below `/json`.
-    private static let jsonEndpoints: Set<String> = ["authenticate", "sessions", "policies", "serverinfo"]
+    private static let jsonEndpoints: Set<String> = [
+        "authenticate", "sessions", "policies", "serverinfo", "administration", "audit",
+    ]
 
     /// The path of the public URL, for example `/am`; empty when it has none.
     let basePath: String
@@ -18,6 +20,7 @@ struct ServerHandler: RequestHandler {
     let sessions: SessionRoutes
     let policies: PolicyRoutes
     let oauth: OAuthRoutes
+    let administration: AdministrationRoutes
     let health: HealthRoutes
     let cookie: SessionCookie
     let logger: Logger
@@ -52,6 +55,8 @@ struct ServerHandler: RequestHandler {
         case "authenticate": return try await authenticate.respond(to: request, realm: target.realm)
         case "sessions": return try await sessions.respond(to: request, realm: target.realm)
         case "policies": return try await policies.respond(to: request, realm: target.realm)
+        case "administration", "audit":
+            return try await administration.respond(to: request, realm: target.realm, endpoint: target.endpoint)
         case "serverinfo/*": return .json(200, ServerInformation(cookie: cookie, realm: target.realm).json)
         default: return .crest(404, "Resource not found.")
         }

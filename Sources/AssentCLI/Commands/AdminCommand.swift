@@ -1,0 +1,139 @@
+import ArgumentParser
+import Assent
+import Foundation
+import HTTPTypes
+
+/// `assent admin`
+struct AdminCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "admin", abstract: "Administer the server as the user who is signed in.",
+        subcommands: [Bootstrap.self, Roles.self, Enable.self, Disable.self, Audit.self])
+
+    /// `assent admin bootstrap`
+    struct Bootstrap: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Become the first administrator, with the token that 'assent serve' has put into a file.")
+
+        @OptionGroup var client: ClientOptions
+
+        @Option(name: .long, help: "The file with the token.")
+        var tokenFile: String
+
+        func run() async throws {
+            guard let data = FileManager.default.contents(atPath: tokenFile) else {
+                throw ValidationError("\(tokenFile) cannot be read")
+            }
+            let token = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            try await AdminCall(client).post("bootstrap", ["token": .string(token)])
+            try? FileManager.default.removeItem(atPath: tokenFile)
+        }
+    }
+
+    /// `assent admin roles`
+    struct Roles: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Give a user exactly these roles.")
+
+        @OptionGroup var client: ClientOptions
+
+        @Argument(help: "The user's name.")
+        var username: String
+
+        @Argument(help: "admin, auditor, pep; none takes all away.")
+        var roles: [String] = []
+
+        func run() async throws {
+            try await AdminCall(client).post(
+                "setRoles", ["username": .string(username), "roles": .array(roles.map { .string($0) })])
+        }
+    }
+
+    /// `assent admin enable`
+    struct Enable: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Let a user in again.")
+
+        @OptionGroup var client: ClientOptions
+
+        @Argument(help: "The user's name.")
+        var username: String
+
+        func run() async throws {
+            try await AdminCall(client).post("setActive", ["username": .string(username), "active": true])
+        }
+    }
+
+    /// `assent admin disable`
+    struct Disable: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shut a user out: sessions and tokens stop counting at once.")
+
+        @OptionGroup var client: ClientOptions
+
+        @Argument(help: "The user's name.")
+        var username: String
+
+        func run() async throws {
+            try await AdminCall(client).post("setActive", ["username": .string(username), "active": false])
+        }
+    }
+
+    /// `assent admin audit`
+    struct Audit: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print audit records as JSON, one a line, newest first.")
+
+        @OptionGroup var client: ClientOptions
+
+        @Option(name: .long, help: "Only those of a transaction, oldest first.")
+        var transaction: String?
+
+        @Option(name: .long, help: "How many, at most 1000.")
+        var limit = 50
+
+        func run() async throws {
+            try await AdminCall(client).audit(transaction: transaction, limit: limit)
+        }
+    }
+}
+
+/// A call to the server itself with the user's session.
+private struct AdminCall {
+    private let client: ClientOptions
+    private let console = Console()
+
+    init(_ client: ClientOptions) { self.client = client }
+
+    func post(_ action: String, _ body: JSONValue) async throws {
+        _ = try await send(.post("administration?_action=\(action)", json: body))
+        console.say("Done.")
+    }
+
+    func audit(transaction: String?, limit: Int) async throws {
+        var path = "audit?limit=\(limit)"
+        if let transaction { path = URLText.appending("transaction", transaction, to: path) }
+        let reply = try await send(.get(path))
+        for record in reply["result"]?.array ?? [] { console.emit(record) }
+    }
+
+    private func send(_ call: Assent.Call) async throws -> JSONValue {
+        var answer = JSONValue.null
+        try await Outcome.run(console) {
+            var profile = try client.load()
+            let realm = try JourneyRealm(profile.file.realm)
+            profile.file.resources.append(
+                .init(origin: try Origin(profile.file.server).description, credential: "session"))
+            let assent = try profile.assent()
+            var call = call
+            call.url = "\(profile.file.server)/json/\(realm.path)/\(call.url)"
+            if let name = HTTPField.Name("X-Requested-With") { call.headers[name] = "assent" }
+            let reply = try await assent.send(call)
+            answer = try JSONValue.parse(
+                try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))
+            await assent.shutdown()
+            guard reply.status == 200 else {
+                console.warn("The server says no: \(DisplayText.escapedForTerminal(answer["message"]?.string ?? ""))")
+                throw ExitCode(2)
+            }
+        }
+        return answer
+    }
+}

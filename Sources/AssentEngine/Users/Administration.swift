@@ -1,0 +1,165 @@
+package import AssentCore
+import AssentStore
+
+/// What administrators and auditors may do, each act with its audit record.
+///
+/// The first administrator is made by a one-time token that only who can read the server's data directory has.
+package struct Administration: Sendable {
+    private let context: EngineContext
+    private let audit: AuditLog
+
+    /// The administration of a context's database.
+    package init(_ context: EngineContext) {
+        self.context = context
+        audit = AuditLog(context)
+    }
+
+    /// A new bootstrap token, while nobody is an administrator; `nil` once somebody is. Earlier tokens stop counting.
+    package func issueBootstrapToken() async throws -> Secret? {
+        guard try await administrators().isEmpty else { return nil }
+        let token = Secret(context.random.token())
+        _ = try await context.database.run([
+            SQLStatement("DELETE FROM bootstrap_tokens WHERE used_at IS NULL"),
+            SQLStatement(
+                "INSERT INTO bootstrap_tokens (hash, created_at) VALUES (?1, ?2)",
+                [.text(TokenHash.of(token)), .integer(context.clock.epochSeconds)], expecting: .exactly(1)),
+        ])
+        return token
+    }
+
+    /// Makes the session's user an administrator, if nobody is one yet. The token is spent by that.
+    ///
+    /// Throws ``EngineError`` 403 for a token that does not count.
+    package func bootstrap(_ token: Secret, session: LiveSession) async throws {
+        let roles = Self.text(session.user.roles.union([.admin]))
+        do {
+            _ = try await context.database.run([
+                SQLStatement(
+                    """
+                    UPDATE bootstrap_tokens SET used_at = ?1, used_by = ?2 WHERE hash = ?3 AND used_at IS NULL
+                        AND NOT EXISTS (SELECT 1 FROM users WHERE ' ' || roles || ' ' LIKE '% admin %')
+                    """,
+                    [.integer(context.clock.epochSeconds), .text(session.user.id), .text(TokenHash.of(token))],
+                    expecting: .exactly(1)),
+                SQLStatement(
+                    "UPDATE users SET roles = ?1 WHERE id = ?2 AND active = 1", [.text(roles), .text(session.user.id)],
+                    expecting: .exactly(1)),
+                audit.statement(record("admin.bootstrap", by: session, about: session.user)),
+            ])
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            let _: Void = try await refuse("admin.bootstrap", by: session, reason: "token")
+        }
+    }
+
+    /// Gives a user of the administrator's realm exactly these roles.
+    ///
+    /// Throws ``EngineError``: 403 without the role `admin`, 404 for an unknown user, 409 when nobody would be administrator.
+    package func setRoles(_ roles: Set<Role>, of username: String, by session: LiveSession) async throws {
+        let user = try await subject(username, of: "admin.roles", by: session)
+        var detail = JSONObject()
+        detail["roles"] = .string(Self.text(roles))
+        try await change(
+            "admin.roles", user: user, by: session, detail: detail,
+            SQLStatement(
+                """
+                UPDATE users SET roles = ?1 WHERE id = ?2 AND (?3 = 1 OR EXISTS (SELECT 1 FROM users o
+                    WHERE o.id <> ?2 AND o.active = 1 AND ' ' || o.roles || ' ' LIKE '% admin %')
+                    OR ' ' || roles || ' ' NOT LIKE '% admin %')
+                """,
+                [.text(Self.text(roles)), .text(user.id), SQLValue(roles.contains(.admin))], expecting: .exactly(1)))
+    }
+
+    /// Lets a user of the administrator's realm in again, or shuts them out; their sessions and tokens stop counting at once.
+    ///
+    /// Throws ``EngineError``: 403 without the role `admin`, 404 for an unknown user, 409 when nobody would be administrator.
+    package func setActive(_ active: Bool, of username: String, by session: LiveSession) async throws {
+        let user = try await subject(username, of: "admin.active", by: session)
+        var detail = JSONObject()
+        detail["active"] = .bool(active)
+        try await change(
+            "admin.active", user: user, by: session, detail: detail,
+            SQLStatement(
+                """
+                UPDATE users SET active = ?1 WHERE id = ?2 AND (?1 = 1 OR EXISTS (SELECT 1 FROM users o
+                    WHERE o.id <> ?2 AND o.active = 1 AND ' ' || o.roles || ' ' LIKE '% admin %')
+                    OR ' ' || roles || ' ' NOT LIKE '% admin %')
+                """, [SQLValue(active), .text(user.id)], expecting: .exactly(1)))
+    }
+
+    /// Audit records: those of a transaction, or the newest, at most `limit`. That somebody has looked is a record too.
+    ///
+    /// Throws ``EngineError`` 403 without the role `auditor` or `admin`.
+    package func auditRecords(
+        transactionID: String?, limit: Int, by session: LiveSession
+    ) async throws -> [AuditRecord] {
+        guard !session.user.roles.isDisjoint(with: [.auditor, .admin]) else {
+            return try await refuse("audit.read", by: session, reason: "role")
+        }
+        let records: [AuditRecord]
+        if let transactionID {
+            records = try await audit.records(transactionID: transactionID)
+        } else {
+            records = try await audit.newest(min(max(limit, 1), 1000))
+        }
+        try await audit.write(record("audit.read", by: session, about: nil))
+        return records
+    }
+
+    private func administrators() async throws -> [SQLRow] {
+        try await context.database.run(.read("SELECT id FROM users WHERE ' ' || roles || ' ' LIKE '% admin %'"))
+    }
+
+    private func subject(_ username: String, of event: String, by session: LiveSession) async throws -> User {
+        guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
+        guard let user = try await Users(context).find(username: username, realm: session.realm) else {
+            throw EngineError(status: 404, "Resource cannot be found.")
+        }
+        return user
+    }
+
+    private func change(
+        _ event: String, user: User, by session: LiveSession, detail: JSONObject, _ statement: SQLStatement
+    ) async throws {
+        var record = record(event, by: session, about: user)
+        for member in detail.members { record.detail[member.name] = member.value }
+        do {
+            _ = try await context.database.run([statement, audit.statement(record)])
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            throw EngineError(status: 409, "Nobody would be administrator.")
+        }
+    }
+
+    private func refuse<Nothing>(_ event: String, by session: LiveSession, reason: String) async throws -> Nothing {
+        var record = record(event, by: session, about: nil)
+        record.outcome = .refused
+        record.reason = reason
+        try await audit.write(record)
+        throw EngineError(status: 403, "Permission denied.")
+    }
+
+    private func record(_ event: String, by session: LiveSession, about user: User?) -> AuditRecord {
+        var detail = JSONObject()
+        if let user { detail["about"] = .string(user.id) }
+        return AuditRecord(
+            event, .success, realm: session.realm, userID: session.user.id, sessionAuditID: session.auditID,
+            detail: detail)
+    }
+
+    private static func text(_ roles: Set<Role>) -> String { roles.map(\.rawValue).sorted().joined(separator: " ") }
+}
+
+extension AuditRecord {
+    /// The record as an auditor gets it.
+    package var json: JSONValue {
+        var object = JSONObject()
+        object["event"] = .string(event)
+        object["outcome"] = .string(outcome.rawValue)
+        object["reason"] = reason.map(JSONValue.string)
+        object["realm"] = realm.map(JSONValue.string)
+        object["userId"] = userID.map(JSONValue.string)
+        object["sessionAuditId"] = sessionAuditID.map(JSONValue.string)
+        object["transactionId"] = transactionID.map(JSONValue.string)
+        object["detail"] = .object(detail)
+        return .object(object)
+    }
+}

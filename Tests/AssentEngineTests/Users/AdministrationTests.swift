@@ -1,0 +1,82 @@
+import AssentCore
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Administration")
+struct AdministrationTests {
+    private let denied = EngineError(status: 403, "Permission denied.")
+
+    @Test("The first administrator is made by the token, once, and not by an older one")
+    func bootstrap() async throws {
+        let fixture = try await ProviderFixture()
+        let administration = Administration(fixture.context)
+        let older = try #require(try await administration.issueBootstrapToken())
+        let token = try #require(try await administration.issueBootstrapToken())
+        await #expect(throws: denied) { try await administration.bootstrap(older, session: fixture.session) }
+        await #expect(throws: denied) { try await administration.bootstrap(Secret("guess"), session: fixture.session) }
+        try await administration.bootstrap(token, session: fixture.session)
+        let session = try #require(try await Sessions(fixture.context).live(token: fixture.sessionToken))
+        #expect(session.user.roles == [.admin])
+        #expect(try await administration.issueBootstrapToken() == nil)
+        await #expect(throws: denied) { try await administration.bootstrap(token, session: session) }
+        let records = try await AuditLog(fixture.context).newest(10).filter { $0.event == "admin.bootstrap" }
+        #expect(records.count { $0.outcome == .success } == 1)
+        #expect(records.count { $0.outcome == .refused && $0.reason == "token" } == 3)
+    }
+
+    @Test("Fifty sessions with the one token make one administrator")
+    func race() async throws {
+        let fixture = try await ProviderFixture()
+        let administration = Administration(fixture.context)
+        let token = try #require(try await administration.issueBootstrapToken())
+        let session = fixture.session
+        let wins = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<50 {
+                group.addTask { (try? await administration.bootstrap(token, session: session)) != nil }
+            }
+            return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(wins == 1)
+    }
+
+    @Test("Without the role nothing is done, and the attempt is on record")
+    func withoutRole() async throws {
+        let fixture = try await ProviderFixture()
+        let administration = Administration(fixture.context)
+        let name = fixture.session.user.username
+        await #expect(throws: denied) { try await administration.setRoles([.admin], of: name, by: fixture.session) }
+        await #expect(throws: denied) { try await administration.setActive(false, of: name, by: fixture.session) }
+        await #expect(throws: denied) {
+            try await administration.auditRecords(transactionID: nil, limit: 10, by: fixture.session)
+        }
+        let events = try await AuditLog(fixture.context).newest(10).filter { $0.outcome == .refused }.map(\.event)
+        #expect(Set(events).isSuperset(of: ["admin.roles", "admin.active", "audit.read"]))
+        #expect(try await Sessions(fixture.context).live(token: fixture.sessionToken)?.user.roles == [])
+    }
+
+    @Test("The last administrator can neither be shut out nor lose the role; another user can")
+    func lastAdministrator() async throws {
+        let fixture = try await ProviderFixture()
+        let administration = Administration(fixture.context)
+        let token = try #require(try await administration.issueBootstrapToken())
+        try await administration.bootstrap(token, session: fixture.session)
+        let session = try #require(try await Sessions(fixture.context).live(token: fixture.sessionToken))
+        let name = session.user.username
+        let conflict = EngineError(status: 409, "Nobody would be administrator.")
+        await #expect(throws: conflict) { try await administration.setActive(false, of: name, by: session) }
+        await #expect(throws: conflict) { try await administration.setRoles([.auditor], of: name, by: session) }
+        let other = try await Users(fixture.context).create(
+            username: "second", realm: session.realm, passwordHash: nil)
+        let second = try #require(other)
+        try await administration.setActive(false, of: "second", by: session)
+        #expect(try await Users(fixture.context).find(id: second.id)?.isActive == false)
+        try await administration.setActive(true, of: "second", by: session)
+        try await administration.setRoles([.admin], of: "second", by: session)
+        try await administration.setRoles([.auditor], of: name, by: session)
+        #expect(try await Users(fixture.context).find(id: session.user.id)?.roles == [.auditor])
+        await #expect(throws: EngineError(status: 404, "Resource cannot be found.")) {
+            try await administration.setActive(false, of: "nobody", by: session)
+        }
+    }
+}
