@@ -8,6 +8,7 @@ import ServiceLifecycle
 struct Housekeeping: Service {
     let context: EngineContext
     let grants: [Grants]
+    let authentication: Authentication
 
     private static let interval: TimeInterval = 300
 
@@ -28,6 +29,7 @@ struct Housekeeping: Service {
         do {
             _ = try await Sessions(context).purge()
             _ = try await Transactions(context).purge()
+            _ = try await authentication.purge()
             for realm in grants { _ = try await realm.purge() }
             try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
         } catch {

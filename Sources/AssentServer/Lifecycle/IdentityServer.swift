@@ -102,7 +102,8 @@ public final class IdentityServer: Service {
         let services: [any Service] =
             listeners + [
                 Housekeeping(
-                    context: context, grants: Array(try makeGrants(publicURL: configuration.publicURL).values)),
+                    context: context, grants: Array(try makeGrants(publicURL: configuration.publicURL).values),
+                    authentication: try makeAuthentication()),
                 Starting { try await self.startAnswering(upstream) },
             ]
         let group = ServiceGroup(
@@ -144,6 +145,13 @@ public final class IdentityServer: Service {
         return grants
     }
 
+    private func makeAuthentication() throws -> Authentication {
+        try Authentication(
+            context, settings: settings,
+            transactions: Transactions(context, limits: configuration.transactionLimits), passwords: passwords,
+            oneTimePasswords: OneTimePasswords(context))
+    }
+
     private func startAnswering(_ upstream: Upstream) async throws {
         let endpoints = try await endpoints
         let sessions = Sessions(context)
@@ -152,9 +160,7 @@ public final class IdentityServer: Service {
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         let decisions = PolicyDecisionPoint(
             context, policySets: configuration.realms.flatMap(\.policySets), transactions: transactions)
-        let authentication = try Authentication(
-            context, settings: settings, transactions: transactions,
-            passwords: passwords, oneTimePasswords: OneTimePasswords(context))
+        let authentication = try makeAuthentication()
         if let gateway = configuration.gateway, let gatewayListener, let url = endpoints.gateway {
             gatewayListener.answer(
                 with: Gateway(
