@@ -99,6 +99,14 @@ let package = Package(
         .executableTarget(
             name: "AssentExampleBank", dependencies: [hummingbird, grdb, httpTypes, logging],
             path: "Examples/bank/Sources"),
+        .executableTarget(
+            name: "AssentBench",
+            dependencies: [
+                "Assent", "AssentCore", "AssentEngine", "AssentServer", "AssentStore", "AssentTransportNIO",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                crypto, grdb, httpTypes, logging,
+            ] + nio, path: "Benchmarks"),
 
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),

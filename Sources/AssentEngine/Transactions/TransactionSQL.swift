@@ -2,7 +2,7 @@ import AssentStore
 
 /// The statements on transactions. Whatever decides a change stands in the statement that makes it, so that nothing can
 /// happen between the look and the leap. In all of them ?1 is the id and ?2 the time.
-enum TransactionSQL {
+package enum TransactionSQL {
     /// How far the clocks of two nodes may differ, in seconds.
     static let clockTolerance: Int64 = 30
 
@@ -54,7 +54,7 @@ enum TransactionSQL {
         """
 
     /// COMPLETED → TAKEN: 3…18 the binding. This one statement is what makes an approval good for one access.
-    static let take = """
+    package static let take = """
         UPDATE transactions SET state = 'TAKEN', taken_at = ?2
         WHERE id = ?1 AND state = 'COMPLETED' AND \(inTime) AND completed_at <= ?2 + \(clockTolerance)
         AND realm = ?3 AND policy_set = ?4 AND policy = ?5 AND policy_revision = ?6 AND strategy = ?7

@@ -1,0 +1,174 @@
+import AssentCore
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// (c) A GET with an access token through the gateway, against nginx with `proxy_pass` and `auth_request`, both with TLS and
+/// the same certificate in front and the same nginx behind: processor time per request of all server processes but the one
+/// behind, which is the same for both.
+///
+/// The gateway verifies the token's signature, looks up its grant, user and session in the database, and evaluates the
+/// policies. nginx asks a second nginx server, in the same process, which compares the token with the one it knows: the
+/// least that can be called a check.
+struct GatewayBenchmark {
+    let workspace: Workspace
+    let isQuick: Bool
+
+    private static let connections = 16
+    private static let path = "/accounts"
+    private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
+
+    private var rounds: Int { isQuick ? 2 : 7 }
+    private var requests: Int { isQuick ? 2_000 : 8_000 }
+
+    /// A way to the protected service.
+    private struct Side {
+        let server: ChildProcess
+        let clients: [HandMadeClient]
+        let head: HTTPRequestHead
+    }
+
+    @concurrent
+    func run() async throws -> Comparison {
+        let ports = try await Nginx.freePorts(3)
+        guard ports.count == 3 else { throw BenchFailure("no free ports") }
+        let upstream = try await Nginx.start(
+            """
+            server { listen 127.0.0.1:\(ports[0]); location / { return 200 '\(Self.body)'; } }
+            """, in: try workspace.directory("upstream"), ports: [ports[0]])
+        defer { upstream.stop() }
+
+        let directory = try workspace.directory("gateway")
+        guard let executable = Bundle.main.executablePath else { throw BenchFailure("where is this program?") }
+        let gateway = try ChildProcess(
+            executable,
+            ["serve-gateway", directory, "http://127.0.0.1:\(ports[0])"])
+        defer { gateway.stop() }
+        guard let line = gateway.line(), let ready = try? JSONValue.parse(Array(line.utf8)),
+            let port = ready["port"]?.integer, let token = ready["token"]?.string
+        else { throw BenchFailure("the gateway does not start") }
+
+        let chain = directory + "/data/server.pem"
+        let front = try await Nginx.start(
+            Self.frontLines(
+                port: ports[1], checkPort: ports[2], upstreamPort: ports[0], token: token,
+                tls: Nginx.tls(chain: chain, key: directory + "/data/server.key")),
+            in: try workspace.directory("front"), ports: [ports[1], ports[2]])
+        defer { front.stop() }
+
+        let certificate = try String(contentsOfFile: chain, encoding: .utf8)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        func side(_ server: ChildProcess, port: Int) async throws -> Side {
+            var clients: [HandMadeClient] = []
+            for _ in 0..<Self.connections {
+                clients.append(
+                    try await HandMadeClient.connect(port: port, certificatePEM: certificate, group: group))
+            }
+            let head = HTTPRequestHead(
+                version: .http1_1, method: .GET, uri: Self.path,
+                headers: [
+                    "Host": "localhost:\(port)", "Accept": "application/json", "Authorization": "Bearer \(token)",
+                ])
+            return Side(server: server, clients: clients, head: head)
+        }
+        let comparison = try await measure(
+            subject: try await side(gateway, port: Int(port)), baseline: try await side(front, port: ports[1]))
+        try await group.shutdownGracefully()
+        return comparison
+    }
+
+    private func measure(subject: Side, baseline: Side) async throws -> Comparison {
+        try await refuses(baseline)
+        try await refuses(subject)
+        // The server may still be on its way to its first answer.
+        for side in [subject, baseline] { _ = try await load(side, requests: requests / 4) }
+        var comparison = Comparison(
+            part: "c", title: "gateway / nginx proxy_pass + auth_request, processor time", unit: "s per request",
+            aim: .atMost(2.5))
+        for round in 1...rounds {
+            let (first, second) = round.isMultiple(of: 2) ? (baseline, subject) : (subject, baseline)
+            let one = try await load(first, requests: requests)
+            let other = try await load(second, requests: requests)
+            comparison.add(
+                subject: round.isMultiple(of: 2) ? other : one, baseline: round.isMultiple(of: 2) ? one : other,
+                of: rounds)
+        }
+        for client in subject.clients + baseline.clients { await client.close() }
+        return comparison
+    }
+
+    /// A side that lets everybody through does not do the work that is compared. Waits until the server answers at all.
+    private func refuses(_ side: Side) async throws {
+        var head = side.head
+        head.headers.replaceOrAdd(name: "Authorization", value: "Bearer nonsense")
+        guard let client = side.clients.first else { return }
+        for _ in 0..<50 {
+            switch try await client.send(head).head.status {
+            case .unauthorized: return
+            case .serviceUnavailable: try await Task.sleep(for: .milliseconds(100))
+            case let status: throw BenchFailure("a wrong token is answered with \(status.code)")
+            }
+        }
+        throw BenchFailure("the server does not answer")
+    }
+
+    /// Sends requests on all connections at once; returns the processor time of the server for each, in seconds.
+    private func load(_ side: Side, requests: Int) async throws -> Double {
+        let expected = Array(Self.body.utf8)
+        let each = requests / side.clients.count
+        let before = try side.server.processorTime
+        try await withThrowingTaskGroup { group in
+            for client in side.clients {
+                group.addTask { [head = side.head] in
+                    for _ in 0..<each {
+                        let reply = try await client.send(head)
+                        guard reply.head.status == .ok, reply.body == expected else {
+                            throw BenchFailure("an unexpected reply: \(reply.head.status.code)")
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        return (try side.server.processorTime - before) / Double(each * side.clients.count)
+    }
+
+    private static func frontLines(
+        port: Int, checkPort: Int, upstreamPort: Int, token: String, tls: String
+    ) -> String {
+        """
+        map_hash_bucket_size 4096;
+        map $http_authorization $is_known { default 0; "Bearer \(token)" 1; }
+        proxy_http_version 1.1;
+        upstream service { server 127.0.0.1:\(upstreamPort); keepalive 32; keepalive_requests 10000000; }
+        upstream check { server 127.0.0.1:\(checkPort); keepalive 32; keepalive_requests 10000000; }
+        server {
+            listen 127.0.0.1:\(checkPort);
+            location / {
+                if ($is_known = 0) { return 401; }
+                add_header X-Remote-User ana;
+                return 204;
+            }
+        }
+        server {
+            listen 127.0.0.1:\(port) ssl; \(tls)
+            location / {
+                auth_request /_check;
+                auth_request_set $user $upstream_http_x_remote_user;
+                proxy_set_header X-Remote-User $user;
+                proxy_set_header Authorization "";
+                proxy_set_header Connection "";
+                proxy_pass http://service;
+            }
+            location = /_check {
+                internal;
+                proxy_pass_request_body off;
+                proxy_set_header Content-Length "";
+                proxy_set_header Connection "";
+                proxy_pass http://check;
+            }
+        }
+        """
+    }
+}

@@ -1,0 +1,128 @@
+import ArgumentParser
+import AssentCore
+import AssentEngine
+import AssentServer
+import AssentStore
+import Crypto
+import Foundation
+import Logging
+import ServiceLifecycle
+
+/// The server with its gateway, as a process of its own whose processor time can be read. It runs until it is ended.
+struct ServeGateway: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "serve-gateway", shouldDisplay: false)
+
+    @Argument var home: String
+    @Argument var upstream: String
+
+    private static let realm = "/alpha"
+    private static let client = "bank-app"
+    private static let redirectURI = "http://127.0.0.1/callback"
+
+    /// One realm, one user without a password, one client, one policy for what is asked for and one more beside it.
+    private static func yaml(upstream: String) -> String {
+        """
+        development: true
+        publicURL: https://localhost:0/am
+        listen: {host: 127.0.0.1, port: 0}
+        dataDirectory: data
+        realms:
+          alpha:
+            defaultJourney: Confirm
+            users:
+              - {username: ana}
+            journeys:
+              Confirm:
+                entry: approve
+                transactionalOnly: true
+                nodes:
+                  approve:
+                    type: TransactionApprovalNode
+                    outcomes: {approve: success, decline: failure}
+            clients:
+              \(client):
+                redirectURIs: ["\(redirectURI)"]
+                scopes: [accounts]
+            policySets:
+              bank:
+                policies:
+                  - name: read
+                    resources: ["https://localhost:*/accounts", "https://localhost:*/transfers"]
+                    actionValues: {GET: true}
+                    subject: {type: AuthenticatedUsers}
+                  - name: pay
+                    resources: ["https://localhost:*/transfers"]
+                    actionValues: {POST: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: Transaction, strategySpecifier: Confirm}
+                    bind: [method, query, body]
+        gateway:
+          publicURL: https://localhost:0
+          port: 0
+          routes:
+            - {name: bank, upstream: "\(upstream)", realm: alpha, policySet: bank}
+
+        """
+    }
+
+    @concurrent
+    func run() async throws {
+        let file = home + "/assent.yaml"
+        try Data(Self.yaml(upstream: upstream).utf8).write(to: URL(fileURLWithPath: file))
+        var logger = Logger(label: "bench", factory: { StreamLogHandler.standardError(label: $0) })
+        logger.logLevel = .warning
+        let configuration = try ServerConfiguration.load(file: file)
+        let server = try await IdentityServer(configuration: configuration, logger: logger)
+        let running = Task { [logger] in try await ServiceGroup(services: [server], logger: logger).run() }
+        let endpoints = try await server.endpoints
+        guard let port = try await server.gatewayPort else { throw BenchFailure("there is no gateway") }
+        let token = try await Self.accessToken(configuration, endpoints: endpoints, logger: logger)
+        let ready: JSONValue = ["port": .integer(port), "token": .string(token.reveal())]
+        try FileHandle.standardOutput.write(contentsOf: Data((ready.serialized() + "\n").utf8))
+        try await running.value
+    }
+
+    /// An access token of a session that lives, from the server's own database: signing in is not what is measured.
+    private static func accessToken(
+        _ configuration: ServerConfiguration, endpoints: Endpoints, logger: Logger
+    ) async throws -> Secret {
+        let data = configuration.dataDirectory
+        let keyText = try String(contentsOfFile: data + "/master.key", encoding: .utf8)
+        guard let key = Data(base64Encoded: keyText.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+            throw BenchFailure("no master key")
+        }
+        let database = try await SQLiteDatabase(path: data + "/assent.sqlite", clock: SystemClock())
+        defer { try? database.close() }
+        let context = EngineContext(
+            database: database, clock: SystemClock(), random: SystemRandom(),
+            masterKey: try MasterKey(Secret(bytes: Array(key))), logger: logger)
+        guard let user = try await Users(context).find(username: "ana", realm: realm),
+            let clients = configuration.realms.first?.clients
+        else { throw BenchFailure("the user is not there") }
+        let sessions = Sessions(context)
+        let begun = try await sessions.begin(userID: user.id, realm: realm, limits: SessionLimits())
+        let session = try await sessions.live(token: begun.token)
+        let grants = try Grants(
+            context, keys: try ServerKeys(context),
+            configuration: GrantConfiguration(
+                realm: realm, issuer: endpoints.server + "/oauth2/realms/root/realms/alpha", clients: clients))
+        let verifier = SystemRandom().token()
+        let challenge = Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8))))
+        let outcome = try await grants.authorize(
+            OAuthParameters(
+                FormItems([
+                    "client_id": client, "redirect_uri": redirectURI, "response_type": "code", "scope": "accounts",
+                    "code_challenge": challenge, "code_challenge_method": "S256",
+                ])), session: session)
+        guard case .redirect(let redirect) = outcome, let code = redirect["code"] else {
+            throw BenchFailure("no authorization code")
+        }
+        return try await grants.tokens(
+            OAuthParameters(
+                FormItems([
+                    "grant_type": "authorization_code", "client_id": client, "redirect_uri": redirectURI, "code": code,
+                    "code_verifier": verifier,
+                ]))
+        ).accessToken
+    }
+}

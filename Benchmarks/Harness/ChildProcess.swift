@@ -1,0 +1,76 @@
+import Foundation
+
+/// A process that this one starts. It ends with ``stop()``, or when this process ends, however that comes about.
+final class ChildProcess {
+    /// Its id, for reading what it has used.
+    let id: Int32
+
+    private let guardian: Process
+    private let leash: Pipe
+    private let output: Pipe
+
+    /// A shell waits for its standard input to end, which it does at the latest with this process, and then ends the child.
+    private static let script = """
+        trap '' INT
+        "$@" </dev/null &
+        child=$!
+        echo "$child"
+        exec >&-
+        read -r _
+        kill -KILL "$child" 2>/dev/null
+        wait "$child" 2>/dev/null
+        """
+
+    init(_ executable: String, _ arguments: [String]) throws {
+        guardian = Process()
+        leash = Pipe()
+        output = Pipe()
+        guardian.executableURL = URL(fileURLWithPath: "/bin/sh")
+        guardian.arguments = ["-c", Self.script, "sh", executable] + arguments
+        guardian.standardInput = leash
+        guardian.standardOutput = output
+        // A worker thread blocks signals, a process inherits that, and a shell that gets no SIGCHLD waits for ever.
+        var none = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        try guardian.run()
+        guard let id = Self.line(of: output).flatMap({ Int32($0) }) else {
+            throw BenchFailure("cannot start \(executable)")
+        }
+        self.id = id
+    }
+
+    /// The next line that it writes; `nil` when there is none any more.
+    func line() -> String? { Self.line(of: output) }
+
+    /// Ends it.
+    func stop() {
+        try? leash.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
+        try? leash.fileHandleForWriting.close()
+        guardian.waitUntilExit()
+    }
+
+    /// The seconds that a processor has worked for it so far, in user and in kernel mode, in all its threads.
+    var processorTime: Double {
+        get throws {
+            let text = try String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8)
+            // The name in parentheses may have spaces; after it come state, parent, and so on (proc(5)).
+            let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+            guard fields.count > 13, let user = Double(fields[12]), let kernel = Double(fields[13]) else {
+                throw BenchFailure("/proc/\(id)/stat cannot be read")
+            }
+            return (user + kernel) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        }
+    }
+
+    private static func line(of pipe: Pipe) -> String? {
+        var line: [UInt8] = []
+        while line.count < 64 << 10, let byte = try? pipe.fileHandleForReading.read(upToCount: 1)?.first {
+            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+            line.append(byte)
+        }
+        return nil
+    }
+}

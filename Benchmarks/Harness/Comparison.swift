@@ -1,0 +1,87 @@
+/// A subject beside its baseline, over several rounds.
+struct Comparison: Sendable {
+    /// What the ratio should be.
+    enum Aim: Sendable {
+        case atMost(Double)
+        case atLeast(Double)
+
+        func isMet(by ratio: Double) -> Bool {
+            switch self {
+            case .atMost(let limit): ratio <= limit
+            case .atLeast(let limit): ratio >= limit
+            }
+        }
+
+        var text: String {
+            switch self {
+            case .atMost(let limit): "≤ \(Figure.text(limit))"
+            case .atLeast(let limit): "≥ \(Figure.text(limit))"
+            }
+        }
+    }
+
+    /// What one round measured of each, in the same unit.
+    struct Round: Sendable {
+        let subject: Double
+        let baseline: Double
+        var ratio: Double { subject / baseline }
+    }
+
+    /// The letter under which it can be asked for.
+    let part: String
+
+    /// What the ratio is of: subject, baseline and quantity.
+    let title: String
+
+    /// The unit of the rounds' figures; only their ratio means something.
+    let unit: String
+
+    let aim: Aim
+    private(set) var rounds: [Round] = []
+
+    init(part: String, title: String, unit: String, aim: Aim) {
+        self.part = part
+        self.title = title
+        self.unit = unit
+        self.aim = aim
+    }
+
+    var median: Double { Figure.median(rounds.map(\.ratio)) }
+    var least: Double { rounds.map(\.ratio).min() ?? .nan }
+    var most: Double { rounds.map(\.ratio).max() ?? .nan }
+    var isMet: Bool { aim.isMet(by: median) }
+
+    /// Counts a round and tells who watches.
+    mutating func add(subject: Double, baseline: Double, of count: Int) {
+        let round = Round(subject: subject, baseline: baseline)
+        rounds.append(round)
+        Progress.say("\(part): \(title), round \(rounds.count) of \(count): \(Figure.text(round.ratio))")
+    }
+}
+
+/// Numbers as they are shown.
+enum Figure {
+    /// Two decimals.
+    static func text(_ value: Double) -> String {
+        guard value.isFinite else { return "-" }
+        let hundredths = Int((value * 100).rounded())
+        let fraction = hundredths % 100
+        return "\(hundredths / 100).\(fraction < 10 ? "0" : "")\(fraction)"
+    }
+
+    /// The middle of `values`, or the mean of the two in the middle.
+    static func median(_ values: [Double]) -> Double {
+        guard !values.isEmpty else { return .nan }
+        let sorted = values.sorted()
+        let middle = sorted.count / 2
+        return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
+    }
+}
+
+extension Duration {
+    /// In seconds.
+    var inSeconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}
