@@ -209,6 +209,12 @@ enum EscapedText {
             default: break
             }
         }
+        // `%25%32%65` is `%252e` once its own escapes are brought into their one form.
+        var rest = text[...]
+        while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {
+            rest = rest[(percent + 1)...]
+            if rest.starts(with: "25".utf8), value(rest.dropFirst(2).prefix(2)) != nil { throw .doubleEncoding }
+        }
         for segment in text.split(separator: UInt8(ascii: "/")) {
             // Some servers drop what follows a semicolon before they resolve dots.
             let name = segment.prefix { $0 != UInt8(ascii: ";") }
