@@ -64,7 +64,7 @@ enum ForwardedFields {
         for field in fields {
             let name = field.name.canonicalName
             if named.contains(name) || (hopByHop.contains(name) && name != "content-length") { continue }
-            if field.name == .setCookie, field.value.prefix(while: { $0 != "=" }) == cookie.name { continue }
+            if field.name == .setCookie, cookie.isNamed(by: field.value.prefix { $0 != ";" }) { continue }
             forwarded.append(field)
         }
         return forwarded

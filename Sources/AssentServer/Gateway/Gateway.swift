@@ -37,6 +37,10 @@ struct Gateway: RequestHandler {
 
     private func answer(_ request: Request) async throws -> Response {
         guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
+        let codings = request.headers[values: .transferEncoding]
+        guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
+            throw EngineError(status: 400, "The only transfer coding that is taken is chunked.")
+        }
         let (resource, transactionID) = try target(of: request)
         guard let route = routes.first(where: { $0.answers(resource.path) }) else {
             return .problem(404, "Nothing is behind this path.")

@@ -25,8 +25,10 @@ struct GatewayCredentials: Sendable {
     /// Finds the caller. An access token decides alone: a bad one is not made good by a cookie beside it.
     func caller(_ fields: HTTPFields, route: GatewayRoute) async throws -> Caller {
         let authorizations = fields[values: .authorization]
-        if let bearer = authorizations.lazy.compactMap(Self.bearerToken).first {
-            guard authorizations.count == 1, let grants = grants[route.realm] else { return .invalidToken }
+        if authorizations.contains(where: Self.isBearer) {
+            guard authorizations.count == 1, let bearer = authorizations.first.flatMap(Self.bearerToken),
+                let grants = grants[route.realm]
+            else { return .invalidToken }
             guard let grant = try await grants.access(token: bearer) else { return .invalidToken }
             guard Set(route.scopes).isSubset(of: grant.scopes) else { return .insufficientScope }
             guard let session = grant.session, session.realm == route.realm else { return .grantOnly }
@@ -39,6 +41,11 @@ struct GatewayCredentials: Sendable {
         else { return .anonymous }
         try await sessions.touch(session)
         return .session(PresentedSession(session), byCookie: inField == nil)
+    }
+
+    /// Whether a field is meant as an access token, be it empty or too long.
+    private static func isBearer(_ value: String) -> Bool {
+        value.prefix { $0 != " " }.lowercased() == "bearer"
     }
 
     private static func bearerToken(_ value: String) -> Secret? {

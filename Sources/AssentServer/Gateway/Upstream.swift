@@ -28,6 +28,8 @@ struct Upstream: Sendable {
     init(timeout: TimeAmount = .seconds(30), logger: Logger) {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
         configuration.timeout.connect = .seconds(5)
+        // A service that refuses is not asked again behind the client's back: the client is told at once.
+        configuration.connectionPool.retryConnectionEstablishment = false
         configuration.networkFrameworkWaitForConnectivity = false
         configuration.httpVersion = .http1Only
         pooled = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
@@ -59,6 +61,9 @@ struct Upstream: Sendable {
         } catch let error as HTTPClientError where error == .connectTimeout || error == .uncleanShutdown {
             throw error == .connectTimeout ? Failure.notForwarded : Failure.unknown
         } catch is NIOConnectionError {
+            throw Failure.notForwarded
+        } catch let error as IOError where error.errnoCode == ECONNREFUSED {
+            // Only connecting can be refused. Other errors of the socket can come after the request was written.
             throw Failure.notForwarded
         } catch {
             logger.notice("the protected service gave no answer", metadata: ["error": "\(type(of: error))"])

@@ -8,12 +8,17 @@ import NIOCore
 extension Request {
     /// Reads the whole body.
     ///
-    /// - Throws: ``EngineError`` 413 when it is larger than `limit`.
+    /// - Throws: ``EngineError`` 413 when it is larger than `limit`, 400 when it does not come to its end.
     func bytes(upTo limit: Int) async throws -> [UInt8] {
         do {
             return [UInt8](buffer: try await body.collect(upTo: limit))
         } catch is NIOTooManyBytesError {
             throw EngineError(status: 413, "The request is larger than \(limit) bytes.")
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            // Nothing but the client and its connection can make reading fail.
+            throw EngineError(status: 400, "The request's body cannot be read.")
         }
     }
 

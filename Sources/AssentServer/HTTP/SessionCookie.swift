@@ -52,11 +52,16 @@ struct SessionCookie: Sendable, Hashable {
 
     /// A `Cookie` field's value without the session cookie: what may be forwarded to a protected service.
     func removed(from cookieField: String) -> String? {
-        let kept = cookieField.split(separator: ";").filter { pair in
-            let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            return parts.first.map { $0 != name } ?? true
-        }
+        let kept = cookieField.split(separator: ";").filter { !isNamed(by: $0) }
         return kept.isEmpty ? nil : kept.joined(separator: ";").trimmingPrefix { $0 == " " }.description
+    }
+
+    /// Whether a `name=value` pair is the session cookie to anybody who reads it: white space around the name does not count
+    /// (RFC 6265 §5.2).
+    func isNamed(by pair: Substring) -> Bool {
+        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+        return pair.prefix { $0 != "=" }.drop(while: isSpace).reversed().drop(while: isSpace).reversed()
+            .elementsEqual(name)
     }
 
     private func accepted(_ value: String) -> Secret? {
