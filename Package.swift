@@ -137,9 +137,13 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentTesting", hummingbird, httpTypes,
+                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP", "AssentTesting", hummingbird,
+                httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
-            ] + certificates),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "InMemoryLogging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ] + nio + certificates),
         .testTarget(
             name: "AssentCLITests", dependencies: ["AssentCLI", "Assent", "AssentCore", "AssentServer"]),
         .testTarget(

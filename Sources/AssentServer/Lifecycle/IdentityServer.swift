@@ -13,8 +13,8 @@ public import ServiceLifecycle
 /// ```
 public final class IdentityServer: Service {
     private let configuration: ServerConfiguration
-    private let context: EngineContext
-    private let database: SQLiteDatabase
+    let context: EngineContext
+    let database: SQLiteDatabase
     private let credentials: ServerCredentials
     private let serverListener: Listener
     private let gatewayListener: Listener?

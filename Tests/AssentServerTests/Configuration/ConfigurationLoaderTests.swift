@@ -1,0 +1,164 @@
+import AssentCore
+import AssentEngine
+import AssentTesting
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import Testing
+
+@testable import AssentServer
+
+@Suite("A configuration that cannot work is refused with file, line and what to do")
+struct ConfigurationLoaderTests {
+    private static let good = FixtureConfiguration.yaml(upstream: 9080, refusing: 9081)
+
+    /// A change to a good file, and what must be said about it.
+    struct Mistake: Sendable, CustomTestStringConvertible {
+        let find: String
+        let replacement: String
+        /// A text that stands in the line that must be named; `nil` when it is the whole file's.
+        let marker: String?
+        let message: String
+
+        init(_ find: String, _ replacement: String, at marker: String?, _ message: String) {
+            self.find = find
+            self.replacement = replacement
+            self.marker = marker
+            self.message = message
+        }
+
+        var testDescription: String { message }
+    }
+
+    @Test(
+        "A mistake is named where it stands",
+        arguments: [
+            Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "unknown key pasword"),
+            Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
+            Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
+            Mistake(
+                "defaultJourney: Login", "defaultJourney: Lgin", at: "defaultJourney: Lgin",
+                "there is no journey Lgin; known: Confirm, Login, Nod, Quick"),
+            Mistake("entry: credentials", "entry: nowhere", at: "entry: nowhere", "nowhere"),
+            Mistake(
+                #"check: {type: DataStoreDecisionNode, outcomes: {"true": code, "false": failure}}"#,
+                #"check: {type: DataStoreDecisionNode, outcomes: {"true": code}}"#,
+                at: #"outcomes: {"true": code}"#, "false"),
+            Mistake("{\"true\": code,", "{\"true\": lost,", at: "{\"true\": lost,", "lost"),
+            Mistake("type: OathTokenVerifierNode", "type: OathNode", at: " code:", "OathNode"),
+            Mistake(
+                "strategySpecifier: Confirm,", "strategySpecifier: Confrim,", at: "strategySpecifier: Confrim",
+                "Confrim"),
+            Mistake("bind: [method, query, body]", "bind: [method, mood]", at: "bind: [method, mood]", "mood"),
+            Mistake(
+                "policySet: bank}", "policySet: bnk}", at: "policySet: bnk", "no policy set bnk; known: bank, rest"),
+            Mistake(
+                "realm: alpha, policySet", "realm: gamma, policySet", at: "realm: gamma", "there is no realm /gamma"),
+            Mistake("  beta:\n", "  alpha:\n", at: nil, "alpha"),
+            Mistake("listen: {host: 127.0.0.1,", "listen: {host: 0.0.0.0,", at: "0.0.0.0", "loopback only"),
+            Mistake("localhost:0/am", "localhost:0/am?x=1", at: "publicURL", "publicURL must be an https URL"),
+            Mistake(
+                "publicURL: https://localhost:0/am", "publicURL: http://localhost/am", at: "publicURL", "https"),
+            Mistake("passwordCost: 1024", "passwordCost: 1000", at: "passwordCost", "from 1024"),
+            Mistake("passwordCost: 1024", "passwordCost: 5000", at: "passwordCost", "power of two"),
+            Mistake("credentials: generated}", "credentials: guess}", at: "credentials: guess", "only be: generated"),
+            Mistake("roles: [pep]", "roles: [king]", at: "roles: [king]", "unknown role king; known: admin"),
+            Mistake(
+                "upstream: http://127.0.0.1:9080", "upstream: ftp://x", at: "upstream: ftp", "http://127.0.0.1:9080"),
+        ])
+    func mistakes(_ mistake: Mistake) throws {
+        let range = try #require(Self.good.range(of: mistake.find))
+        let text = Self.good.replacingCharacters(in: range, with: mistake.replacement)
+        let error = #expect(throws: ConfigurationError.self) {
+            try ServerConfiguration.parse(text, file: "/etc/assent.yaml")
+        }
+        #expect(error?.file == "/etc/assent.yaml")
+        #expect(error?.message.contains(mistake.message) == true, "\(error?.message ?? "")")
+        if let marker = mistake.marker {
+            let line = text.components(separatedBy: "\n").firstIndex { $0.contains(marker) }
+            #expect(error?.line == line.map { $0 + 1 }, "\(error?.description ?? "")")
+        } else {
+            #expect(error?.line != nil)
+        }
+    }
+
+    @Test("Without development: true, what only development may is refused")
+    func production() throws {
+        func message(_ change: (inout String) -> Void) throws -> String? {
+            var text = Self.good.replacing("development: true\n", with: "")
+            change(&text)
+            let error = #expect(throws: ConfigurationError.self) {
+                try ServerConfiguration.parse(text, file: "/etc/assent.yaml")
+            }
+            #expect(error?.line != nil)
+            return error?.message
+        }
+        #expect(try message { _ in }?.contains("needs development: true") == true)
+        #expect(
+            try message { $0.replace("passwordCost: 1024", with: "passwordCost: 32768") }?
+                .contains("generated credentials need development: true") == true)
+        #expect(
+            try message {
+                $0.replace("passwordCost: 1024", with: "passwordCost: 32768")
+                $0.replace(", credentials: generated", with: "")
+            }?.contains("tls is missing: name certificate and privateKey") == true)
+        let complete = Self.good.replacing(
+            "development: true\n", with: "tls: {certificate: c.pem, privateKey: k.pem}\n"
+        )
+        .replacing("passwordCost: 1024\n", with: "").replacing(", credentials: generated", with: "")
+        .replacing("host: 127.0.0.1", with: "host: 0.0.0.0")
+        let read = try ServerConfiguration.parse(complete, file: "/etc/assent.yaml")
+        #expect(read.passwordCost == 131_072 && !read.isDevelopment && read.host == "0.0.0.0")
+        #expect(read.tls == .files(certificate: "/etc/c.pem", privateKey: "/etc/k.pem"))
+    }
+
+    @Test("A missing file, a directory, bytes that are no text and too many of them are refused")
+    func files() throws {
+        let directory = NSTemporaryDirectory() + "/assent-config-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try Data([0xFF, 0xFE, 0x00]).write(to: URL(fileURLWithPath: directory + "/bytes.yaml"))
+        try Data(repeating: 0x20, count: 2 << 20).write(to: URL(fileURLWithPath: directory + "/large.yaml"))
+        for name in ["missing.yaml", "", "bytes.yaml", "large.yaml"] {
+            let path = name.isEmpty ? directory : directory + "/" + name
+            let error = #expect(throws: ConfigurationError.self) { try ServerConfiguration.load(file: path) }
+            #expect(error?.file == path)
+            #expect(error?.message.isEmpty == false)
+        }
+    }
+
+    @Test("The example of the bank can be loaded, and it is what its comments say")
+    func example() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let configuration = try ServerConfiguration.load(file: root.path + "/Examples/bank/assent.yaml")
+        #expect(configuration.isDevelopment && configuration.tls == .generated && configuration.host == "127.0.0.1")
+        #expect(configuration.realms.map(\.name) == ["/alpha"])
+        #expect(configuration.realms.first?.journeys.map(\.name) == ["Login", "ConfirmTransfer"])
+        #expect(configuration.gateway?.routes.map(\.name) == ["bank"])
+        #expect(configuration.firstPublicClient?.id == "bank-app")
+    }
+
+    @Test("A taken port ends the start with its number and what to do")
+    func takenPort() async throws {
+        let taken = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(taken.localAddress?.port)
+        let directory = NSTemporaryDirectory() + "/assent-taken-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        var configuration = try ServerConfiguration.parse(Self.good, file: directory + "/assent.yaml")
+        configuration.port = port
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let server = try await IdentityServer(configuration: configuration, logger: logger)
+        let running = Task { try await ServiceGroup(services: [server], logger: logger).run() }
+        let error = await #expect(throws: ConfigurationError.self) { try await server.endpoints }
+        #expect(error?.message == "port \(port) is taken: stop who has it, or set another port")
+        #expect(error?.file == directory + "/assent.yaml")
+        await #expect(throws: ConfigurationError.self) { try await running.value }
+        try await taken.close()
+        try FileManager.default.removeItem(atPath: directory)
+    }
+}

@@ -1,0 +1,208 @@
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+@Suite("What the gateway refuses before anything happens", .server, .timeLimit(.minutes(5)))
+struct GatewayAttackTests {
+    /// The end of a test of something that must have had no effect. No test of this suite may forward or be advised.
+    private func expectNothingHappened(_ fixture: ServerFixture) async throws {
+        #expect(fixture.upstream.seen.value.connections == 0)
+        #expect(try await fixture.count("transactions") == 0)
+    }
+
+    @Test(
+        "A URL that two programs could read differently is refused",
+        arguments: [
+            "/a/../nods", "/./nods", "/nods/..", "/nods/.", "/a/%2e%2e/nods", "/%2E/nods", "/a/.%2e/nods", "/..;x/nods",
+            "/a%2Fnods", "/a%2fnods", "/a\\nods", "/a%5Cnods", "/a%5cnods", "/nods%00", "/nods%0d%0aX:1", "/nods%7f",
+            "/%252e%252e/nods", "/a%252Fnods", "/nods%25%32%65", "/nods%", "/nods%2", "/nods%zz", "/nods#x",
+            "/nods?x=1#y", "/nods?x=%00", "/nods?x=%", "http://localhost/a/../nods",
+            "https://localhost/a%2Fnods", "//evil.example@localhost/../nods", "*", "nods", "/nods\"", "/nods<",
+            "/nods^",
+            "/nods{x}", "/nods?x=<", "/nods?_txid=a&_txid=b", "/nods?_txid=a&_txid=a",
+        ])
+    func targets(_ target: String) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let token = try await fixture.session()
+        let reply = try await fixture.raw(
+            "POST \(target) HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n"
+                + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+        #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test(
+        "Bytes beyond ASCII and control characters in the target are refused",
+        arguments: [0x00, 0x09, 0x7F, 0xC3, 0xFF] as [UInt8])
+    func bytes(_ byte: UInt8) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let connection = try await fixture.rawConnection()
+        try await connection.send(
+            Array("POST /nods".utf8) + [byte]
+                + Array(" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".utf8))
+        let reply = await connection.untilClosed()
+        #expect(reply.isEmpty || reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test("A URL past the limit is 414")
+    func tooLong() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let reply = try await fixture.send("GET", fixture.gateway("/" + String(repeating: "a", count: 9000)))
+        #expect(reply.status == 414)
+        #expect(reply.json["title"] == "URI Too Long")
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test(
+        "A request whose end two programs could see in different places is refused or cut off",
+        arguments: [
+            "Content-Length: 2\r\nContent-Length: 3\r\n", "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n", "Content-Length: 2, 3\r\n", "Content-Length: +2\r\n",
+            "Content-Length: -2\r\n", "Content-Length: 0x2\r\n", "Content-Length: 99999999999999999999\r\n",
+            "Transfer-Encoding: xchunked\r\n", "Transfer-Encoding: chunked, identity\r\n",
+            "Transfer-Encoding : chunked\r\n", "Content-Length : 2\r\n", "Content-Length: 2\r\n X: 1\r\n",
+            "X\u{0}Y: 1\r\nContent-Length: 2\r\n", "X: a\u{0}b\r\nContent-Length: 2\r\n",
+        ])
+    func framing(_ fields: String) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let token = try await fixture.session()
+        let reply = try await fixture.raw(
+            "POST /nods HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n\(fields)\r\n{}GET /files/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        #expect(reply.isEmpty || reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test(
+        "Only the methods that policies know are taken",
+        arguments: ["TRACE", "CONNECT", "PROPFIND", "LOCK", "get", "NONSENSE"])
+    func methods(_ method: String) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let token = try await fixture.session()
+        let target = method == "CONNECT" ? "localhost:443" : "/files/x"
+        let reply = try await fixture.raw(
+            "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n\r\n"
+        )
+        #expect(reply.isEmpty || reply.hasPrefix("HTTP/1.1 405 ") || reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test(
+        "A body that cannot be approved is refused before there is a transaction",
+        arguments: [
+            ([("Content-Type", "application/json")], #"{"to":"Bob","amount":"1","to":"Eve","currency":"EUR"}"#, 400),
+            ([("Content-Type", "application/json")], #"{"to":"Bob""#, 400),
+            ([("Content-Type", "application/json"), ("Content-Encoding", "gzip")], "{}", 415),
+            ([("Content-Type", "application/json"), ("Content-Encoding", "identity, br")], "{}", 415),
+            ([("Content-Type", "application/json"), ("Content-Type", "text/plain")], "{}", 400),
+            ([("Content-Type", "application/json")], "\"" + String(repeating: "a", count: 4096) + "\"", 413),
+            ([("Content-Type", "text/plain")], String(repeating: "a", count: 4097), 413),
+        ] as [([(String, String)], String, Int)])
+    func bodies(_ fields: [(String, String)], _ body: String, _ status: Int) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = ServerFixture.session(try await fixture.session())
+        let reply = try await fixture.send("POST", fixture.gateway("/nods"), session + fields, text: body)
+        #expect(reply.status == status)
+        #expect(reply["Content-Type"] == "application/problem+json")
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test(
+        "A transfer that cannot be shown to the user as it is is refused",
+        arguments: [
+            (#"{"to":"Bo\u001b[31mb","amount":"1.00","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob\u202e","amount":"1.00","currency":"EUR"}"#, 400),
+            (#"{"to":"","amount":"1.00","currency":"EUR"}"#, 400), (#"{"to":"Bob","amount":"1.00"}"#, 400),
+            (#"{"to":{"name":"Bob"},"amount":"1.00","currency":"EUR"}"#, 400), ("[]", 400), ("", 400),
+        ])
+    func display(_ body: String, _ status: Int) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = ServerFixture.session(try await fixture.session())
+        let reply = try await fixture.send(
+            "POST", fixture.gateway("/transfers"), session + [("Content-Type", "application/json")], text: body)
+        #expect(reply.status == status)
+        let plain = try await fixture.send(
+            "POST", fixture.gateway("/transfers"), session + [("Content-Type", "text/plain")],
+            text: FixtureBody.transfer)
+        #expect(plain.status == 415)
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test(
+        "With the session in a cookie, a request that changes something must come from an allowed page",
+        arguments: [
+            [], [("Origin", "https://evil.example")], [("Origin", "null")],
+            [("Origin", "https://app.bank.example.evil.example")],
+            [("Origin", "http://app.bank.example")], [("Sec-Fetch-Site", "cross-site")],
+            [("Sec-Fetch-Site", "same-site")],
+            [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "same-origin")],
+        ] as [[(String, String)]])
+    func foreignOrigin(_ fields: [(String, String)]) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let cookie = ("Cookie", "iPlanetDirectoryPro=\(try await fixture.session())")
+        for (method, target) in [("POST", "/nods"), ("POST", "/files/x"), ("DELETE", "/files/x"), ("PUT", "/nods")] {
+            let reply = try await fixture.send(
+                method, fixture.gateway(target), ServerFixture.jsonFields + [cookie] + fields, text: "{}")
+            #expect(reply.status == 403)
+        }
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test("An access token of another realm, revoked, flipped or none is refused, also beside a good cookie")
+    func badTokens() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = try await fixture.session()
+        let good = try await fixture.tokens(session: session)
+        let foreign = try await fixture.tokens(session: fixture.session("bob", realm: "beta"), realm: "beta")
+        var bytes = Array(good.access.utf8)
+        let middle = bytes.count - 20
+        bytes[middle] = bytes[middle] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+        let revoked = try await fixture.tokens(session: session)
+        _ = try await fixture.send(
+            "POST", fixture.oauth("token/revoke"), [("Content-Type", "application/x-www-form-urlencoded")],
+            text: ServerFixture.query([("token", revoked.access), ("client_id", "bank-app")]))
+        let flipped = String(decoding: bytes, as: UTF8.self)
+        for token in [foreign.access, flipped, revoked.access, good.id, good.refresh, "x", ""] {
+            for fields in [[], [("Cookie", "iPlanetDirectoryPro=\(session)")], ServerFixture.session(session)] {
+                let reply = try await fixture.send(
+                    "POST", fixture.gateway("/nods"),
+                    ServerFixture.jsonFields + [
+                        ("Authorization", "Bearer \(token)"), ("Origin", "https://app.bank.example"),
+                    ] + fields,
+                    text: "{}")
+                #expect(reply.status == 401)
+                #expect(reply["WWW-Authenticate"] == #"Bearer error="invalid_token""#)
+            }
+        }
+    }
+
+    @Test("An access token whose session has ended makes no transaction, and neither does a session of another realm")
+    func endedSession() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = try await fixture.session()
+        let tokens = try await fixture.tokens(session: session)
+        _ = try await fixture.send("POST", fixture.json("sessions?_action=logout"), ServerFixture.session(session))
+        let bob = try await fixture.session("bob", realm: "beta")
+        for fields in [
+            ServerFixture.bearer(tokens.access), ServerFixture.session(session), ServerFixture.session(bob), [],
+        ] {
+            let reply = try await fixture.send(
+                "POST", fixture.gateway("/nods"), ServerFixture.jsonFields + fields, text: "{}")
+            #expect(reply.status == 401)
+            #expect(reply["WWW-Authenticate"]?.contains("advices=") == false)
+        }
+    }
+
+    @Test("What is behind no policy is denied, also with a session")
+    func noPolicy() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = ServerFixture.session(try await fixture.session())
+        #expect(try await fixture.send("GET", fixture.gateway("/secret"), session).status == 403)
+        #expect(try await fixture.send("DELETE", fixture.gateway("/accounts"), session).status == 403)
+        #expect(try await fixture.send("GET", fixture.gateway("/secret")).status == 401)
+        try await expectNothingHappened(fixture)
+    }
+}

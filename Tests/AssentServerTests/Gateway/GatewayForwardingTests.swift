@@ -1,0 +1,209 @@
+import AssentCore
+import AssentTesting
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+@Suite("What the gateway forwards, and how it asks", .timeLimit(.minutes(5)))
+struct GatewayForwardingTests {
+    @Test(
+        "The service gets no credential, no claim and no field of the hop, and the user's name from the gateway alone")
+    func fields() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let access = try await fixture.tokens(session: token).access
+            let connection = try await fixture.rawConnection()
+            try await connection.send(
+                [
+                    "GET /files/a?b=c&d HTTP/1.1", "Host: localhost", "Connection: keep-alive, X-Hop", "X-Hop: 1",
+                    "Authorization: Bearer \(access)", "iPlanetDirectoryPro: \(token)", "X-Remote-User: root",
+                    "X_Remote_User: root", "Remote-User: root", "X-HTTP-Method-Override: DELETE",
+                    "X-Original-URL: /admin", "X-Forwarded-For: 1.2.3.4", "Forwarded: for=1.2.3.4", "X-TxID: ",
+                    "Cookie: a=b; iPlanetDirectoryPro=\(token); c=d", "Cookie: iPlanetDirectoryPro =\(token)",
+                    "Keep-Alive: 5", "TE: trailers", "Proxy-Authorization: x", "x-authenticate-response: header",
+                    "X-Custom: kept", "Idempotency-Key: mine", "Accept-Encoding: gzip",
+                ].joined(separator: "\r\n") + "\r\n\r\n")
+            let reply = await connection.reply()
+            await connection.close()
+            #expect(reply.hasPrefix("HTTP/1.1 200 "), "\(reply)")
+            let request = try #require(fixture.upstream.requests.first)
+            #expect(request.line == "GET /files/a?b=c&d HTTP/1.1")
+            #expect(!request.head.contains(token) && !request.head.contains(access))
+            #expect(request.values("X-Remote-User") == ["ana"])
+            #expect(request.values("Cookie") == ["a=b; c=d"])
+            #expect(request.values("X-Custom") == ["kept"])
+            #expect(request.values("Idempotency-Key") == ["mine"])
+            #expect(request.values("Accept-Encoding") == ["gzip"])
+            #expect(request.values("X-Forwarded-Proto") == ["https"])
+            #expect(request.values("X-Forwarded-Host") == ["localhost:\(fixture.gatewayPort)"])
+            #expect(request.values("Host") == ["127.0.0.1:\(fixture.upstream.port)"])
+            for name in [
+                "X-Hop", "Authorization", "X_Remote_User", "Remote-User", "X-HTTP-Method-Override", "X-Original-URL",
+                "X-Forwarded-For", "Forwarded", "X-TxID", "Keep-Alive", "TE", "Proxy-Authorization",
+                "x-authenticate-response", "iPlanetDirectoryPro",
+            ] { #expect(request.values(name).isEmpty, "\(name)") }
+        }
+    }
+
+    @Test(
+        "The service cannot set the session cookie, however it writes it; its other fields and its status come through")
+    func reply() async throws {
+        try await ServerFixture.run { fixture in
+            let session = ServerFixture.session(try await fixture.session())
+            fixture.upstream.answer { _, peer in
+                peer.answer(
+                    "418 Teapot",
+                    fields: [
+                        "Set-Cookie: iPlanetDirectoryPro=evil; Path=/", "Set-Cookie: iPlanetDirectoryPro =evil",
+                        "Set-Cookie: iPlanetDirectoryPro\t=evil", "Set-Cookie: iPlanetDirectoryPro",
+                        "Set-Cookie: own=1",
+                        "Connection: X-Hop", "X-Hop: 1", "X-Custom: kept", "Content-Type: text/x-tea",
+                    ], "short and stout")
+            }
+            let reply = try await fixture.send("GET", fixture.gateway("/files/tea"), session)
+            #expect(reply.status == 418 && reply.text == "short and stout")
+            #expect(reply.all("Set-Cookie") == ["own=1"])
+            #expect(reply["X-Hop"] == nil && reply["X-Custom"] == "kept" && reply["Content-Type"] == "text/x-tea")
+        }
+    }
+
+    @Test("The session cookie is enough for GET, and for the rest from allowed pages")
+    func cookie() async throws {
+        try await ServerFixture.run { fixture in
+            let cookie = ("Cookie", "iPlanetDirectoryPro=\(try await fixture.session())")
+            #expect(try await fixture.send("GET", fixture.gateway("/accounts"), [cookie]).status == 200)
+            #expect(fixture.upstream.requests.first?.values("Cookie") == [])
+            #expect(try await fixture.send("HEAD", fixture.gateway("/files/x"), [cookie]).status == 200)
+            let allowed: [[(String, String)]] = [
+                [("Origin", "https://app.bank.example")], [("Origin", "https://localhost:\(fixture.gatewayPort)")],
+                [("Sec-Fetch-Site", "same-origin")], [("Sec-Fetch-Site", "none")],
+            ]
+            for fields in allowed {
+                let reply = try await fixture.send(
+                    "POST", fixture.gateway("/nods"), ServerFixture.jsonFields + [cookie] + fields, text: "{}")
+                #expect(reply.status == 401)
+                #expect(throws: Never.self) { try ServerFixture.transactionID(reply) }
+            }
+            #expect(try await fixture.count("transactions") == 4)
+        }
+    }
+
+    @Test("An advice comes in the header to whom asked so, else as a redirect; a browser's navigation gets 303")
+    func advice() async throws {
+        try await ServerFixture.run { fixture in
+            let session = ServerFixture.session(try await fixture.session())
+            let json = [("Content-Type", "application/json")]
+            func post(_ fields: [(String, String)]) async throws -> Answer {
+                try await fixture.send("POST", fixture.gateway("/nods?a=1"), session + json + fields, text: "{}")
+            }
+            for value in ["header", "HEADER"] {
+                let reply = try await post([("x-authenticate-response", value)])
+                #expect(reply.status == 401)
+                let field = try #require(reply["WWW-Authenticate"])
+                #expect(
+                    field.wholeMatch(
+                        of:
+                            /SSOADVICE realm="\/alpha",advices="[A-Za-z0-9]+={0,2}",am_uri="https:\/\/localhost:\d+\/am"/
+                    )
+                        != nil, "\(field)")
+                #expect(field.hasSuffix("am_uri=\"\(fixture.endpoints.server)\""))
+            }
+            for fields in [[], [("x-authenticate-response", "redirect")], [("Sec-Fetch-Mode", "cors")]] {
+                let reply = try await post(fields)
+                #expect(reply.status == 307 && reply.bytes.isEmpty)
+                let location = try #require(reply["Location"])
+                #expect(location.hasPrefix(fixture.endpoints.server + "/?"))
+                #expect(reply.parameter("authIndexType") == "composite_advice" && reply.parameter("realm") == "/alpha")
+                let value = try #require(reply.parameter("authIndexValue"))
+                let text = String(decoding: try #require(Base64URL.decode(value)), as: UTF8.self)
+                let id = try #require(text.firstMatch(of: /<Value>([^<]*)<\/Value>/)).1
+                #expect(reply.parameter("goto") == fixture.gateway("/nods?a=1&_txid=\(id)"))
+            }
+            let navigation = try await post([("Sec-Fetch-Mode", "navigate")])
+            #expect(navigation.status == 303)
+            #expect(navigation.parameter("goto")?.hasPrefix(fixture.gateway("/?_txid=")) == true)
+            #expect(fixture.upstream.requests.isEmpty)
+        }
+    }
+
+    @Test("On a route without a bound body both directions stream, past any limit of a bound one")
+    func streaming() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let half = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
+            let connection = try await fixture.rawConnection()
+            fixture.upstream.hold()
+            try await connection.send(
+                "PUT /files/large HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\nContent-Length: \(2 << 20)\r\n\r\n"
+            )
+            try await connection.send(half)
+            await fixture.upstream.seen.wait { $0.bytes > 1 << 20 }
+            #expect(fixture.upstream.requests.isEmpty)
+            try await connection.send(half)
+            await fixture.upstream.release { peer in
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(2 << 20)\r\n\r\n")
+                peer.send([UInt8](repeating: UInt8(ascii: "y"), count: 1 << 20))
+            }
+            await connection.wait(forBytes: 1 << 20)
+            #expect(connection.bytes.count >= 1 << 20 && connection.bytes.count < 2 << 20)
+            await connection.close()
+            let request = try #require(fixture.upstream.requests.first)
+            #expect(request.body.count == 2 << 20 && request.body.allSatisfy { $0 == UInt8(ascii: "x") })
+        }
+    }
+
+    @Test("A chunked body is forwarded where it is not bound, and read whole where it is")
+    func chunked() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            func post(_ target: String, _ chunks: [String]) async throws -> String {
+                let body = chunks.map { "\(String($0.utf8.count, radix: 16))\r\n\($0)\r\n" }.joined() + "0\r\n\r\n"
+                return try await fixture.raw(
+                    "POST \(target) HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n"
+                        + "Content-Type: application/json\r\nx-authenticate-response: header\r\nTransfer-Encoding: chunked\r\n\r\n"
+                        + body)
+            }
+            #expect(try await post("/files/x", ["{\"a\"", ":1}"]).hasPrefix("HTTP/1.1 201 "))
+            let refused = try await post("/nods", ["{\"a\"", ":1}"])
+            let match = try #require(refused.firstMatch(of: /advices="([^"]*)"/))
+            let bytes = try #require(Data(base64Encoded: String(match.1)))
+            let advice = try JSONValue.parse([UInt8](bytes))
+            let id = try #require(advice["TransactionConditionAdvice"]?.strings?.first)
+            #expect(try await fixture.approve(id, session: token).status == 200)
+            #expect(try await post("/nods?_txid=\(id)", ["{\"a\":", "1", "}"]).hasPrefix("HTTP/1.1 201 "))
+            #expect(fixture.upstream.requests.last?.body == Array("{\"a\":1}".utf8))
+            let large = try await post(
+                "/nods", [String(repeating: " ", count: 3000), String(repeating: " ", count: 3000)])
+            #expect(large.hasPrefix("HTTP/1.1 413 "))
+            #expect(fixture.upstream.requests.count == 2)
+        }
+    }
+
+    @Test("A target in absolute form is the resource of its path, whatever host it names")
+    func absoluteForm() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let reply = try await fixture.raw(
+                "GET http://evil.example/files/x?a=b HTTP/1.1\r\nHost: evil.example\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n\r\n"
+            )
+            #expect(reply.hasPrefix("HTTP/1.1 200 "))
+            let request = try #require(fixture.upstream.requests.first)
+            #expect(request.line == "GET /files/x?a=b HTTP/1.1")
+            #expect(!request.head.contains("evil.example"))
+        }
+    }
+
+    @Test("An access token is good until its time is over")
+    func expiredToken() async throws {
+        try await ServerFixture.run { fixture in
+            let tokens = try await fixture.tokens(session: try await fixture.session())
+            let bearer = ServerFixture.bearer(tokens.access)
+            fixture.clock.advance(by: 599)
+            #expect(try await fixture.send("GET", fixture.gateway("/accounts"), bearer).status == 200)
+            fixture.clock.advance(by: 1)
+            let reply = try await fixture.send("GET", fixture.gateway("/accounts"), bearer)
+            #expect(reply.status == 401 && reply["WWW-Authenticate"] == #"Bearer error="invalid_token""#)
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("The gateway, from advice to outcome", .timeLimit(.minutes(5)))
+struct GatewayStoryTests {
+    @Test("A transfer is advised, approved, forwarded once with its own bytes, and never again")
+    func story() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.signIn(journey: "Login")
+            let tokens = try await fixture.tokens(session: session)
+            let bearer = ServerFixture.bearer(tokens.access)
+            let body = "{ \"to\":\"B\u{f6}b \u{1F600}\",\r\n\t\"currency\":\"EUR\", \"amount\" : \"200.00\" }\n"
+            let id = try await fixture.completedTransaction(
+                "/transfers", body: body, session: session, credentials: bearer)
+            let renewed = try #require(try await fixture.refresh(tokens.refresh).json["access_token"]?.string)
+            let fields = ServerFixture.jsonFields + ServerFixture.bearer(renewed)
+            let paid = try await fixture.send("POST", fixture.gateway("/transfers?_txid=\(id)"), fields, text: body)
+            #expect(paid.status == 201 && paid.text == #"{"done":true}"#)
+            let request = try #require(fixture.upstream.requests.first)
+            #expect(request.line == "POST /transfers HTTP/1.1")
+            #expect(request.body == Array(body.utf8))
+            #expect(request.values("Idempotency-Key") == [id])
+            #expect(request.values("X-Remote-User") == ["ana"])
+            #expect(request.values("Authorization").isEmpty)
+
+            let again = try await fixture.send("POST", fixture.gateway("/transfers?_txid=\(id)"), fields, text: body)
+            #expect(again.status == 409)
+            #expect(again.json["transaction"]?.string == id)
+            #expect(again.json["outcome"] == ["state": "answered", "status": 201])
+            #expect(fixture.upstream.requests.count == 1)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+@Suite("Replies and requests that break off", .timeLimit(.minutes(5)))
+struct TruncationTests {
+    private static let body = #"{"amount":"200.00"}"#
+
+    @Test("A reply that the service breaks off is broken off for the client as well, and its status stays on record")
+    func reply() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let id = try await fixture.completedTransaction(body: Self.body, session: token)
+            fixture.upstream.answer { _, peer in
+                peer.send("HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{")
+                peer.close()
+            }
+            let reply = try await fixture.raw(
+                "POST /nods?_txid=\(id) HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n"
+                    + "Content-Type: application/json\r\nContent-Length: \(Self.body.utf8.count)\r\n\r\n\(Self.body)")
+            #expect(!reply.contains("0\r\n\r\n"))
+            #expect(reply.isEmpty || reply.hasPrefix("HTTP/1.1 201 "))
+            fixture.upstream.answer(with: TestUpstream.answering)
+            let again = try await fixture.send(
+                "POST", fixture.gateway("/nods?_txid=\(id)"),
+                ServerFixture.session(token) + [("Content-Type", "application/json")], text: Self.body)
+            #expect(again.status == 409)
+            #expect(again.json["outcome"] == ["state": "answered", "status": 201])
+            #expect(fixture.upstream.requests.count == 1)
+        }
+    }
+
+    @Test("A request that breaks off in its body spends nothing and reaches nobody")
+    func request() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let id = try await fixture.completedTransaction(body: Self.body, session: token)
+            for part in ["", "{", String(Self.body.dropLast())] {
+                let connection = try await fixture.rawConnection()
+                try await connection.send(
+                    "POST /nods?_txid=\(id) HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\n"
+                        + "Content-Type: application/json\r\nContent-Length: \(Self.body.utf8.count)\r\n\r\n\(part)")
+                await connection.close()
+            }
+            let paid = try await fixture.send(
+                "POST", fixture.gateway("/nods?_txid=\(id)"),
+                ServerFixture.session(token) + [("Content-Type", "application/json")], text: Self.body)
+            #expect(paid.status == 201)
+            #expect(fixture.upstream.requests.count == 1)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import AsyncHTTPClient
+import HTTPTypes
+import Logging
+import NIOCore
+import Testing
+
+@testable import AssentServer
+
+@Suite("What the gateway knows when a service does not answer", .timeLimit(.minutes(5)))
+struct UpstreamTests {
+    /// Sends a request to a port as for a transaction, or else, and returns why there was no reply.
+    private func failure(_ url: String, once: Bool, timeout: TimeAmount = .seconds(30)) async -> Upstream.Failure? {
+        let upstream = Upstream(timeout: timeout, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var failure: Upstream.Failure?
+        do {
+            _ = try await upstream.forward(
+                method: .post, url: url, fields: [:], body: .bytes(ByteBuffer(string: "{}")), once: once)
+        } catch {
+            failure = error as? Upstream.Failure
+        }
+        await upstream.shutdown()
+        return failure
+    }
+
+    @Test(
+        "A refused connection means that nothing was sent, by address and by name",
+        arguments: ["127.0.0.1", "localhost"])
+    func refused(_ host: String) async throws {
+        let refusing = try RefusingPort()
+        for once in [true, false] {
+            #expect(await failure("http://\(host):\(refusing.port)/", once: once) == .notForwarded)
+        }
+    }
+
+    @Test("A connection that ends without an answer, and one that stays silent, leave it open what has happened")
+    func unknown() async throws {
+        let service = try await TestUpstream.start()
+        service.answer(with: TestUpstream.closing)
+        for once in [true, false] {
+            #expect(await failure("http://127.0.0.1:\(service.port)/", once: once) == .unknown)
+        }
+        service.answer { _, peer in peer.send("HTTP/1.1 200 OK\r\nContent-Le") }
+        #expect(await failure("http://127.0.0.1:\(service.port)/", once: true, timeout: .milliseconds(300)) == .unknown)
+        service.hold()
+        #expect(await failure("http://127.0.0.1:\(service.port)/", once: true, timeout: .milliseconds(300)) == .unknown)
+        service.answer { _, peer in peer.send("SSH-2.0-x\r\n\r\n") }
+        #expect(await failure("http://127.0.0.1:\(service.port)/", once: true) == .unknown)
+        #expect(service.requests.count == 5)
+        await service.stop()
+    }
+}

@@ -1,0 +1,110 @@
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("When the database fails, and when the server ends", .timeLimit(.minutes(5)))
+struct FaultTests {
+    private static let form = [("Content-Type", "application/x-www-form-urlencoded")]
+    private static let body = #"{"amount":"200.00"}"#
+
+    @Test("Without its database every endpoint answers 503, and the gateway forwards nothing")
+    func closed() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let session = ServerFixture.session(token)
+            let tokens = try await fixture.tokens(session: token)
+            let bearer = ServerFixture.bearer(tokens.access)
+            let id = try await fixture.completedTransaction(body: Self.body, session: token)
+            #expect(try await fixture.send("GET", "https://localhost:\(fixture.serverPort)/readyz").status == 200)
+            try fixture.closeDatabase()
+            let json = [("Content-Type", "application/json")]
+            let calls: [(String, String, [(String, String)], String?)] = [
+                ("POST", fixture.json("authenticate?authIndexType=service&authIndexValue=Quick"), [], nil),
+                ("POST", fixture.json("authenticate"), session, nil),
+                ("POST", fixture.json("sessions?_action=getSessionInfo"), session, nil),
+                ("POST", fixture.json("sessions?_action=validate"), session, nil),
+                ("POST", fixture.json("sessions?_action=logout"), session, nil),
+                (
+                    "POST", fixture.json("policies?_action=evaluate"), session + json,
+                    #"{"resources":["https://bank.example:443/see"],"application":"rest"}"#
+                ),
+                ("GET", fixture.oauth("userinfo"), bearer, nil),
+                (
+                    "POST", fixture.oauth("access_token"), Self.form,
+                    ServerFixture.query([
+                        ("grant_type", "refresh_token"), ("refresh_token", tokens.refresh), ("client_id", "bank-app"),
+                    ])
+                ),
+                (
+                    "POST", fixture.oauth("token/revoke"), Self.form,
+                    ServerFixture.query([("token", tokens.refresh), ("client_id", "bank-app")])
+                ),
+                ("GET", fixture.gateway("/accounts"), session, nil), ("GET", fixture.gateway("/accounts"), bearer, nil),
+                ("POST", fixture.gateway("/nods"), session + json, Self.body),
+                ("POST", fixture.gateway("/nods?_txid=\(id)"), session + json, Self.body),
+                ("GET", "https://localhost:\(fixture.serverPort)/readyz", [], nil),
+            ]
+            for (method, url, fields, text) in calls {
+                let reply = try await fixture.send(method, url, fields, body: text.map { Array($0.utf8) })
+                #expect(reply.status == 503, "\(method) \(url): \(reply.text)")
+                #expect(reply.json != .null)
+                #expect(!reply.text.contains("SQL"))
+            }
+            let authorized = try await fixture.authorize(session: token)
+            #expect(authorized.status == 503 && authorized.error == "temporarily_unavailable")
+            #expect(try await fixture.send("GET", "https://localhost:\(fixture.serverPort)/healthz").status == 200)
+            #expect(fixture.upstream.requests.isEmpty)
+        }
+    }
+
+    @Test("With a full disk nothing is granted or spent; with space again, the same request succeeds")
+    func full() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let fields = ServerFixture.session(token) + [("Content-Type", "application/json")]
+            let id = try await fixture.completedTransaction(body: Self.body, session: token)
+            try await fixture.fillDisk(true)
+            let audit = AuditLog(fixture.server.context)
+            for size in [3000, 300, 0] {
+                let record = AuditRecord(
+                    "f", .success, detail: ["x": .string(String(repeating: "x", count: size))])
+                while (try? await audit.write(record)) != nil {}
+            }
+            let refused = try await fixture.send(
+                "POST", fixture.gateway("/nods?_txid=\(id)"), fields, text: Self.body)
+            #expect(refused.status == 503 && refused.json["forwarded"] == "no")
+            let advised = try await fixture.send("POST", fixture.gateway("/nods"), fields, text: Self.body)
+            #expect(advised.status == 503)
+            #expect(fixture.upstream.requests.isEmpty)
+            #expect(try await fixture.count("transactions") == 1)
+            #expect(try await fixture.send("GET", fixture.gateway("/accounts"), fields).status == 200)
+            try await fixture.fillDisk(false)
+            let paid = try await fixture.send("POST", fixture.gateway("/nods?_txid=\(id)"), fields, text: Self.body)
+            #expect(paid.status == 201)
+            #expect(fixture.upstream.requests.count == 2)
+        }
+    }
+
+    @Test("A server that ends finishes what it has begun, records it, and takes nothing new")
+    func shutdown() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let fields = ServerFixture.session(token) + [("Content-Type", "application/json")]
+            let id = try await fixture.completedTransaction(body: Self.body, session: token)
+            fixture.upstream.hold()
+            async let reply = fixture.send("POST", fixture.gateway("/nods?_txid=\(id)"), fields, text: Self.body)
+            await fixture.upstream.waitUntilHeld()
+            await fixture.triggerShutdown()
+            await fixture.upstream.release()
+            #expect(try await reply.status == 201)
+            await fixture.waitUntilEnded()
+            for toGateway in [true, false] {
+                await #expect(throws: (any Error).self) { try await fixture.rawConnection(toGateway: toGateway) }
+            }
+            #expect(fixture.upstream.requests.count == 1)
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+@Suite("Policy decisions over REST", .server, .timeLimit(.minutes(5)))
+struct PolicyRouteTests {
+    private func evaluate(
+        _ fixture: ServerFixture, _ caller: String?, _ body: String, action: String = "evaluate"
+    ) async throws -> Answer {
+        try await fixture.send(
+            "POST", fixture.json("policies?_action=\(action)"),
+            [("Content-Type", "application/json")] + (caller.map(ServerFixture.session) ?? []), text: body)
+    }
+
+    private static let withdraw = "https://bank.example:443/withdraw?amount=100.00"
+
+    private func body(_ resource: String = withdraw, id: String? = nil) -> String {
+        let environment = id.map { #","environment":{"TxId":["\#($0)"]}"# } ?? ""
+        return #"{"resources":["\#(resource)"],"application":"rest"\#(environment)}"#
+    }
+
+    @Test("A transaction is advised with ttl 0, grants once, and is advised anew after that")
+    func transaction() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = try await fixture.session()
+        let advised = try await evaluate(fixture, session, body())
+        #expect(advised.status == 200)
+        let id = try #require(
+            advised.json.array?.first?["advices"]?["TransactionConditionAdvice"]?.strings?.first)
+        #expect(
+            advised.text
+                == #"[{"resource":"\#(Self.withdraw)","actions":{},"attributes":{},"advices":{"TransactionConditionAdvice":["\#(id)"]},"ttl":0}]"#
+        )
+        let early = try await evaluate(fixture, session, body(id: id))
+        #expect(early.json.array?.first?["actions"] == [:])
+        #expect(try await fixture.approve(id, session: session).json["tokenId"]?.string == session)
+        let other = try await evaluate(
+            fixture, session, body("https://bank.example:443/withdraw?amount=900.00", id: id))
+        #expect(other.json.array?.first?["actions"] == [:])
+        let granted = try await evaluate(fixture, session, body(id: id))
+        #expect(
+            granted.text
+                == #"[{"resource":"\#(Self.withdraw)","actions":{"GET":true,"POST":true},"attributes":{},"advices":{},"ttl":0}]"#
+        )
+        let again = try await evaluate(fixture, session, body(id: id))
+        let next = again.json.array?.first?["advices"]?["TransactionConditionAdvice"]?.strings?.first
+        #expect(again.json.array?.first?["actions"] == [:] && next != nil && next != id)
+    }
+
+    @Test("Each resource is answered as it was written, with the largest ttl where no transaction decided")
+    func plain() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = try await fixture.session()
+        let reply = try await evaluate(
+            fixture, session,
+            #"{"resources":["https://BANK.example/see","https://bank.example:443/else","shop://x","https://bank.example/a/../see"],"application":"rest"}"#
+        )
+        let decisions = try #require(reply.json.array)
+        #expect(
+            decisions.map { $0["resource"]?.string } == [
+                "https://BANK.example/see", "https://bank.example:443/else", "shop://x",
+                "https://bank.example/a/../see",
+            ])
+        #expect(decisions.first?["actions"] == ["GET": true, "POST": false])
+        #expect(decisions.first?["ttl"] == .integer(Int64.max))
+        for decision in decisions.dropFirst() { #expect(decision["actions"] == [:] && decision["advices"] == [:]) }
+        #expect(decisions.allSatisfy { $0["reasons"] == nil })
+    }
+
+    @Test("Only an enforcement point may ask about another's session")
+    func roles() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let ana = try await fixture.session("ana")
+        let ben = try await fixture.session("ben")
+        let pat = try await fixture.session("pat")
+        let about =
+            #"{"resources":["https://bank.example:443/see"],"application":"rest","subject":{"ssoToken":"\#(ana)"}}"#
+        let denied = try await evaluate(fixture, ben, about)
+        #expect(denied.status == 403)
+        #expect(denied.text == #"{"code":403,"reason":"Forbidden","message":"Permission denied."}"#)
+        #expect(try await evaluate(fixture, ana, about).status == 200)
+        let allowed = try await evaluate(fixture, pat, about)
+        #expect(allowed.json.array?.first?["actions"] == ["GET": true, "POST": false])
+        let claims = try await evaluate(
+            fixture, pat,
+            #"{"resources":["https://bank.example:443/see"],"application":"rest","subject":{"claims":{"sub":"ana"}}}"#)
+        #expect(claims.status == 200 && claims.json.array?.first?["actions"] == [:])
+    }
+
+    @Test("An ended session as the subject is granted nothing")
+    func endedSubject() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let pat = try await fixture.session("pat")
+        let reply = try await evaluate(
+            fixture, pat,
+            #"{"resources":["https://bank.example:443/see"],"application":"rest","subject":{"ssoToken":"gone"}}"#)
+        #expect(reply.status == 200 && reply.json.array?.first?["actions"] == [:])
+    }
+
+    @Test(
+        "Bad questions are refused",
+        arguments: [
+            (#"{"resources":["https://x/"],"application":"none"}"#, 404, "none application not found in realm."),
+            (#"{"application":"rest"}"#, 400, "Invalid value resources"),
+            (#"{"resources":[],"application":"rest"}"#, 400, "Invalid value resources"),
+            (#"{"resources":[7],"application":"rest"}"#, 400, "Invalid value resources"),
+            (#"{"resources":["https://x/"],"application":"rest","subject":"ana"}"#, 400, "Invalid value subject"),
+            (#"{"resources":["https://x/"],"application":"rest","subject":{}}"#, 400, "Invalid value subject"),
+            (#"{"resources":["https://x/"],"application":"rest","environment":[]}"#, 400, "Invalid value environment"),
+            (
+                #"{"resources":["https://x/"],"application":"rest","environment":{"a":"b"}}"#, 400,
+                "Invalid value environment"
+            ),
+        ])
+    func refused(_ body: String, _ status: Int, _ message: String) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let reply = try await evaluate(fixture, try await fixture.session("pat"), body)
+        #expect(reply.status == status)
+        #expect(reply.json["message"]?.string == message)
+    }
+
+    @Test("No session is 401, whatever is asked; an unknown action is 501")
+    func access() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        for caller in [nil, "x"] {
+            let reply = try await evaluate(fixture, caller, "{")
+            #expect(reply.text == #"{"code":401,"reason":"Unauthorized","message":"Access Denied"}"#)
+        }
+        let session = try await fixture.session()
+        let reply = try await evaluate(fixture, session, "{}", action: "guess")
+        #expect(
+            reply.text
+                == #"{"code":501,"reason":"Not Implemented","message":"Action guess not implemented for this resource"}"#
+        )
+        #expect(try await fixture.send("GET", fixture.json("policies"), ServerFixture.session(session)).status == 405)
+    }
+
+    @Test("A session of another realm decides nothing here")
+    func otherRealm() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let bob = try await fixture.session("bob", realm: "beta")
+        let reply = try await evaluate(
+            fixture, bob, #"{"resources":["https://bank.example:443/see"],"application":"rest"}"#)
+        #expect([200, 401, 403].contains(reply.status))
+        #expect(reply.status != 200 || reply.json.array?.first?["actions"] == [:])
+    }
+}

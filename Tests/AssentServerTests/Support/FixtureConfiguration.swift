@@ -1,0 +1,128 @@
+/// The configuration of the servers in these tests, in the operator's own form.
+enum FixtureConfiguration {
+    static func yaml(upstream: Int, refusing: Int) -> String {
+        """
+        development: true
+        publicURL: https://localhost:0/am
+        listen: {host: 127.0.0.1, port: 0}
+        dataDirectory: data
+        passwordCost: 1024
+        transactionsPerMinute: 10000
+        realms:
+          alpha:
+            defaultJourney: Login
+            sessions: {maxMinutes: 120, idleMinutes: 30}
+            transactions: {failureStatus: 401}
+            users:
+              - {username: ana, credentials: generated, attributes: {mail: ana@bank.example, givenName: Ana, sn: Alvarez}}
+              - {username: ben, credentials: generated}
+              - {username: pat, credentials: generated, roles: [pep]}
+            journeys:
+        \(journeys)
+              Confirm:
+                entry: approve
+                transactionalOnly: true
+                nodes:
+                  approve: {type: TransactionApprovalNode, outcomes: {approve: code, decline: failure}}
+                  code:
+                    type: OathTokenVerifierNode
+                    outcomes: {successOutcome: success, failureOutcome: failure, notRegisteredOutcome: failure}
+              Nod:
+                entry: approve
+                transactionalOnly: true
+                nodes:
+                  approve: {type: TransactionApprovalNode, outcomes: {approve: success, decline: failure}}
+            clients:
+              bank-app:
+                redirectURIs: ["http://127.0.0.1/callback"]
+                scopes: [openid, profile, email, accounts]
+                accessTokenSeconds: 600
+              asking-app:
+                redirectURIs: ["https://asking.example/callback"]
+                scopes: [openid]
+                consentImplied: false
+            policySets:
+              bank:
+                policies:
+                  - name: read
+                    resources: ["https://localhost:*/accounts", "https://localhost:*/transfers", "https://localhost:*/down"]
+                    actionValues: {GET: true}
+                    subject: {type: AuthenticatedUsers}
+                  - name: files
+                    resources: ["https://localhost:*/files/*", "https://localhost:*/files/*?*"]
+                    actionValues: {GET: true, HEAD: true, OPTIONS: true, POST: true, PUT: true, PATCH: true, DELETE: true}
+                    subject: {type: AuthenticatedUsers}
+                  - name: pay
+                    resources: ["https://localhost:*/transfers", "https://localhost:*/transfers?*"]
+                    actionValues: {POST: true, PUT: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: Transaction, strategySpecifier: Confirm, ttl: 180}
+                    bind: [method, query, body]
+                    display: [{label: Amount, field: amount, suffix: currency}, {label: To, field: to}]
+                  - name: nod
+                    resources: ["https://localhost:*/nods", "https://localhost:*/nods?*", "https://localhost:*/down/nods"]
+                    actionValues: {POST: true, PUT: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: Transaction, strategySpecifier: Nod, ttl: 180}
+                    bind: [method, query, body]
+              rest:
+                policies:
+                  - name: withdraw
+                    resources: ["https://bank.example:443/withdraw", "https://bank.example:443/withdraw?*"]
+                    actionValues: {GET: true, POST: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: Transaction, strategySpecifier: Nod, ttl: 180}
+                    bind: [query]
+                  - name: see
+                    resources: ["https://bank.example:443/see"]
+                    actionValues: {GET: true, POST: false}
+                    subject: {type: AuthenticatedUsers}
+          beta:
+            defaultJourney: Quick
+            users:
+              - {username: bob, credentials: generated}
+            journeys:
+        \(journeys)
+            clients:
+              bank-app:
+                redirectURIs: ["http://127.0.0.1/callback"]
+                scopes: [openid]
+        gateway:
+          publicURL: https://localhost:0
+          port: 0
+          routes:
+            - {name: down, path: /down, upstream: "http://127.0.0.1:\(refusing)", realm: alpha, policySet: bank}
+            - name: bank
+              upstream: http://127.0.0.1:\(upstream)
+              realm: alpha
+              policySet: bank
+              maxBodyBytes: 4096
+              allowedOrigins: ["https://app.bank.example"]
+        """
+    }
+
+    private static let journeys = """
+              Login:
+                entry: credentials
+                authLevel: 1
+                nodes:
+                  credentials:
+                    type: PageNode
+                    config:
+                      stage: UsernamePassword
+                      nodes: [{type: UsernameCollectorNode}, {type: PasswordCollectorNode}]
+                    outcomes: {outcome: check}
+                  check: {type: DataStoreDecisionNode, outcomes: {"true": code, "false": failure}}
+                  code:
+                    type: OathTokenVerifierNode
+                    outcomes: {successOutcome: success, failureOutcome: failure, notRegisteredOutcome: failure}
+              Quick:
+                entry: credentials
+                nodes:
+                  credentials:
+                    type: PageNode
+                    config: {nodes: [{type: UsernameCollectorNode}, {type: PasswordCollectorNode}]}
+                    outcomes: {outcome: check}
+                  check: {type: DataStoreDecisionNode, outcomes: {"true": success, "false": failure}}
+        """
+}

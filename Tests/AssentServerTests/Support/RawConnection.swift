@@ -1,0 +1,98 @@
+import AssentCore
+import Foundation
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+/// A TLS connection on which a test sends what no HTTP client would.
+final class RawConnection: Sendable {
+    private struct State: Sendable {
+        var bytes: [UInt8] = []
+        var isClosed = false
+    }
+
+    private let channel: any Channel
+    private let state: Watched<State>
+
+    /// What has come back.
+    var bytes: [UInt8] { state.value.bytes }
+
+    static func open(port: Int) async throws -> RawConnection {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.certificateVerification = .none
+        tls.applicationProtocols = ["http/1.1"]
+        let context = try NIOSSLContext(configuration: tls)
+        let state = Watched(State())
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        NIOSSLClientHandler(context: context, serverHostname: "localhost"))
+                    try channel.pipeline.syncOperations.addHandler(Collector(state: state))
+                }
+            }
+            .connect(host: "127.0.0.1", port: port).get()
+        return RawConnection(channel: channel, state: state)
+    }
+
+    private init(channel: any Channel, state: Watched<State>) {
+        self.channel = channel
+        self.state = state
+    }
+
+    func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+
+    /// Sends; that the server has closed meanwhile is no error here.
+    func send(_ bytes: [UInt8]) async throws {
+        try? await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
+    }
+
+    /// All that comes until the server closes.
+    func untilClosed() async -> String {
+        await state.wait { $0.isClosed }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Waits until so many bytes have come.
+    func wait(forBytes count: Int) async {
+        await state.wait { $0.bytes.count >= count || $0.isClosed }
+    }
+
+    /// Waits until a reply with a `Content-Length` is complete and takes it.
+    func reply() async -> String {
+        await state.wait { $0.isClosed || Self.length(of: $0.bytes) != nil }
+        let length = Self.length(of: bytes) ?? bytes.count
+        let reply = String(decoding: bytes.prefix(length), as: UTF8.self)
+        state.update { $0.bytes.removeFirst(length) }
+        return reply
+    }
+
+    func close() async {
+        channel.close(promise: nil)
+        try? await channel.closeFuture.get()
+    }
+
+    private static func length(of bytes: [UInt8]) -> Int? {
+        guard let end = Data(bytes).range(of: Data("\r\n\r\n".utf8)) else { return nil }
+        let head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).lowercased()
+        let line = head.components(separatedBy: "\r\n").first { $0.hasPrefix("content-length:") }
+        let body = line.flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) } ?? 0
+        return bytes.count >= end.upperBound + body ? end.upperBound + body : nil
+    }
+
+    private final class Collector: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let state: Watched<State>
+
+        init(state: Watched<State>) { self.state = state }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let buffer = unwrapInboundIn(data)
+            state.update { $0.bytes += buffer.readableBytesView }
+        }
+
+        func channelInactive(context: ChannelHandlerContext) { state.update { $0.isClosed = true } }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    }
+}

@@ -1,0 +1,207 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import AsyncHTTPClient
+import Foundation
+import InMemoryLogging
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import ServiceLifecycle
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+/// A whole server with its gateway on free ports, its database in a directory of its own, and a service behind the gateway.
+final class ServerFixture: Sendable {
+    let server: IdentityServer
+    let endpoints: Endpoints
+    let clock: ManualClock
+    let upstream: TestUpstream
+    let refusing: RefusingPort
+    let client: HTTPClient
+    let log: InMemoryLogHandler
+    let directory: String
+    let gatewayPort: Int
+    let serverPort: Int
+    private let group: ServiceGroup
+    private let running: Task<Void, any Error>
+
+    /// The fixture of the suite, where the suite has ``ServerTrait``.
+    @TaskLocal static var shared: ServerFixture?
+
+    /// Runs `body` beside a server and stops it.
+    static func run(_ body: (ServerFixture) async throws -> Void) async throws {
+        let fixture = try await ServerFixture()
+        do {
+            try await body(fixture)
+        } catch {
+            await fixture.stop()
+            throw error
+        }
+        await fixture.stop()
+    }
+
+    init() async throws {
+        directory = NSTemporaryDirectory() + "/assent-server-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        upstream = try await TestUpstream.start()
+        refusing = try RefusingPort()
+        var handler = InMemoryLogHandler()
+        handler.logLevel = .trace
+        log = handler
+        let logger = Logger(label: "test") { [handler] _ in handler }
+        clock = ManualClock()
+        let configuration = try ServerConfiguration.parse(
+            FixtureConfiguration.yaml(upstream: upstream.port, refusing: refusing.port),
+            file: directory + "/assent.yaml")
+        server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
+        let group = ServiceGroup(services: [server], logger: logger)
+        self.group = group
+        running = Task { try await group.run() }
+        endpoints = try await server.endpoints
+        gatewayPort = try #require(await server.gatewayPort)
+        serverPort = try #require(URLComponents(string: endpoints.server)?.port)
+        var settings = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
+        var tls = TLSConfiguration.makeClientConfiguration()
+        // BoringSSL's own verifier knows no name constraints for addresses, which the generated CA has. Whom to trust is the
+        // subject of the transport's tests.
+        tls.certificateVerification = .none
+        settings.tlsConfiguration = tls
+        settings.httpVersion = .http1Only
+        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
+        // The port is known a moment before the server has its handlers.
+        do {
+            while try await send("GET", server("/json/serverinfo/*")).status == 503 {}
+            while try await send("GET", gateway("/none")).status == 503 {}
+        } catch {
+            await stop()
+            throw error
+        }
+    }
+
+    /// Asks the server to end; what has begun may finish.
+    func triggerShutdown() async { await group.triggerGracefulShutdown() }
+
+    /// Waits until the server has ended.
+    func waitUntilEnded() async { _ = try? await running.value }
+
+    func stop() async {
+        running.cancel()
+        await waitUntilEnded()
+        try? await client.shutdown()
+        await upstream.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// A URL of the server, by what follows its public URL.
+    func server(_ path: String) -> String { endpoints.server + path }
+
+    /// A URL of the gateway.
+    func gateway(_ target: String) -> String { "https://localhost:\(gatewayPort)" + target }
+
+    /// A URL below `/json` of a realm.
+    func json(_ path: String, realm: String = "alpha") -> String {
+        server("/json/realms/root/realms/\(realm)/\(path)")
+    }
+
+    /// A URL below `/oauth2` of a realm.
+    func oauth(_ path: String, realm: String = "alpha") -> String {
+        server("/oauth2/realms/root/realms/\(realm)/\(path)")
+    }
+
+    func send(
+        _ method: String, _ url: String, _ fields: [(String, String)] = [], body: [UInt8]? = nil
+    ) async throws -> Answer {
+        var request = HTTPClientRequest(url: url)
+        request.method = HTTPMethod(rawValue: method)
+        for (name, value) in fields { request.headers.add(name: name, value: value) }
+        if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
+        let reply = try await client.execute(request, timeout: .seconds(60))
+        let bytes = try await reply.body.collect(upTo: 8 << 20)
+        return Answer(status: Int(reply.status.code), fields: reply.headers, bytes: Array(bytes.readableBytesView))
+    }
+
+    func send(
+        _ method: String, _ url: String, _ fields: [(String, String)] = [], text: String
+    ) async throws -> Answer {
+        try await send(method, url, fields, body: Array(text.utf8))
+    }
+
+    /// Sends bytes to the gateway, or to the server, and returns what comes until the connection ends.
+    func raw(_ text: String, toGateway: Bool = true) async throws -> String {
+        let connection = try await rawConnection(toGateway: toGateway)
+        try await connection.send(text)
+        return await connection.untilClosed()
+    }
+
+    func rawConnection(toGateway: Bool = true) async throws -> RawConnection {
+        try await RawConnection.open(port: toGateway ? gatewayPort : serverPort)
+    }
+
+    func rows(_ sql: String, _ arguments: [SQLValue] = []) async throws -> [SQLRow] {
+        try await server.context.database.run(.read(sql, arguments))
+    }
+
+    func count(_ table: String) async throws -> Int64 {
+        try #require(await rows("SELECT count(*) AS n FROM \(table)").first).integer("n")
+    }
+
+    /// All that has been logged, at trace.
+    var logged: [UInt8] {
+        log.entries.flatMap { entry in
+            Array("\(entry.message) \(entry.metadata) \(entry.error.map { "\($0)" } ?? "")\n".utf8)
+        }
+    }
+
+    /// Writes to the log what must not be there, so that a search can be seen to find it.
+    func plantInLog(_ text: String) {
+        server.context.logger.trace("planted", metadata: ["text": "\(text)"])
+    }
+
+    func closeDatabase() throws { try server.database.close() }
+
+    /// Limits the database to its present size, or to none.
+    func fillDisk(_ isFull: Bool) async throws {
+        try await server.database.limitSize(pages: isFull ? 1 : 1 << 20)
+    }
+
+    func audit(_ transactionID: String) async throws -> [AuditRecord] {
+        try await AuditLog(server.context).records(transactionID: transactionID)
+    }
+}
+
+/// A reply.
+struct Answer: Sendable {
+    let status: Int
+    let fields: HTTPHeaders
+    let bytes: [UInt8]
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+    var json: JSONValue { (try? JSONValue.parse(bytes)) ?? .null }
+
+    subscript(name: String) -> String? { fields.first(name: name) }
+
+    /// The values of a field that may occur more than once.
+    func all(_ name: String) -> [String] { fields[name] }
+}
+
+/// One server, with Ana signed in, for all tests of a suite: for those that ask and change nothing that others see.
+struct ServerTrait: SuiteTrait, TestScoping {
+    @concurrent func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        try await ServerFixture.run { fixture in
+            try await ServerFixture.$shared.withValue(fixture) { try await function() }
+        }
+    }
+}
+
+extension SuiteTrait where Self == ServerTrait {
+    /// One server for the suite.
+    static var server: Self { ServerTrait() }
+}

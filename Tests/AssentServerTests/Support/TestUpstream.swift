@@ -1,0 +1,195 @@
+import AssentCore
+import Foundation
+import NIOCore
+import NIOPosix
+
+/// A protected service that keeps every byte it gets and answers as the test tells it.
+final class TestUpstream: Sendable {
+    /// A request as it came.
+    struct Request: Sendable {
+        let head: String
+        let body: [UInt8]
+
+        var line: String { String(head.prefix { $0 != "\r\n" }) }
+
+        /// The values of a field, by its name in any case.
+        func values(_ name: String) -> [String] {
+            head.components(separatedBy: "\r\n").dropFirst().compactMap { line in
+                let parts = line.split(separator: ":", maxSplits: 1).map(String.init)
+                guard parts.count == 2, parts[0].lowercased() == name.lowercased() else { return nil }
+                return parts[1].trimmingCharacters(in: .whitespaces)
+            }
+        }
+    }
+
+    /// What has arrived.
+    struct Seen: Sendable {
+        var connections = 0
+        var bytes = 0
+        var requests: [Request] = []
+    }
+
+    /// The gateway's end of a connection.
+    struct Peer: Sendable {
+        let channel: any Channel
+
+        func send(_ text: String) { channel.writeAndFlush(ByteBuffer(string: text), promise: nil) }
+        func send(_ bytes: [UInt8]) { channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil) }
+        func close() { channel.close(promise: nil) }
+
+        func answer(_ status: String = "200 OK", fields: [String] = [], _ body: String = "{}") {
+            let head = ["HTTP/1.1 \(status)", "Content-Length: \(body.utf8.count)"] + fields
+            send(head.joined(separator: "\r\n") + "\r\n\r\n" + body)
+        }
+    }
+
+    typealias Script = @Sendable (Request, Peer) -> Void
+
+    /// Answers 201 to POST, else 200.
+    static let answering: Script = { request, peer in
+        peer.answer(request.line.hasPrefix("POST") ? "201 Created" : "200 OK", #"{"done":true}"#)
+    }
+
+    /// Reads the request and ends the connection.
+    static let closing: Script = { _, peer in peer.close() }
+
+    let port: Int
+    let seen: Watched<Seen>
+    private let script: Locked<Script>
+    private let held: Watched<[Peer]>
+    private let listener: any Channel
+    private let channels: Locked<[any Channel]>
+
+    var requests: [Request] { seen.value.requests }
+
+    static func start() async throws -> TestUpstream {
+        let seen = Watched(Seen())
+        let script = Locked<Script>(answering)
+        let channels = Locked<[any Channel]>([])
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    channels.withLock { $0.append(channel) }
+                    seen.update { $0.connections += 1 }
+                    try channel.pipeline.syncOperations.addHandler(
+                        Requests(seen: seen) { request, peer in script.withLock { $0 }(request, peer) })
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        return TestUpstream(listener: listener, seen: seen, script: script, channels: channels)
+    }
+
+    private init(
+        listener: any Channel, seen: Watched<Seen>, script: Locked<Script>, channels: Locked<[any Channel]>
+    ) {
+        self.listener = listener
+        self.seen = seen
+        self.script = script
+        self.channels = channels
+        held = Watched([])
+        port = listener.localAddress?.port ?? 0
+    }
+
+    /// From now on requests are answered so.
+    func answer(with script: @escaping Script) {
+        self.script.withLock { $0 = script }
+    }
+
+    /// From now on requests wait until ``release(_:)``.
+    func hold() {
+        let held = held
+        answer { _, peer in held.update { $0.append(peer) } }
+    }
+
+    /// Waits until a request is held and answers it.
+    func release(_ body: @Sendable (Peer) -> Void = { $0.answer("201 Created") }) async {
+        await held.wait { !$0.isEmpty }
+        if let peer = held.value.first { body(peer) }
+        held.update { if !$0.isEmpty { $0.removeFirst() } }
+    }
+
+    /// Waits until a request is held.
+    func waitUntilHeld() async {
+        await held.wait { !$0.isEmpty }
+    }
+
+    func stop() async {
+        try? await listener.close()
+        for channel in channels.withLock({ $0 }) {
+            channel.close(promise: nil)
+            try? await channel.closeFuture.get()
+        }
+    }
+}
+
+/// Cuts requests out of the bytes; only what HTTP clients of good will send.
+private final class Requests: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    private let seen: Watched<TestUpstream.Seen>
+    private let script: TestUpstream.Script
+    private var head: String?
+    private var bytes: [UInt8] = []
+
+    init(seen: Watched<TestUpstream.Seen>, script: @escaping TestUpstream.Script) {
+        self.seen = seen
+        self.script = script
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        context.close(promise: nil)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        bytes += buffer.readableBytesView
+        seen.update { $0.bytes += buffer.readableBytes }
+        while true {
+            if head == nil {
+                guard let end = Data(bytes).range(of: Data("\r\n\r\n".utf8)) else { return }
+                head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self)
+                bytes.removeFirst(end.upperBound)
+            }
+            guard let head else { return }
+            let length: Int
+            if head.lowercased().contains("transfer-encoding: chunked") {
+                guard bytes.suffix(5).elementsEqual("0\r\n\r\n".utf8) else { return }
+                length = bytes.count
+            } else {
+                let line = head.lowercased().components(separatedBy: "\r\n").first { $0.hasPrefix("content-length:") }
+                length = line.flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) } ?? 0
+                guard bytes.count >= length else { return }
+            }
+            let request = TestUpstream.Request(head: head, body: Array(bytes.prefix(length)))
+            bytes.removeFirst(length)
+            self.head = nil
+            seen.update { $0.requests.append(request) }
+            script(request, TestUpstream.Peer(channel: context.channel))
+            if bytes.isEmpty { return }
+        }
+    }
+}
+
+/// A port on 127.0.0.1 that refuses connections, and that nobody else can take meanwhile.
+final class RefusingPort: Sendable {
+    let port: Int
+    private let descriptor: Int32
+
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = descriptor
+        let result = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                bind(descriptor, generic, length) == 0 ? getsockname(descriptor, generic, &length) : -1
+            }
+        }
+        guard result == 0 else { throw IOError(errnoCode: errno, reason: "bind") }
+        port = Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    deinit { close(descriptor) }
+}
