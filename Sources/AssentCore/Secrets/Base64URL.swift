@@ -25,8 +25,13 @@ public enum Base64URL {
     /// The bytes that `text` stands for, or `nil` when it has padding, white space, another alphabet's characters, an
     /// impossible length or non-zero trailing bits. So each value has exactly one text.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        // A token is decoded at every request: byte by byte through the protocol, that takes longer than anything else here.
+        text.utf8.withContiguousStorageIfAvailable { decode(utf8: $0) }
+            ?? Array(text.utf8).withUnsafeBufferPointer { decode(utf8: $0) }
+    }
+
+    private static func decode(utf8: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
-        let utf8 = text.utf8
         guard utf8.count % 4 != 1 else { return nil }
         bytes.reserveCapacity(utf8.count * 3 / 4)
         var buffer: UInt32 = 0

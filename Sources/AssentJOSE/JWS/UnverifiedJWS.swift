@@ -39,7 +39,9 @@ public struct UnverifiedJWS: Sendable {
 
     private init(_ compact: String, limit: Int) throws(JOSEError) {
         guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "a JWS of more than \(limit) bytes") }
-        let parts = compact.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false)
+        let parts = compact.utf8.split(
+            separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false
+        ).map(Substring.init)
         guard parts.count == 3 else { throw JOSEError(.malformed, "a compact JWS has three parts") }
         let header = try CompactHeader(encoded: parts[0], refused: ["crit", "b64"])
         algorithm = SignatureAlgorithm(rawValue: header.alg)
