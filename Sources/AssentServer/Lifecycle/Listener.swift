@@ -21,6 +21,10 @@ final class Listener: Service {
         case stopped
     }
 
+    /// How long a connection may be silent. It is longer than a protected service may take to answer, and it bounds how long
+    /// a stop waits for clients that keep a connection open: TLS has no half-close to tell them with.
+    private static let idleTimeout = TimeAmount.seconds(35)
+
     private let host: String
     private let requestedPort: Int
     private let tls: TLSConfiguration
@@ -64,7 +68,7 @@ final class Listener: Service {
     func run() async throws {
         let application = Application(
             responder: Responder(handler: handler),
-            server: try .tls(.http1(configuration: .init(idleTimeout: .seconds(75))), tlsConfiguration: tls),
+            server: try .tls(.http1(configuration: .init(idleTimeout: Self.idleTimeout)), tlsConfiguration: tls),
             configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
             onServerRunning: { [self] channel in finishStarting(.success(channel.localAddress?.port ?? 0)) },
             logger: logger)
