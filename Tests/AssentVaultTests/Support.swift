@@ -4,6 +4,9 @@ import Testing
 
 @testable import AssentVault
 
+/// How many seconds an update waits where waiting is not what is tested: a disk under load is slow.
+let unhurried: Double = 300
+
 /// A directory of the real file system that is gone after the test.
 final class TemporaryDirectory: Sendable {
     let url: URL
@@ -20,7 +23,7 @@ final class TemporaryDirectory: Sendable {
     var keyFile: URL { url.appending(path: "vault.key") }
 
     func open() async throws -> FileVault {
-        try await FileVault.open(vault, keys: VaultKeyFile(keyFile))
+        try await FileVault.open(vault, keys: VaultKeyFile(keyFile), lockTimeout: unhurried)
     }
 
     func mode(_ url: URL) throws -> Int {
@@ -57,7 +60,7 @@ func vault(
     on disk: any VaultDirectory, keys: any VaultKeyProvider = MemoryKey(), createIfMissing: Bool = true
 ) async throws -> FileVault {
     let vault = FileVault(
-        files: disk, keys: keys, clock: SystemClock(), random: SystemRandom(), lockTimeout: 10)
+        files: disk, keys: keys, clock: SystemClock(), random: SystemRandom(), lockTimeout: unhurried)
     try await vault.start(createIfMissing: createIfMissing)
     return vault
 }
