@@ -21,6 +21,7 @@ struct StoryTests {
             #expect(story.secrets.count == 6)
             let told = narration.events.map { "\($0)" }.joined(separator: "\n")
             #expect(search.found(in: Array(told.utf8)) == [])
+            #expect(search.found(in: narration.json.serializedBytes()) == [])
             let page = SequencePage(title: "t", subtitle: "s", events: narration.events).html
             #expect(search.found(in: Array(page.utf8)) == [])
             let logged = log.lines.withLock { $0.joined(separator: "\n") }

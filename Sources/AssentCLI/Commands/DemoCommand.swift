@@ -24,6 +24,9 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(name: .long, help: "Where the page with the sequence diagram is written.")
     var page: String?
 
+    @Flag(name: .long, help: "Print the run as JSON; the narration then goes to standard error.")
+    var json = false
+
     @Flag(name: .long, help: "Leave everything running afterwards, and print what to try.")
     var keep = false
 
@@ -35,7 +38,7 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let console = Console()
+        let console = Console(json: json)
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .error
         let executables = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
@@ -60,6 +63,7 @@ struct DemoCommand: AsyncParsableCommand {
             console.warn("assent demo: \(error)")
             throw ExitCode(1)
         }
+        if json { console.emit(narration.json) }
         let failures = narration.failures
         console.say("")
         guard failures.isEmpty else {

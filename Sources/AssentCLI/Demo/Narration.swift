@@ -45,6 +45,14 @@ final class Narration: Sendable {
         events.count { if case .check = $0 { true } else { false } }
     }
 
+    /// Everything told, for a script.
+    var json: JSONValue {
+        [
+            "checks": .integer(checkCount), "failures": .array(failures.map { .string($0) }),
+            "events": .array(events.map(\.json)),
+        ]
+    }
+
     /// Tells and remembers.
     func tell(_ event: Event) {
         log.withLock { $0.append(event) }
@@ -62,6 +70,22 @@ final class Narration: Sendable {
         case .check(let text, let passed):
             let mark = passed ? console.styled("✓", .green) : console.styled("✗ FAILED", .red)
             console.say("   \(mark) \(text)")
+        }
+    }
+}
+
+extension Narration.Event {
+    fileprivate var json: JSONValue {
+        switch self {
+        case .step(let number, let title): ["step": .integer(number), "title": .string(title)]
+        case .message(let from, let to, let text, let refused):
+            [
+                "from": .string(from.rawValue), "to": .string(to.rawValue), "text": .string(text),
+                "refused": .bool(refused),
+            ]
+        case .note(let party, let text): ["party": .string(party.rawValue), "note": .string(text)]
+        case .clock(let text): ["clock": .string(text)]
+        case .check(let text, let passed): ["check": .string(text), "passed": .bool(passed)]
         }
     }
 }
