@@ -90,9 +90,10 @@ final class ServerFixture: Sendable {
     /// Waits until the server has ended.
     func waitUntilEnded() async { _ = try? await running.value }
 
+    /// Lets go of everything but the server itself, which ends with the process: a Hummingbird server that is cancelled while
+    /// a connection is being accepted traps in NIO (`Deinited NIOAsyncWriter without calling finish()`, swift-nio #2637), and
+    /// would take all other tests with it.
     func stop() async {
-        running.cancel()
-        await waitUntilEnded()
         try? await client.shutdown()
         await upstream.stop()
         try? FileManager.default.removeItem(atPath: directory)
