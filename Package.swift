@@ -111,7 +111,8 @@ let package = Package(
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore"]),
-        .testTarget(name: "AssentVaultTests", dependencies: ["AssentVault", "AssentCore", "AssentTesting"]),
+        .testTarget(
+            name: "AssentVaultTests", dependencies: ["AssentVault", "AssentCore", "AssentTesting", crypto]),
         .testTarget(
             name: "AssentJourneyTests", dependencies: ["AssentJourney", "AssentCore", "AssentTesting", httpTypes]),
         .testTarget(

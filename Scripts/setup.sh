@@ -2,9 +2,9 @@
 # Installs what Assent needs from Debian. Silent and quick when nothing is missing; safe to run again.
 set -euo pipefail
 
-# libsqlite3-dev: the embedded database. jose, oathtool, openssl: second implementations that tests compare with.
+# libsqlite3-dev: the embedded database. jose, oathtool, openssl, python3-cryptography: second implementations that tests compare with.
 # nginx-light: the proxy that the gateway's benchmark is compared with. curl: the README's examples.
-packages=(libsqlite3-dev jose oathtool openssl nginx-light curl python3)
+packages=(libsqlite3-dev jose oathtool openssl nginx-light curl python3 python3-cryptography)
 
 if ! command -v swift >/dev/null 2>&1; then
     echo "setup: Swift 6.2 or later is needed: https://www.swift.org/install/linux/" >&2
