@@ -70,7 +70,7 @@ let package = Package(
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
                 "AssentAuthorization", "AssentTransportNIO", logging,
             ]),
-        .target(name: "AssentTesting", dependencies: ["AssentCore", httpTypes, logging]),
+        .target(name: "AssentTesting", dependencies: ["AssentCore", crypto, httpTypes, logging]),
         .target(name: "AssentStore", dependencies: ["AssentCore", grdb, logging]),
         .target(
             name: "AssentEngine",

@@ -35,54 +35,7 @@ public protocol SigningKey: Sendable {
     var publicKeyInfo: [UInt8] { get }
 
     /// Signs `message` (not its digest). The result has JOSE's form: for ECDSA `r ‖ s` of fixed length (RFC 7518 §3.4).
+    ///
+    /// A key of a ``KeyProvider`` throws ``KeyProviderError``.
     func signature(for message: [UInt8]) async throws -> [UInt8]
-}
-
-/// A handle of a private key that agrees on secrets (ECDH).
-public protocol KeyAgreementKey: Sendable {
-    /// The public part as an uncompressed point (X9.63: `04 ‖ x ‖ y`).
-    var publicPoint: [UInt8] { get }
-
-    /// The x coordinate of the shared point with the peer's uncompressed public point. Throws when that is not on the curve.
-    func sharedSecret(with peer: [UInt8]) async throws -> Secret
-}
-
-/// Makes and finds keys that the app itself cannot read.
-public protocol KeyProvider: Sendable {
-    /// Whether keys can be made and used now, and why not.
-    var availability: KeyAvailability { get async }
-
-    /// What guards the keys.
-    var protection: KeyProtection { get }
-
-    /// The signing key called `name`, or `nil` when there is none.
-    func signingKey(named name: String) async throws -> (any SigningKey)?
-
-    /// Makes a signing key. Fails when one of that name exists.
-    func makeSigningKey(named name: String, algorithm: SignatureAlgorithm) async throws -> any SigningKey
-
-    /// The key agreement key called `name`, or `nil` when there is none.
-    func agreementKey(named name: String) async throws -> (any KeyAgreementKey)?
-
-    /// Makes a P-256 key agreement key. Fails when one of that name exists.
-    func makeAgreementKey(named name: String) async throws -> any KeyAgreementKey
-
-    /// Removes both kinds of key called `name`; nothing happens when there is none.
-    func removeKey(named name: String) async throws
-}
-
-/// Whether a key provider can be used.
-public enum KeyAvailability: Hashable, Sendable {
-    /// It can.
-    case available
-    /// It cannot, for a reason that the user can act on.
-    case unavailable(reason: String)
-}
-
-/// What guards a key.
-public enum KeyProtection: String, Hashable, Sendable {
-    /// A device that never gives the key out.
-    case hardware
-    /// Memory and files of this process.
-    case software
 }

@@ -21,9 +21,11 @@ final class PosixDirectory: VaultDirectory {
     static let lockFile = "vault.lock"
 
     private let descriptor: Int32
+    private let lockFile: String
 
     /// Opens `path`. Missing directories are made with mode 0700 when `creating`.
-    init(_ path: String, creating: Bool, privacy: Privacy) throws {
+    init(_ path: String, creating: Bool, privacy: Privacy, lockFile: String = PosixDirectory.lockFile) throws {
+        self.lockFile = lockFile
         // With a slash at its end, a symbolic link would be followed in spite of O_NOFOLLOW.
         let trimmed = path.replacing(/\/+$/, with: "")
         let path = trimmed.isEmpty ? (path.isEmpty ? "." : "/") : trimmed
@@ -145,9 +147,9 @@ final class PosixDirectory: VaultDirectory {
     }
 
     func tryLock(at offset: Int64) throws -> (any FileLock)? {
-        let operation = "locking \(Self.lockFile)"
+        let operation = "locking \(lockFile)"
         let file = try Self.check(operation) {
-            openat(descriptor, Self.lockFile, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
+            openat(descriptor, lockFile, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
         }
         let lock = DescriptorLock(file)
         var attributes = stat()
@@ -165,7 +167,7 @@ final class PosixDirectory: VaultDirectory {
         }
         // A lock on a file that somebody removed meanwhile excludes nobody.
         var named = stat()
-        guard fstatat(descriptor, Self.lockFile, &named, AT_SYMLINK_NOFOLLOW) == 0, named.st_ino == attributes.st_ino
+        guard fstatat(descriptor, lockFile, &named, AT_SYMLINK_NOFOLLOW) == 0, named.st_ino == attributes.st_ino
         else {
             lock.release()
             return nil

@@ -1,0 +1,309 @@
+public import AssentCore
+import Crypto
+public import Foundation
+
+/// Private keys in a file of their own: P-256, for signing (ES256) and for key agreement.
+///
+/// Under a passphrase (scrypt, RFC 7914) who gets the file can try passphrases, each at the cost of ``ScryptCost``. Without
+/// one the keys are ``AssentCore/KeyProtection/unprotected``: whoever can read the file has them; keep it off the backups
+/// that hold the vault.
+///
+/// The file is made with the first key, with mode 0600. It must be a regular file of the user who runs this, readable by
+/// nobody else, in a directory that nobody else can write to. Several processes may use one file.
+public actor SoftwareKeyProvider: KeyProvider {
+    private enum Guardian {
+        case nobody
+        case passphrase(any UserPresence, cost: ScryptCost)
+    }
+
+    private static let lockTimeout: TimeInterval = 10
+    private static let passphraseTries = 3
+
+    private let name: String
+    private let guardian: Guardian
+    private let directory: @Sendable (_ creating: Bool) throws -> any VaultDirectory
+    private let random: any RandomSource
+    private let clock: any WallClock
+    private let thread = FileThread()
+    private var unsealed: (seal: KeyFile.Seal, key: SymmetricKey)?
+
+    /// Runs on a thread of its own: files and scrypt block.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+
+    /// Keys in `file`, under a passphrase that `passphrase` knows or asks for.
+    ///
+    /// It is asked for at the first use and then remembered, as the key that scrypt made of it, until this is released.
+    /// `cost` is for a new file; a file that exists has its own.
+    public init(
+        file: URL, passphrase: any UserPresence, cost: ScryptCost = .standard,
+        random: any RandomSource = SystemRandom(), clock: any WallClock = SystemClock()
+    ) {
+        self.init(
+            name: file.lastPathComponent, guardian: .passphrase(passphrase, cost: cost), random: random, clock: clock,
+            directory: Self.opener(file))
+    }
+
+    /// Keys in `file` in plain sight of whoever can read it.
+    public init(
+        unprotectedFile file: URL, random: any RandomSource = SystemRandom(), clock: any WallClock = SystemClock()
+    ) {
+        self.init(
+            name: file.lastPathComponent, guardian: .nobody, random: random, clock: clock,
+            directory: Self.opener(file))
+    }
+
+    /// Keys in a file of `directory`, for tests.
+    init(
+        name: String, passphrase: (any UserPresence)? = nil, cost: ScryptCost = .standard,
+        directory: @escaping @Sendable (_ creating: Bool) throws -> any VaultDirectory
+    ) {
+        self.init(
+            name: name, guardian: passphrase.map { .passphrase($0, cost: cost) } ?? .nobody, random: SystemRandom(),
+            clock: SystemClock(), directory: directory)
+    }
+
+    private init(
+        name: String, guardian: Guardian, random: any RandomSource, clock: any WallClock,
+        directory: @escaping @Sendable (_ creating: Bool) throws -> any VaultDirectory
+    ) {
+        self.name = name
+        self.guardian = guardian
+        self.random = random
+        self.clock = clock
+        self.directory = directory
+    }
+
+    private static func opener(_ file: URL) -> @Sendable (Bool) throws -> any VaultDirectory {
+        let parent = file.deletingLastPathComponent().path(percentEncoded: false)
+        let lock = file.lastPathComponent + ".lock"
+        return { creating in
+            try PosixDirectory(parent, creating: creating, privacy: .othersMustNotWrite, lockFile: lock)
+        }
+    }
+
+    /// `software`
+    public nonisolated var kind: String { "software" }
+
+    /// `software` under a passphrase, `unprotected` without one.
+    public nonisolated var protection: KeyProtection {
+        switch guardian {
+        case .nobody: .unprotected
+        case .passphrase: .software
+        }
+    }
+
+    /// Whether the file can be read, or can be made.
+    public var availability: KeyAvailability {
+        do {
+            guard let content = try read() else { return .available }
+            _ = try matchingSeal(of: content)
+            return .available
+        } catch let error as KeyProviderError {
+            return .unavailable(reason: error.detail)
+        } catch {
+            return .unavailable(reason: "The key file cannot be read.")
+        }
+    }
+
+    /// The parameters of scrypt of the file, or of the file that would be made; `nil` without a passphrase.
+    public var keyDerivation: String? {
+        get throws {
+            guard case .passphrase(_, let cost) = guardian else { return nil }
+            guard let content = try read() else { return cost.description }
+            return try matchingSeal(of: content)?.cost.description
+        }
+    }
+
+    /// The names of all keys in the file.
+    public func keyNames() async throws -> [String] {
+        Set(try await load()?.keys.keys.map(\.name) ?? []).sorted()
+    }
+
+    /// The ES256 key called `name`.
+    public func signingKey(named name: String) async throws -> (any SigningKey)? {
+        try await find(KeyFile.Slot(name: name, kind: .signing)).map { key in
+            try Self.made { try SoftwareSigner(key) }
+        }
+    }
+
+    /// Makes an ES256 key; other algorithms are `unsupported`.
+    public func makeSigningKey(named name: String, algorithm: SignatureAlgorithm) async throws -> any SigningKey {
+        try KeyName.check(name)
+        guard algorithm == .es256 else {
+            throw KeyProviderError(.unsupported, "Software keys here sign with ES256 only. Ask for that.")
+        }
+        let raw = P256.Signing.PrivateKey().rawRepresentation
+        let key = Secret(SymmetricKey(data: raw))
+        try await add(key, at: KeyFile.Slot(name: name, kind: .signing))
+        return try Self.made { try SoftwareSigner(key) }
+    }
+
+    /// The key agreement key called `name`.
+    public func agreementKey(named name: String) async throws -> (any KeyAgreementKey)? {
+        try await find(KeyFile.Slot(name: name, kind: .agreement)).map { key in
+            try Self.made { try SoftwareAgreement(key) }
+        }
+    }
+
+    /// Makes a P-256 key agreement key.
+    public func makeAgreementKey(named name: String) async throws -> any KeyAgreementKey {
+        try KeyName.check(name)
+        let raw = P256.KeyAgreement.PrivateKey().rawRepresentation
+        let key = Secret(SymmetricKey(data: raw))
+        try await add(key, at: KeyFile.Slot(name: name, kind: .agreement))
+        return try Self.made { try SoftwareAgreement(key) }
+    }
+
+    /// Removes the keys called `name` from the file. What the disk itself still holds of the old file cannot be wiped.
+    public func removeKey(named name: String) async throws {
+        try KeyName.check(name)
+        let slots = [KeyFile.Kind.signing, .agreement].map { KeyFile.Slot(name: name, kind: $0) }
+        guard let file = try await load(), slots.contains(where: { file.keys[$0] != nil }) else { return }
+        try await change { file in for slot in slots { file.keys[slot] = nil } }
+    }
+
+    private func find(_ slot: KeyFile.Slot) async throws -> Secret? {
+        try KeyName.check(slot.name)
+        return try await load()?.keys[slot]
+    }
+
+    private func add(_ key: Secret, at slot: KeyFile.Slot) async throws {
+        try await change { file in
+            guard file.keys[slot] == nil else {
+                throw KeyProviderError(
+                    .keyExists, "There is a key called \(slot.name) already. Find it, or choose another name.")
+            }
+            file.keys[slot] = key
+        }
+    }
+
+    private func load() async throws -> KeyFile? {
+        guard let content = try read() else { return nil }
+        return try await decode(content).file
+    }
+
+    private func decode(_ content: [UInt8]) async throws -> (file: KeyFile, seal: KeyFile.Seal?, key: SymmetricKey?) {
+        guard let seal = try matchingSeal(of: content) else {
+            return (try KeyFile(decoding: content, key: nil), nil, nil)
+        }
+        if let unsealed, unsealed.seal == seal {
+            return (try KeyFile(decoding: content, key: unsealed.key), seal, unsealed.key)
+        }
+        var wrong: KeyProviderError?
+        for _ in 0..<Self.passphraseTries {
+            let passphrase: Secret
+            do {
+                passphrase = try await ask(.passphrase, isRetry: wrong != nil)
+            } catch let error as KeyProviderError where error.code == .userAbsent {
+                throw wrong ?? error
+            }
+            let key = try seal.cost.key(passphrase, salt: seal.salt)
+            do {
+                let file = try KeyFile(decoding: content, key: key)
+                unsealed = (seal, key)
+                return (file, seal, key)
+            } catch let error as KeyProviderError where error.code == .wrongSecret {
+                wrong = error
+            }
+        }
+        throw wrong ?? KeyProviderError.damagedFile
+    }
+
+    private func ask(_ kind: PresenceRequest.Kind, isRetry: Bool = false) async throws -> Secret {
+        guard case .passphrase(let presence, _) = guardian else { throw KeyProviderError.damagedFile }
+        let passphrase = try await presence.secret(for: PresenceRequest(kind, guardian: name, isRetry: isRetry))
+        guard (1...1_024).contains(passphrase.count) else {
+            throw KeyProviderError(.invalidInput, "A passphrase has 1 to 1,024 bytes. Enter another.")
+        }
+        return passphrase
+    }
+
+    /// How the file is sealed, which must be how this provider was told that it is.
+    private func matchingSeal(of content: [UInt8]) throws -> KeyFile.Seal? {
+        let seal = try KeyFile.seal(of: content)
+        switch (guardian, seal) {
+        case (.nobody, nil), (.passphrase, _?): return seal
+        case (.nobody, _?):
+            throw KeyProviderError(.unavailable, "The key file is under a passphrase. Give the passphrase.")
+        case (.passphrase, nil):
+            throw KeyProviderError(
+                .unavailable,
+                "The key file is not under a passphrase. Name the right file; to protect the vault, change its key.")
+        }
+    }
+
+    private func read() throws -> [UInt8]? {
+        try Self.guarded {
+            do {
+                return try directory(false).read(name, limit: KeyFile.sizeLimit, isPrivate: true)
+            } catch let failure as FileFailure {
+                guard case .missing = failure.reason else { throw failure }
+                return nil
+            }
+        }
+    }
+
+    /// Reads, changes and replaces the file while no other process does.
+    private func change(_ body: (inout KeyFile) throws -> Void) async throws {
+        let directory = try Self.guarded { try self.directory(true) }
+        let lock = try await lock(directory)
+        defer { lock.release() }
+        var file: KeyFile
+        var seal: KeyFile.Seal?
+        var key: SymmetricKey?
+        if let content = try Self.guarded({ try directory.read(name, limit: KeyFile.sizeLimit, isPrivate: true) }) {
+            (file, seal, key) = try await decode(content)
+        } else {
+            file = KeyFile()
+            if case .passphrase(_, let cost) = guardian {
+                let passphrase = try await ask(.newPassphrase)
+                let fresh = KeyFile.Seal(cost: cost, salt: random.bytes(KeyFile.Seal.saltLength))
+                seal = fresh
+                key = try cost.key(passphrase, salt: fresh.salt)
+            }
+        }
+        try body(&file)
+        let bytes = try file.encoded(seal: seal, key: key)
+        guard bytes.count <= KeyFile.sizeLimit else {
+            throw KeyProviderError(.failed, "The key file holds as many keys as it can. Remove some.")
+        }
+        try Self.guarded { try replace(with: bytes, in: directory) }
+        if let seal, let key { unsealed = (seal, key) }
+    }
+
+    private func replace(with bytes: [UInt8], in directory: any VaultDirectory) throws {
+        let temporary = "\(name).\(Hex.encode(random.bytes(SealedFile.idLength))).tmp"
+        do {
+            try directory.writeDurably(bytes, to: temporary)
+            try directory.rename(temporary, to: name)
+        } catch {
+            try? directory.remove(temporary)
+            throw error
+        }
+        try directory.syncDirectory()
+    }
+
+    private func lock(_ directory: any VaultDirectory) async throws -> any FileLock {
+        let deadline = clock.now.addingTimeInterval(Self.lockTimeout)
+        while true {
+            if let lock = try Self.guarded({ try directory.tryLock(at: 0) }) { return lock }
+            guard clock.now < deadline else {
+                throw KeyProviderError(
+                    .unavailable, "Another process holds the key file. Try again, or see which process hangs.")
+            }
+            try await clock.sleep(until: clock.now.addingTimeInterval(0.005))
+        }
+    }
+
+    private static func made<Key>(_ body: () throws -> Key) throws -> Key {
+        do { return try body() } catch { throw KeyProviderError.damagedFile }
+    }
+
+    private static func guarded<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let failure as FileFailure {
+            throw KeyProviderError(.unavailable, "The key file cannot be used. " + failure.advice)
+        }
+    }
+}
