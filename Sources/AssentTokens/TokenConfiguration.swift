@@ -28,6 +28,10 @@ public struct TokenConfiguration: Sendable {
     /// How many seconds before its end an access token is renewed.
     public var renewBefore: TimeInterval = 60
 
+    /// How many seconds a renewal, a sign-in or a sign-out waits for another task or process that is at it. Then it fails with
+    /// code `busy`, and nothing is sent.
+    public var patience: TimeInterval = 120
+
     /// How many seconds clocks may differ.
     public var leeway: TimeInterval = 30
 

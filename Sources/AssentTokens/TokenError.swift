@@ -41,6 +41,13 @@ public struct TokenError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether the token endpoint said that the grant is over for good (RFC 6749 §5.2 `invalid_grant`). Some providers say so
+    /// with status 200 or 401; what an overloaded server says is not believed.
+    var isDefiniteRefusal: Bool {
+        guard code == .tokenRefused, oauthError == "invalid_grant", let status else { return false }
+        return status == 200 || (400..<500).contains(status) && !isTransient
+    }
+
     /// Code, explanation, status and the server's `error`.
     public var description: String {
         var text = "\(code): \(detail)"
@@ -104,9 +111,27 @@ public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
     case expired
     /// The refresh token was refused and there is no session.
     case refreshRefused
+    /// The refresh token was refused after an earlier refresh with it had no answer, and there is no session: the server had
+    /// used it up, and does not give its successor a second time.
+    case refreshInterrupted
     /// The server does not accept the session any more.
     case sessionRefused
+    /// A resource refused the access token, there is no refresh token and no session.
+    case accessTokenRejected
 
     /// The name.
     public var description: String { rawValue }
+
+    /// What happened and what to do.
+    var advice: String {
+        switch self {
+        case .notSignedIn: "nobody is signed in; sign in"
+        case .expired: "the token is over and nothing renews it; sign in again"
+        case .refreshRefused: "the server refused the refresh token; sign in again"
+        case .refreshInterrupted:
+            "an earlier refresh was interrupted and the server does not repeat its answer; sign in again"
+        case .sessionRefused: "the server does not accept the session any more; sign in again"
+        case .accessTokenRejected: "a resource refused the access token and nothing renews it; sign in again"
+        }
+    }
 }

@@ -118,12 +118,13 @@ import Testing
     @Test(
         "Other replies of the authorization endpoint are refusals that keep the session",
         arguments: [
-            (200, .authorizationRefused), (400, .authorizationRefused), (401, .signInNeeded),
-            (500, .authorizationRefused), (302, .malformedReply),
-        ] as [(Int, TokenError.Code)])
-    func statuses(status: Int, code: TokenError.Code) async throws {
+            (200, "invalid_client", .authorizationRefused), (400, "invalid_client", .authorizationRefused),
+            (401, "invalid_client", .authorizationRefused), (401, nil, .signInNeeded),
+            (401, "login_required", .signInNeeded), (500, nil, .authorizationRefused), (302, nil, .malformedReply),
+        ] as [(Int, JSONValue?, TokenError.Code)])
+    func statuses(status: Int, error: JSONValue?, code: TokenError.Code) async throws {
         let provider = try FakeProvider()
-        provider.change { $0.authorizeReply = { .json(status, ["error": "invalid_client"]) } }
+        provider.change { $0.authorizeReply = { .json(status, error.map { ["error": $0] } ?? [:]) } }
         let manager = try await provider.signedIn()
         await #expect(throws: TokenError.like(code)) { try await manager.tokens() }
         #expect(try await manager.session() != nil)

@@ -131,8 +131,7 @@ import Testing
         arguments: [
             [:], ["access_token": ""], ["access_token": 5], ["access_token": "a b"], ["access_token": "a\nb"],
             ["access_token": "a", "token_type": "mac"], ["access_token": "a", "token_type": 1],
-            ["access_token": "a", "refresh_token": "é"], ["access_token": "a", "expires_in": "soon"],
-            ["access_token": "a", "expires_in": [:]], [],
+            ["access_token": "a", "refresh_token": "é"], [],
         ] as [JSONValue])
     func grants(body: JSONValue) async throws {
         let provider = try FakeProvider()
@@ -142,14 +141,19 @@ import Testing
     }
 
     @Test(
-        "expires_in may be a text, missing or absurd",
-        arguments: [("60", 60), (nil, nil), (-1, 0), (.number(JSONNumber(1e300) ?? JSONNumber(0)), 315_360_000)]
-            as [(JSONValue?, Double?)])
+        "expires_in may be a text, missing or absurd; a refresh token that comes along is not lost for it",
+        arguments: [
+            ("60", 60), (nil, nil), (.null, nil), (-1, 0), ("-1", 0), ("soon", nil), ("", nil), ("nan", nil),
+            (true, nil),
+            ([:], nil), ([60], nil), (.number(JSONNumber(1e300) ?? JSONNumber(0)), 315_360_000),
+            (.integer(Int64.max), 315_360_000), (.number(JSONNumber(59.9) ?? JSONNumber(0)), 59),
+        ] as [(JSONValue?, Double?)])
     func lifetimes(value: JSONValue?, seconds: Double?) async throws {
         let provider = try FakeProvider()
         provider.change {
             $0.tokenReply = { _ in
                 var reply: JSONObject = JSONObject([.init(name: "access_token", value: "a")])
+                reply["refresh_token"] = "r"
                 reply["expires_in"] = value
                 return .json(200, .object(reply))
             }
@@ -158,5 +162,6 @@ import Testing
         try await manager.install(Session(token: Secret("SESS")))
         let tokens = try await manager.tokens()
         #expect(tokens.expiresAt?.timeIntervalSince(provider.clock.now) == seconds)
+        #expect(try await manager.storedTokens()?.refreshToken == Secret("r"))
     }
 }

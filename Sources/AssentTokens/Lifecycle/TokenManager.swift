@@ -5,7 +5,7 @@ public import Logging
 /// The user's session and tokens: keeps them sealed, renews them when they end, and gives them to nobody else.
 ///
 /// However many tasks and processes want a token at once, one of them renews it. A failure that may pass never removes
-/// anything; only the server's `invalid_grant` removes tokens. A renewed token is stored before anybody sees it.
+/// anything. A renewed token is stored before anybody sees it. `docs/token-life-cycle.md` says what happens in each case.
 public actor TokenManager {
     /// The authorization server and this client's registration there.
     public nonisolated let configuration: TokenConfiguration
@@ -17,10 +17,14 @@ public actor TokenManager {
     private let logger: Logger
     private var cache: (contents: TokenStorage.Contents, at: Date)?
     private var changes: UInt64 = 0
-    private var renewal: Task<TokenSet, any Error>?
+    private var unsaved: (tokens: TokenSet, since: UInt64?)?
+    private let renewals = SingleFlight<TokenSet>()
 
-    /// Seconds that what was read from the store is believed.
-    private static let cacheLifetime: TimeInterval = 5
+    /// Seconds that what was read from the store is believed: so long another process's sign-in may go unnoticed.
+    private static let cacheLifetime: TimeInterval = 1
+
+    /// How long anybody who wants a token waits for tokens of an earlier sign-in to be revoked.
+    private static let revocationLimit = Duration.seconds(5)
 
     /// A manager.
     ///
@@ -66,15 +70,12 @@ public actor TokenManager {
         let old: TokenSet? = try await exclusively {
             let contents = try await storage.load()
             try await storage.save(session)
-            guard let tokens = contents.tokens, !TokenDecision.belongs(tokens, to: session) else { return nil }
+            guard let tokens = contents.tokens, !tokens.belongs(to: session) else { return nil }
             try await storage.removeTokens()
             return tokens
         }
-        if let old {
-            do { try await provider.revoke(old) } catch {
-                logger.warning("tokens of the earlier session were not revoked", metadata: ["reason": "\(error)"])
-            }
-        }
+        unsaved = nil
+        if let old { await revokeOrphans(old) }
     }
 
     /// Good tokens: the stored ones, or renewed by refresh token or session.
@@ -83,18 +84,15 @@ public actor TokenManager {
     /// - Returns: tokens whose access token is good, as far as one can know.
     /// - Throws: ``TokenError`` with code `signInNeeded`, or why the renewal failed; `CancellationError`.
     public func tokens(rejecting rejected: Secret? = nil) async throws -> TokenSet {
-        switch decision(try await contents(), rejected: rejected) {
-        case .use(let tokens): return tokens
-        case .signIn(let reason): throw Self.signInNeeded(reason)
-        case .refresh, .authorize: break
+        var first = renewal(rejecting: rejected)
+        let contents = try await contents()
+        if case .use(let tokens) = first.loaded(tokens: contents.tokens, session: contents.session, now: clock.now) {
+            return tokens
         }
-        if let renewal { return try await renewal.value }
-        let task = Task {
-            defer { renewal = nil }
-            return try await renew(rejected: rejected)
-        }
-        renewal = task
-        return try await task.value
+        let renewed = try await renewals { try await self.renew(rejecting: rejected) }
+        guard renewed.accessToken == rejected else { return renewed }
+        // Another task's renewal that did not know of the refusal, or a server that gives the same token again.
+        return try await renewals { try await self.renew(rejecting: rejected) }
     }
 
     /// Claims about the user from the userinfo endpoint (OpenID Connect Core §5.3); they are about the ID token's user.
@@ -117,6 +115,7 @@ public actor TokenManager {
     public func signOut() async -> SignOutResult {
         let lease = try? await storage.store.lease(storage.leaseName, deadline: clock.now.addingTimeInterval(20))
         let contents = (try? await storage.load()) ?? TokenStorage.Contents()
+        unsaved = nil
         var localFailure: TokenError?
         for remove in [{ try await self.storage.removeTokens() }, { try await self.storage.save(nil) }] {
             do { try await remove() } catch {
@@ -138,54 +137,106 @@ public actor TokenManager {
         return SignOutResult(session: contents.session, undone: undone, localFailure: localFailure)
     }
 
-    private func renew(rejected: Secret?) async throws -> TokenSet {
-        try await exclusively {
-            var refused = false
-            for _ in 0..<3 {
-                let contents = try await storage.load()
-                switch decision(contents, rejected: rejected) {
+    private func renew(rejecting rejected: Secret?) async throws -> TokenSet {
+        var orphans: TokenSet?
+        do {
+            let tokens = try await exclusively {
+                try await renewExclusively(renewal(rejecting: rejected), orphans: &orphans)
+            }
+            if let orphans { await revokeOrphans(orphans) }
+            return tokens
+        } catch let error as TokenError where error.code == .busy {
+            var idle = renewal(rejecting: rejected)
+            let contents = try await storage.load()
+            _ = idle.loaded(tokens: contents.tokens, session: contents.session, now: clock.now)
+            guard case .use(let tokens) = idle.unable(error, now: clock.now) else { throw error }
+            return tokens
+        } catch {
+            if let orphans { await revokeOrphans(orphans) }
+            throw error
+        }
+    }
+
+    /// Takes the steps of a renewal. Nobody else, in any process, is at it.
+    private func renewExclusively(_ renewal: TokenRenewal, orphans: inout TokenSet?) async throws -> TokenSet {
+        var renewal = renewal
+        try await saveUnsaved()
+        while true {
+            var contents = try await storage.load()
+            var step = renewal.loaded(tokens: contents.tokens, session: contents.session, now: clock.now)
+            steps: while true {
+                switch step {
                 case .use(let tokens): return tokens
-                case .signIn(let reason): throw Self.signInNeeded(refused ? .refreshRefused : reason)
+                case .fail(let error): throw error
+                case .remove(let tokens, let removal):
+                    guard try await storage.save(nil, since: contents.tokensVersion) else { break steps }
+                    contents.tokensVersion = nil
+                    try await storage.forgetAttempt()
+                    if removal == .orphaned { orphans = tokens }
+                    logger.info("tokens were removed", metadata: ["reason": "\(removal)"])
+                    step = renewal.removed(removal)
+                case .refresh(let tokens, let refreshToken):
+                    let (answer, isRepeated) = try await refresh(tokens, refreshToken)
+                    step = renewal.refreshed(answer, isRepeated: isRepeated, now: clock.now)
                 case .authorize(let session):
-                    let tokens = try await provider.authorize(session)
-                    if try await storage.save(tokens, since: contents.tokensVersion) { return tokens }
-                case .refresh(let old, let refreshToken):
-                    do {
-                        let tokens = try await refresh(old, refreshToken)
-                        if try await storage.save(tokens, since: contents.tokensVersion) {
-                            try await storage.forgetAttempt()
-                            return tokens
-                        }
-                    } catch let error as TokenError where error.oauthError == "invalid_grant" {
-                        logger.info("the refresh token was refused")
-                        refused = true
-                        if try await storage.save(nil, since: contents.tokensVersion) {
-                            try await storage.forgetAttempt()
-                        }
-                    } catch let error as TokenError where error.code != .invalidIDToken && error.code != .storageFailed
-                    {
-                        // Renewed early: what is there is still good.
-                        guard old.isValid(at: clock.now), old.accessToken != rejected else { throw error }
-                        return old
+                    let answer = try await answer(isRefusal: { $0.signInReason == .sessionRefused }) {
+                        try await provider.authorize(session)
                     }
+                    step = renewal.authorized(answer, now: clock.now)
+                case .store(let tokens):
+                    unsaved = (tokens, contents.tokensVersion)
+                    let isSaved = try await storage.save(tokens, since: contents.tokensVersion)
+                    unsaved = nil
+                    guard isSaved else { break steps }
+                    try await storage.forgetAttempt()
+                    return tokens
                 }
             }
-            throw TokenError(.busy, "tokens and session kept changing; try again")
         }
     }
 
-    private func refresh(_ old: TokenSet, _ refreshToken: Secret) async throws -> TokenSet {
-        var attemptID: String?
-        if try await provider.metadata().knowsRefreshAttempts {
-            attemptID = try await storage.attemptID(for: refreshToken, random: random)
+    /// What the server gave and the store refused earlier. The server has forgotten the tokens before, so these must not be lost.
+    private func saveUnsaved() async throws {
+        guard let (tokens, version) = unsaved else { return }
+        if tokens.belongs(to: try await storage.load().session), try await storage.save(tokens, since: version) {
+            try await storage.forgetAttempt()
         }
-        return try await provider.refresh(old, refreshToken, attemptID: attemptID)
+        unsaved = nil
     }
 
-    private func decision(_ contents: TokenStorage.Contents, rejected: Secret?) -> TokenDecision {
-        TokenDecision(
-            tokens: contents.tokens, session: contents.session, now: clock.now, margin: configuration.renewBefore,
-            rejected: rejected)
+    private func refresh(
+        _ tokens: TokenSet, _ refreshToken: Secret
+    ) async throws -> (TokenRenewal.Answer, isRepeated: Bool) {
+        var isRepeated = false
+        let answer = try await answer(isRefusal: \.isDefiniteRefusal) {
+            // Before the attempt is noted: when the server cannot even be described, nothing was attempted.
+            let knowsAttempts = try await provider.metadata().knowsRefreshAttempts
+            let attempt = try await storage.attempt(for: refreshToken, random: random)
+            isRepeated = attempt.isRepeated
+            return try await provider.refresh(tokens, refreshToken, attemptID: knowsAttempts ? attempt.id : nil)
+        }
+        return (answer, isRepeated)
+    }
+
+    /// What came of asking the server. Another user's ID token is no failure that an older token helps over.
+    private func answer(
+        isRefusal: (TokenError) -> Bool, _ ask: () async throws -> TokenSet
+    ) async throws -> TokenRenewal.Answer {
+        do {
+            return .granted(try await ask())
+        } catch let error as TokenError where error.code != .invalidIDToken {
+            return isRefusal(error) ? .refused : .failed(error)
+        }
+    }
+
+    private func revokeOrphans(_ tokens: TokenSet) async {
+        do { try await provider.revoke(tokens, within: Self.revocationLimit) } catch {
+            logger.warning("tokens of the earlier session were not revoked", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    private func renewal(rejecting rejected: Secret?) -> TokenRenewal {
+        TokenRenewal(margin: configuration.renewBefore, leeway: configuration.leeway, rejected: rejected)
     }
 
     private func contents() async throws -> TokenStorage.Contents {
@@ -206,16 +257,12 @@ public actor TokenManager {
 
     /// Runs `body` while nobody else, in any process, changes session or tokens; forgets what was read before.
     private func exclusively<Result>(_ body: () async throws -> Result) async throws -> Result {
-        let deadline = clock.now.addingTimeInterval(120)
+        let deadline = clock.now.addingTimeInterval(configuration.patience)
         do {
             defer { forgetCache() }
             return try await storage.store.withExclusiveAccess(storage.leaseName, deadline: deadline, body)
         } catch let error as SecretStoreError {
             throw TokenError(error: error)
         }
-    }
-
-    private static func signInNeeded(_ reason: SignInReason) -> TokenError {
-        TokenError(.signInNeeded, "the user has to sign in", signInReason: reason)
     }
 }

@@ -69,18 +69,20 @@ struct TokenStorage: Sendable {
     }
 
     /// The id of the attempt to use `refreshToken`, the same until ``forgetAttempt()``; stored before it is returned.
-    func attemptID(for refreshToken: Secret, random: any RandomSource) async throws -> String {
+    ///
+    /// - Returns: the id, and whether there was one already: an attempt of which nobody knows what came.
+    func attempt(for refreshToken: Secret, random: any RandomSource) async throws -> (id: String, isRepeated: Bool) {
         try await storing {
             let digest = Base64URL.encode(SHA2.sha256(refreshToken.revealBytes()))
             if let stored = try await store.value(attempt), let json = try? JSONValue.parse(stored.value.revealBytes()),
                 json["of"]?.string == digest, let id = json["id"]?.string
             {
-                return id
+                return (id, true)
             }
             let id = random.token(byteCount: 16)
             let record: JSONValue = ["id": .string(id), "of": .string(digest)]
             try await store.update(attempt, to: Secret(bytes: record.serializedBytes()), expected: .any)
-            return id
+            return (id, false)
         }
     }
 

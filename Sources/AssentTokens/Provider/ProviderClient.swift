@@ -88,18 +88,20 @@ actor ProviderClient {
             } catch {
                 // Without a session that it accepts, AM leads to its own login page, and others say login_required.
                 let isLoginPage = error.code == .unexpectedRedirect && (try? Origin(location)) == origin
-                if isLoginPage || error.oauthError == "login_required" {
+                if isLoginPage || error.oauthError.map(Self.sessionErrors.contains) == true {
                     throw Self.sessionRefused(reply.status)
                 }
                 throw error
             }
-        case 401: throw Self.sessionRefused(401)
+        case 401 where reply.oauthError.map(Self.sessionErrors.contains) ?? true: throw Self.sessionRefused(401)
         default:
             throw TokenError(
                 .authorizationRefused, "the authorization endpoint does not redirect", status: reply.status,
                 oauthError: reply.oauthError)
         }
     }
+
+    private static let sessionErrors: Set = ["login_required", "invalid_token"]
 
     private static func sessionRefused(_ status: Int) -> TokenError {
         TokenError(
@@ -143,6 +145,11 @@ actor ProviderClient {
         guard let object = reply.object else {
             throw TokenError(.malformedReply, "the token endpoint's reply is not a JSON object", status: reply.status)
         }
+        if object["access_token"] == nil, let error = reply.oauthError {
+            throw TokenError(
+                .tokenRefused, "the token endpoint gave an error with status 200", status: reply.status,
+                oauthError: error)
+        }
         return try TokenReply(object)
     }
 
@@ -180,7 +187,7 @@ actor ProviderClient {
     }
 
     /// Revokes the refresh token, and with it what was made from it; without one the access token (RFC 7009).
-    func revoke(_ tokens: TokenSet) async throws {
+    func revoke(_ tokens: TokenSet, within limit: Duration? = nil) async throws {
         guard let url = try await metadata().revocationEndpoint else {
             throw TokenError(.unusableEndpoint, "revocation_endpoint is missing")
         }
@@ -188,7 +195,7 @@ actor ProviderClient {
         form.append("token", (tokens.refreshToken ?? tokens.accessToken).reveal())
         form.append("token_type_hint", tokens.refreshToken == nil ? "access_token" : "refresh_token")
         form.append("client_id", configuration.clientID)
-        let reply = try await exchange.post(url, form: form)
+        let reply = try await exchange.post(url, form: form, within: limit)
         guard (200..<300).contains(reply.status) else {
             throw TokenError(.signOutRefused, "not revoked", status: reply.status, oauthError: reply.oauthError)
         }

@@ -31,15 +31,16 @@ struct ProviderExchange: Sendable {
         return try await send(.get, url, fields, body: nil)
     }
 
-    func post(_ url: String, form: FormItems) async throws -> Reply {
+    func post(_ url: String, form: FormItems, within limit: Duration? = nil) async throws -> Reply {
         var fields = HTTPFields()
         fields[.accept] = "application/json"
         fields[.contentType] = FormEncoding.mediaType
-        return try await send(.post, url, fields, body: HTTPBody(FormEncoding.encode(form)))
+        return try await send(.post, url, fields, body: HTTPBody(FormEncoding.encode(form)), within: limit)
     }
 
     private func send(
-        _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields, body: HTTPBody?
+        _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields, body: HTTPBody?,
+        within limit: Duration? = nil
     ) async throws -> Reply {
         let request: HTTPRequest
         do throws(WireError) {
@@ -47,6 +48,8 @@ struct ProviderExchange: Sendable {
         } catch {
             throw TokenError(.unusableEndpoint, error.detail)
         }
+        var limits = limits
+        if let limit { limits.total = min(limits.total, limit) }
         do {
             let reply = try await transport.send(HTTPCall(request, body: body, limits: limits))
             let bytes = try await reply.body.collect(upTo: limits.replyBytes)

@@ -18,12 +18,22 @@ public struct TokenSet: Sendable, Equatable {
     /// When the access token ends; `nil` when the server did not say.
     public let expiresAt: Date?
 
+    /// When they were got, by this machine's clock.
+    public let obtainedAt: Date?
+
     /// The digest of the session that the tokens were got with (base64url); `nil` when it was none of AM's.
     public let sessionFingerprint: String?
 
     /// Whether the access token has `margin` seconds left.
     public func isValid(at now: Date, margin: TimeInterval = 0) -> Bool {
         expiresAt.map { now.addingTimeInterval(margin) < $0 } ?? true
+    }
+
+    /// Tokens of another session are another sign-in's, perhaps another user's. Where there is no session now, they stand for
+    /// themselves.
+    func belongs(to session: Session?) -> Bool {
+        guard let session else { return true }
+        return sessionFingerprint == Self.fingerprint(of: session)
     }
 
     static func fingerprint(of session: Session) -> String {
@@ -38,6 +48,7 @@ public struct TokenSet: Sendable, Equatable {
         json["id_token"] = idToken.map { .string($0.text.reveal()) }
         json["scope"] = .string(scopes.joined(separator: " "))
         json["expires_at"] = expiresAt.map { .integer(Int64($0.timeIntervalSince1970.rounded(.down))) }
+        json["obtained_at"] = obtainedAt.map { .integer(Int64($0.timeIntervalSince1970.rounded(.down))) }
         json["session"] = sessionFingerprint.map { .string($0) }
         return Secret(bytes: JSONValue.object(json).serializedBytes())
     }
@@ -51,6 +62,7 @@ public struct TokenSet: Sendable, Equatable {
         idToken = json["id_token"]?.string.flatMap { IDToken(fromOwnStore: $0) }
         scopes = (json["scope"]?.string ?? "").split(separator: " ").map(String.init)
         expiresAt = json["expires_at"]?.integer.map { Date(timeIntervalSince1970: Double($0)) }
+        obtainedAt = json["obtained_at"]?.integer.map { Date(timeIntervalSince1970: Double($0)) }
         sessionFingerprint = json["session"]?.string
     }
 
@@ -62,7 +74,10 @@ public struct TokenSet: Sendable, Equatable {
         refreshToken = reply.refreshToken ?? old?.refreshToken
         self.idToken = idToken ?? old?.idToken
         scopes = reply.scope?.split(separator: " ").map(String.init) ?? old?.scopes ?? requestedScopes
-        expiresAt = reply.expiresIn.map { now.addingTimeInterval($0) }
+        // Whole seconds, as they are stored.
+        let now = Date(timeIntervalSince1970: now.timeIntervalSince1970.rounded(.down))
+        expiresAt = reply.expiresIn.map { now.addingTimeInterval($0.rounded(.down)) }
+        obtainedAt = now
         self.sessionFingerprint = sessionFingerprint
     }
 }
@@ -101,12 +116,15 @@ struct TokenReply {
         refreshToken = try token("refresh_token").map { Secret($0) }
         idToken = try token("id_token")
         scope = json["scope"]?.string
-        let seconds = json["expires_in"].flatMap { $0.number?.double ?? $0.string.flatMap(Double.init) }
-        if let value = json["expires_in"], value != .null {
-            guard let seconds, seconds.isFinite else { throw TokenError(.malformedReply, "expires_in is no number") }
-            expiresIn = min(max(seconds, 0), 10 * 365 * 86400)
-        } else {
-            expiresIn = nil
+        expiresIn = Self.seconds(json["expires_in"])
+    }
+
+    /// How long the access token lives. A value that is none is as good as a missing one: the server enforces it anyway, and a
+    /// refresh token that came along must not be lost for it.
+    private static func seconds(_ value: JSONValue?) -> TimeInterval? {
+        guard let value, let seconds = value.number?.double ?? value.string.flatMap(Double.init), !seconds.isNaN else {
+            return nil
         }
+        return min(max(seconds, 0), 10 * 365 * 86400)
     }
 }

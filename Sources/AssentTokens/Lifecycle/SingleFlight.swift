@@ -1,0 +1,47 @@
+import AssentCore
+
+/// Lets many tasks wait for one piece of work. Who is cancelled stops waiting; the work goes on for the others, and to its
+/// end even when nobody waits any more.
+final class SingleFlight<Value: Sendable>: Sendable {
+    private struct State {
+        var waiting: [Int: CheckedContinuation<Value, any Error>] = [:]
+        var lastID = 0
+        var isRunning = false
+    }
+
+    private let state = Locked(State())
+
+    /// The value of the work that is under way, or of `work`, which is begun when there is none.
+    func callAsFunction(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let id = state.withLock { state in
+            state.lastID += 1
+            return state.lastID
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                // Cancelled before it could be found by the handler below.
+                let (isCancelled, begins) = state.withLock { state in
+                    guard !Task.isCancelled else { return (true, false) }
+                    state.waiting[id] = continuation
+                    defer { state.isRunning = true }
+                    return (false, !state.isRunning)
+                }
+                if isCancelled { continuation.resume(throwing: CancellationError()) }
+                if begins { Task { await self.run(work) } }
+            }
+        } onCancel: {
+            let continuation = state.withLock { $0.waiting.removeValue(forKey: id) }
+            continuation?.resume(throwing: CancellationError())
+        }
+    }
+
+    private func run(_ work: @Sendable () async throws -> Value) async {
+        let result: Result<Value, any Error>
+        do { result = .success(try await work()) } catch { result = .failure(error) }
+        let waiting = state.withLock { state in
+            defer { state = State(lastID: state.lastID) }
+            return Array(state.waiting.values)
+        }
+        for continuation in waiting { continuation.resume(with: result) }
+    }
+}

@@ -1,0 +1,149 @@
+import AssentCore
+import Foundation
+
+/// What to do when an access token is wanted: a state machine without I/O, which is told what is stored and what came of
+/// each step, and says the next step. Its table is `docs/token-life-cycle.md`.
+struct TokenRenewal {
+    /// What to do next.
+    enum Step: Equatable {
+        /// Hand these out.
+        case use(TokenSet)
+        /// Give up; nothing is removed by that.
+        case fail(TokenError)
+        /// Remove the stored tokens.
+        case remove(TokenSet, Removal)
+        /// Get the successor with the refresh token.
+        case refresh(TokenSet, refreshToken: Secret)
+        /// Get new tokens with the session.
+        case authorize(Session)
+        /// Store these in place of what was read, then hand them out.
+        case store(TokenSet)
+    }
+
+    /// Why stored tokens are of no use to anybody any more.
+    enum Removal: Equatable {
+        /// They were got with another session than the one that is stored: another sign-in, perhaps another user.
+        case orphaned
+        /// The refresh token was refused for good.
+        case refused
+        /// The access token is over, and nothing renews it.
+        case expired
+    }
+
+    /// What came of asking the server.
+    enum Answer {
+        case granted(TokenSet)
+        /// The server said that refresh token or session is of no use any more.
+        case refused
+        /// Anything else: nobody knows, or it may pass.
+        case failed(TokenError)
+    }
+
+    /// Seconds that an access token must still be good for, or else it is renewed.
+    let margin: TimeInterval
+
+    /// Seconds that the clock may have gone back without making a token doubtful.
+    let leeway: TimeInterval
+
+    /// An access token that a resource has refused, though it looks good.
+    let rejected: Secret?
+
+    private var session: Session?
+    private var tokens: TokenSet?
+    private var reason: SignInReason?
+    private var readings = 0
+
+    /// How often the store may turn out to have changed before this gives up.
+    private static let maximumReadings = 6
+
+    init(margin: TimeInterval, leeway: TimeInterval, rejected: Secret? = nil) {
+        self.margin = margin
+        self.leeway = leeway
+        self.rejected = rejected
+    }
+
+    /// The store was read.
+    mutating func loaded(tokens: TokenSet?, session: Session?, now: Date) -> Step {
+        self.tokens = tokens
+        self.session = session.flatMap { $0.token.isEmpty ? nil : $0 }
+        readings += 1
+        guard readings <= Self.maximumReadings else {
+            return .fail(TokenError(.busy, "tokens and session kept changing; try again"))
+        }
+        guard let tokens else { return authorizeOrSignIn(otherwise: .notSignedIn) }
+        guard tokens.belongs(to: self.session) else { return .remove(tokens, .orphaned) }
+        if isFresh(tokens, now) { return .use(tokens) }
+        if let refreshToken = tokens.refreshToken { return .refresh(tokens, refreshToken: refreshToken) }
+        if let session = self.session { return .authorize(session) }
+        return withoutRenewal(tokens, now)
+    }
+
+    /// The server answered a refresh. `isRepeated` says that an earlier attempt with the same refresh token had no answer.
+    mutating func refreshed(_ answer: Answer, isRepeated: Bool, now: Date) -> Step {
+        switch answer {
+        case .granted(let new): return .store(new)
+        case .failed(let error): return stillGood(now).map { .use($0) } ?? .fail(error)
+        case .refused:
+            reason = isRepeated ? .refreshInterrupted : .refreshRefused
+            guard let tokens else { return authorizeOrSignIn(otherwise: .notSignedIn) }
+            return .remove(tokens, .refused)
+        }
+    }
+
+    /// The server answered an authorization with the session, or the exchange of its code.
+    mutating func authorized(_ answer: Answer, now: Date) -> Step {
+        switch answer {
+        case .granted(let new): return .store(new)
+        case .failed(let error): return stillGood(now).map { .use($0) } ?? .fail(error)
+        case .refused:
+            reason = .sessionRefused
+            guard let tokens else { return .fail(Self.signInNeeded(.sessionRefused)) }
+            return withoutRenewal(tokens, now)
+        }
+    }
+
+    /// The stored tokens were removed.
+    mutating func removed(_ removal: Removal) -> Step {
+        switch removal {
+        case .expired: return .fail(Self.signInNeeded(reason ?? .expired))
+        case .orphaned, .refused:
+            tokens = nil
+            return authorizeOrSignIn(otherwise: .notSignedIn)
+        }
+    }
+
+    /// Somebody else holds the lease, or the store cannot be written: the stored tokens may still do.
+    func unable(_ error: TokenError, now: Date) -> Step {
+        stillGood(now).map { .use($0) } ?? .fail(error)
+    }
+
+    private func authorizeOrSignIn(otherwise: SignInReason) -> Step {
+        session.map { .authorize($0) } ?? .fail(Self.signInNeeded(reason ?? otherwise))
+    }
+
+    private func withoutRenewal(_ tokens: TokenSet, _ now: Date) -> Step {
+        if isUsable(tokens, now) { return .use(tokens) }
+        // A resource's word alone removes nothing.
+        guard !tokens.isValid(at: now) else { return .fail(Self.signInNeeded(reason ?? .accessTokenRejected)) }
+        return .remove(tokens, .expired)
+    }
+
+    private func stillGood(_ now: Date) -> TokenSet? {
+        tokens.flatMap { $0.belongs(to: session) && isUsable($0, now) ? $0 : nil }
+    }
+
+    /// Good enough not to think of renewing it.
+    private func isFresh(_ tokens: TokenSet, _ now: Date) -> Bool {
+        guard tokens.isValid(at: now, margin: margin), tokens.accessToken != rejected else { return false }
+        // Tokens from the future: the clock went back, so nobody knows how old they are.
+        return tokens.obtainedAt.map { $0 <= now.addingTimeInterval(leeway) } ?? true
+    }
+
+    private func isUsable(_ tokens: TokenSet, _ now: Date) -> Bool {
+        tokens.isValid(at: now) && tokens.accessToken != rejected
+    }
+
+    private static func signInNeeded(_ reason: SignInReason) -> TokenError {
+        TokenError(.signInNeeded, reason.advice, signInReason: reason)
+    }
+}
