@@ -102,12 +102,20 @@ let package = Package(
         .executableTarget(
             name: "AssentBench",
             dependencies: [
-                "Assent", "AssentCore", "AssentEngine", "AssentServer", "AssentStore", "AssentTransportNIO",
+                "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentStore",
+                "AssentTransportNIO",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 crypto, grdb, httpTypes, logging,
             ] + nio, path: "Benchmarks"),
 
+        // Starts the programs that we did not write, for InteropTests, for other tests and for the benchmarks.
+        .target(
+            name: "AssentPeers",
+            dependencies: [
+                "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes,
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+            ], path: "Tests/AssentPeers"),
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore"]),
@@ -153,6 +161,13 @@ let package = Package(
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentTesting",
                 "AssentExampleBank", httpTypes, logging,
             ]),
+        .testTarget(
+            name: "InteropTests",
+            dependencies: [
+                "AssentPeers", "AssentTokens", "AssentTransportNIO", "AssentVault", "AssentCore", "AssentJOSE",
+                "AssentTesting",
+                httpTypes, logging,
+            ], exclude: ["peers"]),
     ],
     swiftLanguageModes: [.v6]
 )

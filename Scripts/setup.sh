@@ -1,33 +1,75 @@
 #!/usr/bin/env bash
-# Installs what Assent needs from Debian. Silent and quick when nothing is missing; safe to run again.
+# Installs what Assent needs: packages of Debian, and of PyPI into .build/peers. Silent and quick when nothing is missing; safe
+# to run again. Starts no service.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 # libsqlite3-dev: the embedded database. jose, oathtool, openssl, python3-cryptography: second implementations that tests compare with.
 # nginx-light: the proxy that the gateway's benchmark is compared with. curl: the README's examples.
 packages=(libsqlite3-dev jose oathtool openssl nginx-light curl python3 python3-cryptography)
+# glewlwyd: an OpenID provider; sqlite3 makes its database. apache2 with mod_oauth2: a resource server. python3-venv: for .build/peers.
+packages+=(glewlwyd sqlite3 apache2 libapache2-mod-oauth2 python3-venv)
+
+# The services that these packages would start, now and with the machine.
+services=(nginx apache2 glewlwyd)
+
+fail() { echo "setup: $1" >&2; exit 1; }
 
 if ! command -v swift >/dev/null 2>&1; then
-    echo "setup: Swift 6.2 or later is needed: https://www.swift.org/install/linux/" >&2
-    exit 1
+    fail "Swift 6.2 or later is needed: https://www.swift.org/install/linux/"
 fi
+
+log=$(mktemp)
+policy=
+as_root=()
+cleanup() {
+    rm -f "$log"
+    [ -z "$policy" ] || "${as_root[@]}" rm -f "$policy"
+}
+trap cleanup EXIT
+
+install_packages() {
+    echo "setup: installing $*"
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null 2>&1 || fail "run as root: apt-get install $*"
+        as_root=(sudo)
+    fi
+    # What apt asks before it starts a service (invoke-rc.d(8)): 101 is no.
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+        policy=/usr/sbin/policy-rc.d
+        printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+        "${as_root[@]}" chmod 755 "$policy"
+    fi
+    if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"; } >"$log" 2>&1; then
+        cat "$log" >&2
+        fail "Debian's packages cannot be installed; see above"
+    fi
+    [ -d /run/systemd/system ] || return 0
+    local service
+    for service in "${services[@]}"; do
+        case " $* " in *" $service"[\ -]*) "${as_root[@]}" systemctl disable --quiet "$service" || true ;; esac
+    done
+}
 
 missing=()
 for package in "${packages[@]}"; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing+=("$package")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+[ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
 
-echo "setup: installing ${missing[*]}"
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null 2>&1 || { echo "setup: run as root: apt-get install ${missing[*]}" >&2; exit 1; }
-    as_root=(sudo)
-fi
-# A package that starts a service at installation must not: the benchmarks start their own.
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-    apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
-    cat "$log" >&2
-    exit 1
+requirements=Tests/InteropTests/peers/requirements.txt
+environment=.build/peers
+# Written last: an installation that was broken off is begun anew.
+if ! cmp -s "$requirements" "$environment/installed.txt" || [ ! -x "$environment/bin/python" ]; then
+    echo "setup: installing $requirements into $environment"
+    rm -rf "$environment"
+    mkdir -p .build
+    if ! { python3 -m venv "$environment" \
+        && "$environment/bin/pip" install --disable-pip-version-check --no-input -r "$requirements"; } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        rm -rf "$environment"
+        fail "Python's packages for the interoperability tests cannot be installed; see above. PyPI must be reachable."
+    fi
+    cp "$requirements" "$environment/installed.txt"
 fi

@@ -1,5 +1,6 @@
 import Assent
 import AssentCore
+import AssentPeers
 import AssentServer
 import AssentTransportNIO
 import Foundation

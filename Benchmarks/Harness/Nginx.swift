@@ -1,3 +1,4 @@
+import AssentPeers
 import Foundation
 import NIOCore
 import NIOPosix

@@ -1,17 +1,20 @@
 import Foundation
 
 /// A process that this one starts. It ends with ``stop()``, or when this process ends, however that comes about.
-final class ChildProcess {
+package final class ChildProcess {
     /// Its id, for reading what it has used.
-    let id: Int32
+    package let id: Int32
 
     private let guardian: Process
     private let leash: Pipe
     private let output: Pipe
 
-    /// A shell waits for its standard input to end, which it does at the latest with this process, and then ends the child.
+    /// A shell waits for its standard input to end, which it does at the latest with this process, then ends the child and
+    /// removes the directory.
     private static let script = """
         trap '' INT
+        directory=$1
+        shift
         "$@" </dev/null &
         child=$!
         echo "$child"
@@ -19,14 +22,21 @@ final class ChildProcess {
         read -r _
         kill -KILL "$child" 2>/dev/null
         wait "$child" 2>/dev/null
+        [ -z "$directory" ] || rm -rf -- "$directory"
         """
 
-    init(_ executable: String, _ arguments: [String]) throws {
+    /// Starts a program.
+    ///
+    /// - Parameters:
+    ///   - executable: its path.
+    ///   - arguments: its arguments.
+    ///   - directory: what is removed when it has ended.
+    package init(_ executable: String, _ arguments: [String], removing directory: String = "") throws {
         guardian = Process()
         leash = Pipe()
         output = Pipe()
         guardian.executableURL = URL(fileURLWithPath: "/bin/sh")
-        guardian.arguments = ["-c", Self.script, "sh", executable] + arguments
+        guardian.arguments = ["-c", Self.script, "sh", directory, executable] + arguments
         guardian.standardInput = leash
         guardian.standardOutput = output
         // A worker thread blocks signals, a process inherits that, and a shell that gets no SIGCHLD waits for ever.
@@ -37,29 +47,29 @@ final class ChildProcess {
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         try guardian.run()
         guard let id = Self.line(of: output).flatMap({ Int32($0) }) else {
-            throw BenchFailure("cannot start \(executable)")
+            throw PeerFailure("cannot start \(executable)")
         }
         self.id = id
     }
 
     /// The next line that it writes; `nil` when there is none any more.
-    func line() -> String? { Self.line(of: output) }
+    package func line() -> String? { Self.line(of: output) }
 
     /// Ends it.
-    func stop() {
+    package func stop() {
         try? leash.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
         try? leash.fileHandleForWriting.close()
         guardian.waitUntilExit()
     }
 
     /// The seconds that a processor has worked for it so far, in user and in kernel mode, in all its threads.
-    var processorTime: Double {
+    package var processorTime: Double {
         get throws {
             let text = try String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8)
             // The name in parentheses may have spaces; after it come state, parent, and so on (proc(5)).
             let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
             guard fields.count > 13, let user = Double(fields[12]), let kernel = Double(fields[13]) else {
-                throw BenchFailure("/proc/\(id)/stat cannot be read")
+                throw PeerFailure("/proc/\(id)/stat cannot be read")
             }
             return (user + kernel) / Double(sysconf(Int32(_SC_CLK_TCK)))
         }

@@ -1,0 +1,72 @@
+package import AssentCore
+import Foundation
+import NIOCore
+import NIOPosix
+
+/// Programs that we did not write: where they are, and how they are started.
+package enum Peer {
+    /// The scripts that start and drive them.
+    package static let scripts = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .appending(path: "InteropTests/peers").path
+
+    /// The Python that has the packages of `requirements.txt`.
+    ///
+    /// - Throws: ``PeerFailure`` when it is not installed.
+    package static var python: String {
+        get throws {
+            let package = URL(fileURLWithPath: scripts).deletingLastPathComponent().deletingLastPathComponent()
+                .deletingLastPathComponent()
+            let python = package.appending(path: ".build/peers/bin/python").path
+            guard FileManager.default.isExecutableFile(atPath: python) else {
+                throw PeerFailure("\(python) is missing: run Scripts/setup.sh")
+            }
+            return python
+        }
+    }
+
+    /// Starts one of the scripts in a directory of its own, and waits until it says that it is ready.
+    ///
+    /// - Parameters:
+    ///   - script: its name; it is given the directory, a free port and `arguments`, and writes `ready` when the program that
+    ///     it has become answers, or else a line that says what is wrong.
+    ///   - arguments: what else it is given.
+    ///   - prepare: puts files into the directory first.
+    /// - Returns: the process and its port.
+    /// - Throws: ``PeerFailure``.
+    package static func start(
+        _ script: String, _ arguments: [String] = [], prepare: (_ directory: String) throws -> Void = { _ in }
+    ) async throws -> (process: Locked<ChildProcess>, port: Int) {
+        var said = ""
+        // A port that was free a moment ago may be somebody else's now.
+        for _ in 0..<3 {
+            let directory = NSTemporaryDirectory() + "/assent-peer-" + SystemRandom().token(byteCount: 9)
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            try prepare(directory)
+            let port = try await freePort()
+            let process = Locked(
+                try ChildProcess(
+                    "/bin/bash", [scripts + "/" + script, directory, String(port)] + arguments, removing: directory))
+            said = await line(of: process) ?? "it ended"
+            if said == "ready" { return (process, port) }
+            process.withLock { $0.stop() }
+        }
+        throw PeerFailure("\(script): \(said)")
+    }
+
+    /// Waits for a line on a thread on which waiting holds nobody up.
+    private static func line(of process: Locked<ChildProcess>) async -> String? {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(returning: process.withLock { $0.line() }) }
+        }
+    }
+
+    /// A port on loopback that nobody listens on now.
+    package static func freePort() async throws -> Int {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = channel.localAddress?.port ?? 0
+        try await channel.close()
+        return port
+    }
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# glewlwyd.sh DIRECTORY PORT: becomes a glewlwyd on 127.0.0.1:PORT whose database, log and configuration are in DIRECTORY.
+# Writes "ready" when it answers. It has what its own script puts into the database: an administrator, no issuer.
+set -euo pipefail
+directory=$1 port=$2
+here=$(cd "$(dirname "$0")" && pwd)
+for program in glewlwyd sqlite3 curl; do
+    command -v "$program" >/dev/null || { echo "$program is missing: run Scripts/setup.sh"; exit 1; }
+done
+cd "$directory"
+sed -e "s|@DIRECTORY@|$directory|g; s|@PORT@|$port|g" "$here/glewlwyd.conf" >glewlwyd.conf
+{
+    echo 'PRAGMA synchronous=OFF; BEGIN;'
+    zcat /usr/share/doc/glewlwyd/database/init.sqlite3.sql.gz
+    echo 'COMMIT;'
+} | sqlite3 glewlwyd.db
+(
+    for _ in $(seq 500); do
+        kill -0 $$ 2>/dev/null || break
+        if curl -sf -m 5 -o /dev/null "http://127.0.0.1:$port/config"; then
+            echo ready
+            exit
+        fi
+        sleep 0.02
+    done
+    echo "glewlwyd does not answer: $(tail -n 3 "$directory/glewlwyd.log" 2>/dev/null)"
+) &
+exec glewlwyd --config-file="$directory/glewlwyd.conf" >/dev/null 2>&1
