@@ -31,6 +31,7 @@ package final class ChildProcess {
     ///   - executable: its path.
     ///   - arguments: its arguments.
     ///   - directory: what is removed when it has ended.
+    /// - Throws: ``PeerFailure`` when it cannot be started.
     package init(_ executable: String, _ arguments: [String], removing directory: String = "") throws {
         guardian = Process()
         leash = Pipe()

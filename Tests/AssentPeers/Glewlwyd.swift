@@ -90,6 +90,8 @@ package final class Glewlwyd: Sendable {
     /// be shown.
     ///
     /// - Parameter issuer: ``issuer`` or ``keepingIssuer``; `nil` stands for the first.
+    /// - Returns: a configuration of the public client.
+    /// - Throws: `TokenError`.
     package func configuration(issuer: String? = nil) throws -> TokenConfiguration {
         var configuration = try TokenConfiguration(
             issuer: issuer ?? self.issuer, clientID: Self.publicClient, redirectURI: Self.redirectURI,
