@@ -2,24 +2,27 @@
 .PHONY: demo test bench check setup build
 .DEFAULT_GOAL := demo
 
+# Everything that we build has the backends that need C headers (package traits, off for those who use the package).
+export ASSENT_BUILD_FLAGS := --enable-all-traits
+
 setup:
 	@Scripts/setup.sh
 
 build: setup
-	@swift build --build-tests --explicit-target-dependency-import-check error
+	@swift build $(ASSENT_BUILD_FLAGS) --build-tests --explicit-target-dependency-import-check error
 
 check:
 	@Scripts/check.sh
 
 test: setup check build
 	@Scripts/check_linkage.sh
-	@swift test --skip-build --parallel
+	@swift test $(ASSENT_BUILD_FLAGS) --skip-build --parallel
 
 demo: setup
-	@swift build --product assent
-	@swift build --product AssentExampleBank
-	@"$$(swift build --show-bin-path)/assent" demo
+	@swift build $(ASSENT_BUILD_FLAGS) --product assent
+	@swift build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
+	@"$$(swift build $(ASSENT_BUILD_FLAGS) --show-bin-path)/assent" demo
 
 bench: setup
-	@swift build -c release --product AssentBench
-	@"$$(swift build -c release --show-bin-path)/AssentBench"
+	@swift build $(ASSENT_BUILD_FLAGS) -c release --product AssentBench
+	@"$$(swift build $(ASSENT_BUILD_FLAGS) -c release --show-bin-path)/AssentBench"

@@ -32,9 +32,15 @@ let package = Package(
         .library(name: "AssentTokens", targets: ["AssentTokens"]),
         .library(name: "AssentAuthorization", targets: ["AssentAuthorization"]),
         .library(name: "AssentTransportNIO", targets: ["AssentTransportNIO"]),
+        .library(name: "AssentPlatform", targets: ["AssentPlatform"]),
         .library(name: "AssentTesting", targets: ["AssentTesting"]),
         .library(name: "AssentServer", targets: ["AssentServer"]),
         .executable(name: "assent", targets: ["AssentCLI"]),
+    ],
+    traits: [
+        .trait(name: "PKCS11", description: "Keys in a PKCS#11 token; needs p11-kit's headers (libp11-kit-dev)."),
+        .trait(name: "TPM", description: "Keys in a TPM 2.0 on Linux; needs tpm2-tss (libtss2-dev)."),
+        .trait(name: "Keyring", description: "Secrets in Linux's kernel keyring; needs libkeyutils-dev."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -64,11 +70,22 @@ let package = Package(
         .target(
             name: "AssentTransportNIO",
             dependencies: ["AssentCore", crypto, httpTypes, logging] + nio + certificates),
+        .systemLibrary(name: "CP11Kit", pkgConfig: "p11-kit-1", providers: [.apt(["libp11-kit-dev"])]),
+        .systemLibrary(name: "CTSS2", pkgConfig: "tss2-esys", providers: [.apt(["libtss2-dev"])]),
+        .systemLibrary(name: "CKeyutils", pkgConfig: "libkeyutils", providers: [.apt(["libkeyutils-dev"])]),
+        .target(
+            name: "AssentPlatform",
+            dependencies: [
+                "AssentCore", "AssentVault", crypto, logging,
+                .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
+                .target(name: "CTSS2", condition: .when(platforms: [.linux], traits: ["TPM"])),
+                .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
+            ]),
         .target(
             name: "Assent",
             dependencies: [
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
-                "AssentAuthorization", "AssentTransportNIO", logging,
+                "AssentAuthorization", "AssentTransportNIO", "AssentPlatform", logging,
             ]),
         .target(name: "AssentTesting", dependencies: ["AssentCore", crypto, httpTypes, logging]),
         .target(name: "AssentStore", dependencies: ["AssentCore", grdb, logging]),
@@ -89,7 +106,7 @@ let package = Package(
             name: "AssentCLI",
             dependencies: [
                 "Assent", "AssentAuthorization", "AssentCore", "AssentJourney", "AssentServer", "AssentTokens",
-                "AssentTransportNIO", "AssentVault", "AssentEngine", "AssentOTP", "AssentTesting",
+                "AssentTransportNIO", "AssentVault", "AssentEngine", "AssentOTP", "AssentPlatform", "AssentTesting",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -137,6 +154,12 @@ let package = Package(
             name: "AssentTransportNIOTests",
             dependencies: ["AssentTransportNIO", "AssentCore", "AssentTesting", crypto, httpTypes] + nio + certificates
         ),
+        .testTarget(
+            name: "AssentPlatformTests",
+            dependencies: [
+                "AssentPlatform", "AssentVault", "AssentCore", "AssentTesting", crypto, logging,
+                .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
+            ]),
         .testTarget(name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", grdb]),
         .testTarget(
             name: "AssentEngineTests",
@@ -172,7 +195,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-for target in package.targets {
+for target in package.targets where target.type != .system {
     target.swiftSettings = [
         .treatAllWarnings(as: .error),
         .enableUpcomingFeature("ExistentialAny"),

@@ -2,7 +2,8 @@
 # Proves what an app does not link: no object of the SDK refers to a module that its row of the table does not allow.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bin=$(swift build --show-bin-path)
+# shellcheck disable=SC2086 # a list of flags
+bin=$(swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)
 
 symbols() { # targets...: what the targets' objects refer to, as mangled names: a module's name stands in them with its length
     local target
