@@ -133,6 +133,9 @@ let package = Package(
                 "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes,
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], path: "Tests/AssentPeers"),
+        // What AssentVaultTests kill.
+        .executableTarget(
+            name: "VaultAgent", dependencies: ["AssentCore", "AssentVault"], path: "Tests/VaultAgent"),
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore"]),

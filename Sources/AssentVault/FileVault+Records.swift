@@ -99,8 +99,8 @@ extension FileVault {
         manifest.floor = max(contents.manifest.floor, contents.manifest.shards.values.map(\.highest).max() ?? 0)
         try commit(manifest, header: contents.header, sealer: contents.sealer)
         shardCache = [:]
+        // A removal that a power cut undoes is made up for by the next sweep.
         for name in try files.list() where Self.isSealedFile(name) { try files.remove(name) }
-        try files.syncDirectory()
     }
 
     private func write(

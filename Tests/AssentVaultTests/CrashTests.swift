@@ -43,46 +43,46 @@ struct CrashTests {
         return contents
     }
 
-    /// What may be left of unsynced pieces: nothing, everything, and many mixtures.
-    static var survivals: [@Sendable (Int) -> Bool] {
-        [{ _ in false }, { _ in true }]
-            + (1...24).map { seed in
-                let random = SeededRandom(seed: UInt64(seed))
-                return { _ in random.bytes(1)[0] & 1 == 0 }
-            }
-    }
-
-    /// Loses power before each step of `change` in turn, and in every way. Returns what was found wrong.
-    static func wrecks(_ change: Change, faults: [SimulatedDisk.Fault] = []) async throws -> [String] {
+    /// Loses power before each step of `change` in turn, from the end, and in every way that POSIX allows. Returns what was
+    /// found wrong, at most `limit` times.
+    static func wrecks(
+        _ change: Change, faults: [SimulatedDisk.Fault] = [], upTo limit: Int = .max
+    ) async throws -> [String] {
         var wrong: [String] = []
         let base = try await prepared()
-        for step in 0... {
-            var completed = false
-            for (way, survives) in survivals.enumerated() {
-                let disk = base.copy()
-                let before = try await vault(on: disk)
-                disk.arm(faults + [.powerLoss(at: step)])
-                let acknowledged: Bool
-                do {
-                    try await change.run(before)
-                    acknowledged = true
-                } catch {
-                    acknowledged = false
-                }
-                completed = disk.steps.count <= step
+        for step in try await (0...steps(of: change).count).reversed() {
+            let disk = base.copy()
+            let before = try await vault(on: disk)
+            disk.arm(faults + [.powerLoss(at: step)])
+            let acknowledged: Bool
+            do {
+                try await change.run(before)
+                acknowledged = true
+            } catch {
+                acknowledged = false
+            }
+            for (way, found) in disk.outcomes.enumerated() {
                 let place = "\(change.testDescription), power lost before step \(step), way \(way): "
                 do {
-                    let found = try await contents(vault(on: disk.afterPowerLoss(survives)))
-                    if found != change.after, acknowledged || found != Change.before {
-                        wrong.append(place + "found \(found.keys.sorted())")
+                    let contents = try await contents(vault(on: found))
+                    if contents != change.after, acknowledged || contents != Change.before {
+                        wrong.append(place + "found \(contents.keys.sorted())")
                     }
                 } catch {
                     wrong.append(place + "\(error)")
                 }
+                if wrong.count >= limit { return wrong }
             }
-            if completed { break }
         }
         return wrong
+    }
+
+    static func steps(of change: Change) async throws -> [String] {
+        let disk = try await prepared()
+        let vault = try await vault(on: disk)
+        disk.arm([])
+        try await change.run(vault)
+        return disk.steps
     }
 
     @Test("has all of its old state or all of the new one, and everything that was acknowledged", arguments: Change.all)
@@ -90,52 +90,65 @@ struct CrashTests {
         #expect(try await Self.wrecks(change) == [])
     }
 
-    @Test("would lose something if any one sync before the commit were left out", arguments: Change.all)
+    @Test("would lose something if any one sync were left out", arguments: Change.all)
     func everySyncCounts(_ change: Change) async throws {
-        let disk = try await Self.prepared()
-        let vault = try await vault(on: disk)
-        disk.arm([])
-        try await change.run(vault)
-        let syncs = disk.steps.indices.filter { disk.steps[$0].hasPrefix("sync") }
+        let steps = try await Self.steps(of: change)
+        let syncs = steps.indices.filter { steps[$0].hasPrefix("sync") }
         // removeAll's manifest refers to no new files, so that only its content and its name need to be on the disk.
         let needed = change.after.isEmpty ? [syncs[0], syncs[2]] : syncs
-        #expect(needed.count == (change.after.isEmpty ? 2 : change.after.count < 3 ? 4 : 5))
+        #expect(syncs.count == (change.after.isEmpty ? 3 : change.after.count < 3 ? 4 : 5))
         for sync in needed {
-            let wrong = try await Self.wrecks(change, faults: [.lostSync(at: sync)])
-            #expect(wrong != [], "step \(sync): \(disk.steps[sync])")
+            let wrong = try await Self.wrecks(change, faults: [.lostSync(at: sync)], upTo: 1)
+            #expect(wrong != [], "step \(sync): \(steps[sync])")
         }
     }
 
-    @Test("would lose its key file if any sync of it were left out")
-    func everyKeySyncCounts() async throws {
-        let context = Array("context".utf8)
-        let dataKey = Secret(bytes: [UInt8](repeating: 9, count: 32))
-        let whole = SimulatedDisk()
-        _ = try await VaultKeyFile(name: "key") { _ in whole }.seal(dataKey, context: context)
-        for step in whole.steps.indices where whole.steps[step].hasPrefix("sync") {
-            let disk = SimulatedDisk(faults: [.lostSync(at: step)])
-            let sealed = try await VaultKeyFile(name: "key") { _ in disk }.seal(dataKey, context: context)
-            var losses = 0
-            for survives in Self.survivals {
-                let found = disk.afterPowerLoss(survives)
-                let after = VaultKeyFile(name: "key") { _ in found }
-                do { _ = try await after.unseal(sealed, context: context) } catch { losses += 1 }
+    /// Kills a process before each step of `change`, lets another one open the vault, and then loses power.
+    private static func wrecksAfterKill(
+        _ change: Change, faults: [SimulatedDisk.Fault] = []
+    ) async throws -> [String] {
+        var wrong: [String] = []
+        let base = try await prepared()
+        for step in try await 0..<steps(of: change).count {
+            let disk = base.copy()
+            let killed = try await vault(on: disk)
+            disk.arm([.powerLoss(at: step)])
+            try? await change.run(killed)
+            let found = disk.afterKill()
+            found.arm(faults)
+            let seen = try await contents(vault(on: found))
+            if seen != change.after, seen != Change.before { wrong.append("killed before step \(step): \(seen.keys)") }
+            for (way, later) in found.outcomes.enumerated() {
+                do {
+                    let contents = try await contents(vault(on: later))
+                    if contents != seen { wrong.append("killed before step \(step), way \(way): \(contents.keys)") }
+                } catch {
+                    wrong.append("killed before step \(step), way \(way): \(error)")
+                }
             }
-            #expect(losses > 0, "step \(step)")
         }
+        return wrong
+    }
+
+    @Test(
+        "keeps what the next process found after a kill, even when the power goes after that", arguments: Change.all)
+    func killThenPowerLoss(_ change: Change) async throws {
+        #expect(try await Self.wrecksAfterKill(change) == [])
+        let withoutSync = try await Self.wrecksAfterKill(change, faults: [.lostSync(at: 0)])
+        #expect(withoutSync != [], "opening does not sync the directory before it sweeps")
     }
 
     @Test("while it was made for the first time can be made again")
     func creation() async throws {
         for step in 0... {
             var completed = false
-            for survives in Self.survivals {
-                let disk = SimulatedDisk(faults: [.powerLoss(at: step)])
-                do {
-                    _ = try await vault(on: disk)
-                    completed = true
-                } catch is SimulatedDisk.PowerLoss {}
-                let again = try await vault(on: disk.afterPowerLoss(survives))
+            let disk = SimulatedDisk(faults: [.powerLoss(at: step)])
+            do {
+                _ = try await vault(on: disk)
+                completed = true
+            } catch is SimulatedDisk.PowerLoss {}
+            for found in disk.outcomes {
+                let again = try await vault(on: found)
                 try await again.update("name", to: Secret("1"), expected: .absent)
                 #expect(try await again.value("name")?.value == Secret("1"))
             }
@@ -152,32 +165,9 @@ struct CrashTests {
             let interrupted = try await vault(on: disk)
             disk.arm([.powerLoss(at: step)])
             _ = try? await interrupted.update("name", to: Secret("2"), expected: .any)
-            let found = disk.afterPowerLoss { _ in true }
+            let found = disk.copy()
             _ = try await vault(on: found)
             #expect(found.names.count == count, "step \(step): \(found.names)")
-        }
-    }
-
-    @Test("while its key file was made has no key or a whole one")
-    func keyFile() async throws {
-        let context = Array("context".utf8)
-        let dataKey = Secret(bytes: [UInt8](repeating: 9, count: 32))
-        for step in 0... {
-            var completed = false
-            for survives in Self.survivals {
-                let disk = SimulatedDisk(faults: [.powerLoss(at: step)])
-                let before = VaultKeyFile(name: "key") { _ in disk }
-                let sealed = try? await before.seal(dataKey, context: context)
-                completed = sealed != nil
-                let found = disk.afterPowerLoss(survives)
-                let after = VaultKeyFile(name: "key") { _ in found }
-                if let sealed {
-                    #expect(try await after.unseal(sealed, context: context) == dataKey)
-                } else {
-                    _ = try await after.seal(dataKey, context: context)
-                }
-            }
-            if completed { break }
         }
     }
 

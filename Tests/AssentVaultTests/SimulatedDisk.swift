@@ -3,25 +3,19 @@ import Foundation
 
 @testable import AssentVault
 
-/// A disk in memory that can fail or lose power before any operation, and that then forgets what was not synced.
+/// A disk in memory that can fail, be killed or lose power before any operation, and that then forgets what was not synced.
 ///
 /// File content is on the platter after `sync`; directory entries after `syncDirectory`. What was not synced when the
-/// power went survives or not, each piece by itself.
+/// power went is there or not, each piece by itself and in any order, as POSIX allows; see ``outcomes``.
 final class SimulatedDisk: VaultDirectory {
     struct PowerLoss: Error {}
 
-    private enum Change {
-        case link(String, Int)
-        case unlink(String)
-        case rename(String, String, Int)
-    }
-
-    private struct State {
+    struct State {
         var volatile: [Int: [UInt8]] = [:]
         var durable: [Int: [UInt8]] = [:]
         var entries: [String: Int] = [:]
-        var durableEntries: [String: Int] = [:]
-        var pending: [Change] = []
+        /// What each name that was changed has stood for since the directory was last synced, the oldest first.
+        var history: [String: [Int?]] = [:]
         var lastFile: Int = 2
         var steps: [String] = []
         var bytesWritten = 0
@@ -45,7 +39,7 @@ final class SimulatedDisk: VaultDirectory {
         self.faults = Locked(faults)
     }
 
-    private init(state: State) {
+    init(state: State) {
         self.state = Locked(state)
         faults = Locked([])
     }
@@ -59,38 +53,26 @@ final class SimulatedDisk: VaultDirectory {
         self.faults.withLock { $0 = faults }
     }
 
-    /// The disk as it is found after the power came back. `survives` decides for each unsynced piece.
-    func afterPowerLoss(_ survives: (Int) -> Bool) -> SimulatedDisk {
+    /// Every disk that may be found when the power comes back.
+    var outcomes: DiskOutcomes { DiskOutcomes(state.withLock { $0 }) }
+
+    /// The disk as another process finds it after this one was killed: whole, but what was not synced still is not.
+    func afterKill() -> SimulatedDisk {
         var copy = state.withLock { $0 }
-        var piece = 0
-        var choose: Bool {
-            piece += 1
-            return survives(piece)
-        }
-        var entries = copy.durableEntries
-        for change in copy.pending where choose {
-            switch change {
-            case .link(let name, let file): entries[name] = file
-            case .unlink(let name): entries[name] = nil
-            case .rename(let source, let target, let file):
-                entries[target] = file
-                entries[source] = nil
-            }
-        }
-        for (file, content) in copy.volatile where copy.durable[file] != content {
-            copy.durable[file] = choose ? content : copy.durable[file] ?? []
-        }
-        copy.volatile = copy.durable
-        copy.entries = entries
-        copy.durableEntries = entries
-        copy.pending = []
         copy.locks = []
         copy.steps = []
         return SimulatedDisk(state: copy)
     }
 
     /// An independent copy of what is there.
-    func copy() -> SimulatedDisk { afterPowerLoss { _ in true } }
+    func copy() -> SimulatedDisk {
+        var copy = state.withLock { $0 }
+        copy.durable = copy.volatile
+        copy.history = [:]
+        copy.locks = []
+        copy.steps = []
+        return SimulatedDisk(state: copy)
+    }
 
     /// Direct access for a test that damages files.
     subscript(name: String) -> [UInt8]? {
@@ -99,7 +81,7 @@ final class SimulatedDisk: VaultDirectory {
             state.withLock { state in
                 state.lastFile += 1
                 state.entries[name] = newValue == nil ? nil : state.lastFile
-                state.durableEntries[name] = state.entries[name]
+                state.history[name] = nil
                 state.volatile[state.lastFile] = newValue
                 state.durable[state.lastFile] = newValue
             }
@@ -140,8 +122,7 @@ final class SimulatedDisk: VaultDirectory {
             guard state.entries[name] == nil else { throw FileFailure(operation: "create", reason: .other(17)) }
             state.lastFile += 1
             state.volatile[state.lastFile] = []
-            state.entries[name] = state.lastFile
-            state.pending.append(.link(name, state.lastFile))
+            state.enter(name, state.lastFile)
             return Int32(state.lastFile)
         }
     }
@@ -165,11 +146,11 @@ final class SimulatedDisk: VaultDirectory {
     func rename(_ source: String, to target: String) throws {
         _ = try step("rename")
         try state.withLock { state in
-            guard let file = state.entries.removeValue(forKey: source) else {
+            guard let file = state.entries[source] else {
                 throw FileFailure(operation: "rename", reason: .missing)
             }
-            state.entries[target] = file
-            state.pending.append(.rename(source, target, file))
+            state.enter(target, file)
+            state.enter(source, nil)
         }
     }
 
@@ -177,8 +158,7 @@ final class SimulatedDisk: VaultDirectory {
         _ = try step("link")
         return state.withLock { state in
             guard state.entries[target] == nil, let file = state.entries[source] else { return false }
-            state.entries[target] = file
-            state.pending.append(.link(target, file))
+            state.enter(target, file)
             return true
         }
     }
@@ -186,16 +166,13 @@ final class SimulatedDisk: VaultDirectory {
     func remove(_ name: String) throws {
         _ = try step("remove")
         state.withLock { state in
-            if state.entries.removeValue(forKey: name) != nil { state.pending.append(.unlink(name)) }
+            if state.entries[name] != nil { state.enter(name, nil) }
         }
     }
 
     func syncDirectory() throws {
         guard try step("syncDirectory") else { return }
-        state.withLock { state in
-            state.durableEntries = state.entries
-            state.pending = []
-        }
+        state.withLock { $0.history = [:] }
     }
 
     func tryLock(at offset: Int64) throws -> (any FileLock)? {

@@ -235,7 +235,10 @@ private final class DescriptorLock: FileLock {
             defer { file = nil }
             return file
         }
-        if let open { PosixDirectory.closeQuietly(open) }
+        guard let open else { return }
+        // Closing alone would leave the lock to a child process that was forked meanwhile, until it runs another program.
+        _ = Glue.setLock(open, F_UNLCK, 0, length: 0)
+        PosixDirectory.closeQuietly(open)
     }
 }
 
@@ -265,17 +268,20 @@ private enum Glue {
         #endif
     }
 
-    static func tryLock(_ file: Int32, _ offset: Int64) -> Int32 {
+    static func tryLock(_ file: Int32, _ offset: Int64) -> Int32 { setLock(file, F_WRLCK, offset, length: 1) }
+
+    /// `length` 0: to the end.
+    static func setLock(_ file: Int32, _ type: Int32, _ offset: Int64, length: off_t) -> Int32 {
         #if canImport(Darwin)
         let setOpenFileDescriptionLock: Int32 = 90
         #else
         let setOpenFileDescriptionLock: Int32 = 37
         #endif
         var range = flock()
-        range.l_type = Int16(F_WRLCK)
+        range.l_type = Int16(type)
         range.l_whence = Int16(SEEK_SET)
         range.l_start = off_t(offset)
-        range.l_len = 1
+        range.l_len = length
         return fcntl(file, setOpenFileDescriptionLock, &range)
     }
 }
