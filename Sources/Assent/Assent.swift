@@ -3,6 +3,7 @@ public import AssentCore
 public import AssentJourney
 public import AssentTokens
 import AssentTransportNIO
+import AssentVault
 import Foundation
 
 /// Identity for an app: sign in, call protected resources, prove the user's assent.
@@ -21,7 +22,7 @@ public final class Assent: Sendable {
 
     private let journeys: JourneyClient
     private let authorized: AuthorizedClient
-    private let cookies: CookieStore
+    private let cookies: SecureCookieStore
     private let ownTransport: NIOTransport?
 
     /// Wires everything. Nothing is sent, and the vault is opened when it is first needed.
@@ -51,7 +52,9 @@ public final class Assent: Sendable {
                     allowPlaintextLoopback: configuration.allowPlaintextLoopback), clock: clock, logger: logger)
             (transport, ownTransport) = (made, made)
         }
-        cookies = CookieStore(clock: clock)
+        let store = VaultOpener(configuration.vault, clock: clock, random: random)
+        cookies = SecureCookieStore(
+            in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
         let pipeline = HTTPPipeline(
             transport,
             layers: [
@@ -65,7 +68,7 @@ public final class Assent: Sendable {
                 issuer: configuration.issuer ?? "\(settings.server)/oauth2/\(settings.realm.path)",
                 clientID: configuration.client.id, redirectURI: configuration.client.redirectURI,
                 scopes: configuration.client.scopes, sessionCookieName: configuration.sessionCookieName),
-            transport: pipeline, store: VaultOpener(configuration.vault, clock: clock, random: random), clock: clock,
+            transport: pipeline, store: store, clock: clock,
             random: random, logger: logger)
         authorized = try AuthorizedClient(
             configuration: AuthorizationConfiguration(
@@ -114,7 +117,11 @@ public final class Assent: Sendable {
                 result.undone.append(.init(.endSession, "\(error)"))
             }
         }
-        await cookies.removeAll()
+        do {
+            try await cookies.removeAll()
+        } catch  where result.localFailure == nil {
+            result.localFailure = TokenError(.storageFailed, "cookies are still stored: \(error)")
+        } catch {}
         return result
     }
 

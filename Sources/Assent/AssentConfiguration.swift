@@ -31,6 +31,10 @@ extension Assent {
         /// The name of AM's session cookie. Identity Cloud tenants have one of their own.
         public var sessionCookieName = "iPlanetDirectoryPro"
 
+        /// Names of the server's cookies that outlive the process although they have no lifetime: those with which load
+        /// balancers find the node that has the user's session.
+        public var persistentCookies: Set<String> = ["amlbcookie"]
+
         /// The issuer, when it is not `<server>/oauth2/<realm path>`.
         public var issuer: String?
 

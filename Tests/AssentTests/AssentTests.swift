@@ -142,6 +142,18 @@ extension HTTPFields {
         #expect(servers.sent("/authenticate?").last?.request.headerFields[.cookie] == nil)
     }
 
+    @Test("The load balancer's cookie outlives the process in the vault, and ends with the session")
+    func cookiesOutlive() async throws {
+        let secrets = MemorySecretStore()
+        let servers = Servers()
+        try await servers.assent { $0.vault = .store(secrets) }.journey("Login", handler: answer)
+        let next = try servers.assent { $0.vault = .store(secrets) }
+        _ = try await next.send(.get("\(api)/accounts"))
+        #expect(servers.sent("/authorize").first?.request.headerFields[.cookie] == "amlbcookie=01")
+        _ = await next.logout()
+        #expect(await secrets.names().isEmpty)
+    }
+
     @Test("Signing out without a network leaves nothing here and names what the server was not told")
     func offline() async throws {
         let servers = Servers()

@@ -37,7 +37,7 @@ public struct SignOutResult: Sendable {
     public var undone: [Undone]
 
     /// Why something may still be stored here.
-    public let localFailure: TokenError?
+    public var localFailure: TokenError?
 
     /// Whether nothing is left, here or there.
     public var isComplete: Bool { undone.isEmpty && localFailure == nil }

@@ -1,0 +1,43 @@
+import HTTPTypes
+
+/// Where cookies are kept between calls: in memory (``CookieStore``) or sealed on the disk (`SecureCookieStore`).
+public protocol CookieJar: Sendable {
+    /// Keeps the cookies that a reply to a request for `path` at `origin` set, as far as they are acceptable.
+    ///
+    /// - Returns: why cookies were left out; never their values.
+    @discardableResult
+    func store(_ setCookies: [String], from origin: Origin, path: String) async -> [WireError]
+
+    /// The cookies that a request to `path` at `origin` carries, in their order.
+    func cookies(for origin: Origin, path: String) async -> [Cookie]
+}
+
+/// Gives calls to chosen origins their cookies and keeps those that the replies set. All other calls pass untouched.
+public struct CookieMiddleware: HTTPMiddleware {
+    private let store: any CookieJar
+    private let origins: Set<Origin>
+
+    /// Cookies of `store` for `origins` and for nobody else.
+    public init(store: any CookieJar, origins: Set<Origin>) {
+        self.store = store
+        self.origins = origins
+    }
+
+    /// Adds `Cookie` and reads `Set-Cookie`. A cookie that the call brings itself wins over a stored one of its name.
+    public func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
+        guard let origin = try? Origin(call.request), origins.contains(origin) else { return try await next.send(call) }
+        let path = URLText.withoutQuery(call.request.path ?? "/")
+        var call = call
+        let own = call.request.headerFields[.cookie] ?? ""
+        let ownNames = Set(own.split(separator: ";").map { $0.prefix { $0 != "=" }.filter { $0 != " " } })
+        let added = await store.cookies(for: origin, path: path).filter { !ownNames.contains($0.name) }
+        if !added.isEmpty {
+            let pairs = added.map { "\($0.name)=\($0.value.reveal())" }
+            call.request.headerFields[.cookie] = ((own.isEmpty ? [] : [own]) + pairs).joined(separator: "; ")
+        }
+        let reply = try await next.send(call)
+        let setCookies = reply.response.headerFields[values: .setCookie]
+        if !setCookies.isEmpty { await store.store(setCookies, from: origin, path: path) }
+        return reply
+    }
+}
