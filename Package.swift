@@ -136,6 +136,15 @@ let package = Package(
         // What AssentVaultTests kill.
         .executableTarget(
             name: "VaultAgent", dependencies: ["AssentCore", "AssentVault"], path: "Tests/VaultAgent"),
+        .target(
+            name: "TokenTableSupport",
+            dependencies: ["AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault", httpTypes] + nio,
+            path: "Tests/TokenTableSupport"),
+        .executableTarget(
+            name: "TokenAgent",
+            dependencies: ["AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault", logging],
+            path: "Tests/TokenAgent"),
+
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore"]),
@@ -146,6 +155,13 @@ let package = Package(
         .testTarget(
             name: "AssentTokensTests",
             dependencies: ["AssentTokens", "AssentCore", "AssentJOSE", "AssentVault", "AssentTesting", httpTypes]),
+        .testTarget(
+            name: "TokenLifecycleTests",
+            dependencies: [
+                "TokenTableSupport", "TokenAgent", "AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault",
+                "AssentServer", "AssentEngine", "AssentStore", httpTypes, logging,
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]),
         .testTarget(
             name: "AssentAuthorizationTests",
             dependencies: [

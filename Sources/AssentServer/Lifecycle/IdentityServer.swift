@@ -90,6 +90,11 @@ public final class IdentityServer: Service {
         get async throws { try await gatewayListener?.port }
     }
 
+    /// The port that the server listens on, which need not be the one in its public URL.
+    package var serverPort: Int {
+        get async throws { try await serverListener.port }
+    }
+
     /// The audit records of a transaction, oldest first.
     package func auditRecords(transactionID: String) async throws -> [AuditRecord] {
         try await AuditLog(context).records(transactionID: transactionID)

@@ -1,0 +1,57 @@
+import AssentCore
+import AssentTokens
+import AssentTransportNIO
+import AssentVault
+import Foundation
+import Logging
+
+/// A process with a token manager, for tests of several processes and of one that dies. It reads commands, one a line, and
+/// writes one line for each. Access tokens are shown as digests.
+@main
+enum TokenAgent {
+    static func main() async throws {
+        let arguments = CommandLine.arguments.dropFirst().map(\.self)
+        guard arguments.count == 7, let patience = Double(arguments[5]) else {
+            throw TokenError(.invalidConfiguration, "issuer client redirect scopes directory patience authority")
+        }
+        let directory = URL(filePath: arguments[4])
+        var configuration = try TokenConfiguration(
+            issuer: arguments[0], clientID: arguments[1], redirectURI: arguments[2],
+            scopes: arguments[3].split(separator: " ").map(String.init))
+        configuration.patience = patience
+        let transport = try NIOTransport(
+            configuration: NIOTransportConfiguration(
+                trustRoots: arguments[6].isEmpty ? .system : .pemFile(arguments[6]),
+                pins: ["localhost": .unpinned], allowPlaintextLoopback: true))
+        let vault = try await FileVault.open(
+            directory.appending(path: "vault"), keys: VaultKeyFile(directory.appending(path: "vault.key")),
+            lockTimeout: 120)
+        let manager = TokenManager(
+            configuration: configuration, transport: transport, store: vault,
+            logger: Logger(label: "agent", factory: { _ in SwiftLogNoOpLogHandler() }))
+        while let command = readLine() {
+            say(await answer(command, manager))
+        }
+    }
+
+    private static func answer(_ command: String, _ manager: TokenManager) async -> String {
+        do {
+            switch command {
+            case "metadata": _ = try await manager.metadata()
+            case "tokens":
+                let token = try await manager.tokens().accessToken
+                return "ok \(Base64URL.encode(SHA2.sha256(token.revealBytes())))"
+            default: return "what?"
+            }
+            return "ok"
+        } catch let error as TokenError {
+            return "error \(error.code) \(error.signInReason?.rawValue ?? "-")"
+        } catch {
+            return "error \(error) -"
+        }
+    }
+
+    private static func say(_ line: String) {
+        FileHandle.standardOutput.write(Data("\(line)\n".utf8))
+    }
+}

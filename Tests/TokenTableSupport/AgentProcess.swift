@@ -1,0 +1,108 @@
+import AssentCore
+import AssentTokens
+public import AssentVault
+public import Foundation
+
+/// A vault in a directory of its own, which other processes open too.
+public final class TemporaryVault: Sendable {
+    public let url: URL
+
+    public init() throws {
+        url = FileManager.default.temporaryDirectory.appending(path: "assent-agents-\(SystemRandom().uuid())")
+        try FileManager.default.createDirectory(
+            at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    public func open() async throws -> FileVault {
+        try await FileVault.open(
+            url.appending(path: "vault"), keys: VaultKeyFile(url.appending(path: "vault.key")), lockTimeout: 120)
+    }
+}
+
+/// A process of its own that has a token manager (`Tests/TokenAgent`). It does one thing after the other, as it is told.
+public final class AgentProcess: Sendable {
+    public struct Failed: Error { public init() {} }
+
+    private struct Output: Sendable {
+        var partial: [UInt8] = []
+        var lines: [String] = []
+        var taken = 0
+        var hasEnded = false
+    }
+
+    public let identifier: Int32
+    private let process: Process
+    private let input: FileHandle
+    private let output = Watched(Output())
+
+    /// Starts one. `patience` is how many seconds it waits for others.
+    public init(_ world: ProviderWorld, vault: TemporaryVault, patience: Int = 60) throws {
+        let products = Bundle.main.executableURL?.deletingLastPathComponent() ?? URL(filePath: ".")
+        let process = Process()
+        let (input, output) = (Pipe(), Pipe())
+        process.executableURL = products.appending(path: "TokenAgent")
+        process.standardInput = input
+        process.standardOutput = output
+        let configuration = world.configuration
+        process.arguments = [
+            configuration.issuer, configuration.clientID, configuration.redirectURI,
+            configuration.scopes.joined(separator: " "), vault.url.path, "\(patience)", world.authorityFile ?? "",
+        ]
+        self.process = process
+        self.input = input.fileHandleForWriting
+        let seen = self.output
+        try process.run()
+        identifier = process.processIdentifier
+        // A thread of its own: a readability handler of Foundation on Linux can crash when the pipe ends.
+        let reading = output.fileHandleForReading
+        Thread.detachNewThread { Self.read(reading, into: seen) }
+    }
+
+    private static func read(_ handle: FileHandle, into output: Watched<Output>) {
+        var hasEnded = false
+        while !hasEnded {
+            let bytes = [UInt8](handle.availableData)
+            hasEnded = bytes.isEmpty
+            output.update { output in
+                output.hasEnded = bytes.isEmpty
+                output.partial += bytes
+                while let end = output.partial.firstIndex(of: 0x0A) {
+                    output.lines.append(String(decoding: output.partial[..<end], as: UTF8.self))
+                    output.partial.removeFirst(end + 1)
+                }
+            }
+        }
+    }
+
+    deinit { if process.isRunning { Foundation.kill(identifier, SIGKILL) } }
+
+    /// Gives it something to do.
+    public func tell(_ command: String) {
+        try? input.write(contentsOf: Data("\(command)\n".utf8))
+    }
+
+    /// What came of the next command; `nil` when the process has ended.
+    public func answer() async -> String? {
+        await output.wait { $0.lines.count > $0.taken || $0.hasEnded }
+        return output.update { output in
+            guard output.taken < output.lines.count else { return nil }
+            output.taken += 1
+            return output.lines[output.taken - 1]
+        }
+    }
+
+    public func ask(_ command: String) async -> String? {
+        tell(command)
+        return await answer()
+    }
+
+    public func kill() {
+        Foundation.kill(identifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    public func stop() { Foundation.kill(identifier, SIGSTOP) }
+    public func goOn() { Foundation.kill(identifier, SIGCONT) }
+}
