@@ -207,7 +207,7 @@ let package = Package(
             name: "InteropTests",
             dependencies: [
                 "AssentPeers", "AssentTokens", "AssentTransportNIO", "AssentVault", "AssentCore", "AssentJOSE",
-                "AssentTesting",
+                "AssentTesting", "TokenAgent", "TokenTableSupport",
                 httpTypes, logging,
             ], exclude: ["peers"]),
     ],

@@ -20,6 +20,10 @@ public struct TokenError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Why the user has to sign in, with code ``Code/signInNeeded``.
     public let signInReason: SignInReason?
 
+    /// Whether the token endpoint refused with an empty reply. Some providers (glewlwyd) say so, and only so, that a refresh
+    /// token is of no use any more.
+    private(set) var isWithoutReason = false
+
     /// An error with its explanation.
     public init(
         _ code: Code, _ detail: String, status: Int? = nil, oauthError: String? = nil,
@@ -31,6 +35,13 @@ public struct TokenError: Error, Hashable, Sendable, CustomStringConvertible {
         self.oauthError = oauthError
         self.transportError = transportError
         self.signInReason = signInReason
+    }
+
+    /// A refusal of the token endpoint whose reply is empty.
+    static func refusedWithoutReason(status: Int) -> TokenError {
+        var error = TokenError(.tokenRefused, "the token endpoint refused and said nothing", status: status)
+        error.isWithoutReason = [400, 401, 403].contains(status)
+        return error
     }
 
     /// Whether the same may work later without anybody doing anything: the network, a server that is overloaded, a busy store.

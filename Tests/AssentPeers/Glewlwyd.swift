@@ -86,6 +86,18 @@ package final class Glewlwyd: Sendable {
         Session(token: Secret(try await signIn().cookieField))
     }
 
+    /// Adds an issuer that rotates and calls itself `url`, for a relay that stands there. Its own paths begin with `/api/NAME`.
+    ///
+    /// - Throws: ``PeerFailure`` when glewlwyd refuses.
+    package func addIssuer(_ name: String, at url: String) async throws {
+        let administrator = try PeerClient()
+        let plugin = plugin(name, at: url, key: P256.Signing.PrivateKey(), rotates: true)
+        for (path, json) in [("/auth/", ["username": "admin", "password": "password"]), ("/mod/plugin/", plugin)] {
+            let answer = try await administrator.send(.post, base + "/api" + path, json: json)
+            guard answer.status == 200 else { throw PeerFailure("glewlwyd: \(path) answers \(answer.status)") }
+        }
+    }
+
     /// What the SDK needs to get tokens with ``session()``: the session is a cookie, and `g_continue` says that no page is to
     /// be shown.
     ///
@@ -113,7 +125,7 @@ extension Glewlwyd {
         try await say(.post, "/auth/", ["username": "admin", "password": "password"])
         let key = P256.Signing.PrivateKey()
         for (name, rotates) in [("oidc", true), ("keeping", false)] {
-            try await say(.post, "/mod/plugin/", plugin(name, key: key, rotates: rotates))
+            try await say(.post, "/mod/plugin/", plugin(name, at: "\(base)/api/\(name)", key: key, rotates: rotates))
         }
         try await say(
             .post, "/user/",
@@ -145,11 +157,11 @@ extension Glewlwyd {
         }
     }
 
-    private func plugin(_ name: String, key: P256.Signing.PrivateKey, rotates: Bool) -> JSONValue {
+    private func plugin(_ name: String, at url: String, key: P256.Signing.PrivateKey, rotates: Bool) -> JSONValue {
         [
             "module": "oidc", "name": .string(name), "display_name": .string(name),
             "parameters": [
-                "iss": .string("\(base)/api/\(name)"), "jwt-type": "ecdsa", "jwt-key-size": "256",
+                "iss": .string(url), "jwt-type": "ecdsa", "jwt-key-size": "256",
                 "key": .string(key.pemRepresentation), "cert": .string(key.publicKey.pemRepresentation),
                 "jwks-show": true, "access-token-duration": 600, "refresh-token-duration": 86400, "code-duration": 60,
                 "refresh-token-rolling": true, "refresh-token-one-use": .string(rotates ? "always" : "never"),

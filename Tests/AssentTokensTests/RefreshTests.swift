@@ -89,7 +89,7 @@ import Testing
         arguments: [
             { throw HTTPTransportError(.connectFailed, "offline") },
             { throw HTTPTransportError(.connectionClosed, "lost", mayHaveHadEffect: true) },
-            { HTTPReply(HTTPResponse(status: .badRequest)) }, { HTTPReply(HTTPResponse(status: .unauthorized)) },
+            { HTTPReply(HTTPResponse(status: .serviceUnavailable)) }, { HTTPReply(HTTPResponse(status: .notFound)) },
             { HTTPReply(HTTPResponse(status: .badRequest), body: HTTPBody("invalid_grant")) },
             { .json(400, ["error": "invalid_client"]) }, { .json(401, ["error": "invalid_client"]) },
             { .json(400, ["error": "invalid_scope"]) }, { .json(400, ["error": "Invalid Grant"]) },
@@ -105,6 +105,17 @@ import Testing
         #expect(provider.sent("/authorize").count == 1)
         provider.change { $0.tokenReply = nil }
         #expect(try await manager.tokens().accessToken == Secret("access-2"))
+    }
+
+    @Test("A refusal without a reason is tried by the session, which is asked only then", arguments: [400, 401, 403])
+    func withoutReason(status: Int) async throws {
+        let (provider, manager) = try await expired {
+            $0.tokenReply = {
+                $0["grant_type"] == "refresh_token" ? HTTPReply(HTTPResponse(status: .init(code: status))) : nil
+            }
+        }
+        #expect(try await manager.tokens().accessToken == Secret("access-2"))
+        #expect(refreshes(provider).count == 1 && provider.sent("/authorize").count == 2)
     }
 
     @Test("A token that is nearly over still serves while the server cannot be reached")

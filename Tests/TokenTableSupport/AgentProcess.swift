@@ -98,10 +98,7 @@ public final class AgentProcess: Sendable {
         return await answer()
     }
 
-    public func kill() {
-        Foundation.kill(identifier, SIGKILL)
-        process.waitUntilExit()
-    }
+    public func kill() { Foundation.kill(identifier, SIGKILL) }
 
     public func stop() { Foundation.kill(identifier, SIGSTOP) }
     public func goOn() { Foundation.kill(identifier, SIGCONT) }

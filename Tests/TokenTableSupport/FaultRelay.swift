@@ -8,7 +8,7 @@ import NIOSSL
 
 /// A stretch of network in front of a provider, which can fail in every way that matters, and counts what it has read.
 ///
-/// It ends TLS when it is given a certificate. Each connection carries one request.
+/// It ends TLS when it is given a certificate.
 public final class FaultRelay: Sendable {
     public typealias Upstream = @Sendable (HTTPRequest, [UInt8]) async throws -> HTTPReply
 
@@ -48,6 +48,7 @@ public final class FaultRelay: Sendable {
     private let listener = Locked<(any Channel)?>(nil)
     private let reservation: ReservedPort
     private let held = Locked<[any Channel]>([])
+    private let open = Locked<[ObjectIdentifier: any Channel]>([:])
 
     /// A relay on a free port of 127.0.0.1. With `tls` (certificate chain and key as PEM) it speaks HTTPS.
     public init(tls: (chainPEM: String, keyPEM: Secret)? = nil, upstream: @escaping Upstream) async throws {
@@ -72,8 +73,11 @@ public final class FaultRelay: Sendable {
     public func listen() async throws {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelInitializer { [context, state] channel in
-                channel.eventLoop.makeCompletedFuture {
+            .childChannelInitializer { [context, state, open] channel in
+                let id = ObjectIdentifier(channel)
+                open.withLock { $0[id] = channel }
+                channel.closeFuture.whenComplete { _ in open.withLock { $0[id] = nil } }
+                return channel.eventLoop.makeCompletedFuture {
                     if state.value.breaksConnections {
                         try channel.pipeline.syncOperations.addHandler(Breaking())
                         return
@@ -91,6 +95,11 @@ public final class FaultRelay: Sendable {
         listener.withLock { $0 = channel }
     }
 
+    /// Ends all connections, so that the next request needs one of its own.
+    public func disconnect() async {
+        for channel in open.withLock({ Array($0.values) }) { try? await channel.close().get() }
+    }
+
     /// From now on connections are refused.
     public func refuse() async throws {
         let channel = listener.withLock { listener in
@@ -98,6 +107,7 @@ public final class FaultRelay: Sendable {
             return listener
         }
         try await channel?.close().get()
+        await disconnect()
     }
 
     /// Lets go of held replies.
@@ -173,12 +183,11 @@ public final class FaultRelay: Sendable {
     private func answer(_ channel: any Channel, _ status: Int, _ fields: [(String, String)], _ body: [UInt8]) {
         var headers = HTTPHeaders(fields)
         headers.add(name: "Content-Length", value: "\(body.count)")
-        headers.add(name: "Connection", value: "close")
         let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: status), headers: headers)
         channel.eventLoop.execute {
             channel.write(HTTPServerResponsePart.head(head), promise: nil)
             channel.write(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil)
-            channel.writeAndFlush(HTTPServerResponsePart.end(nil)).whenComplete { _ in channel.close(promise: nil) }
+            channel.writeAndFlush(HTTPServerResponsePart.end(nil), promise: nil)
         }
     }
 

@@ -17,17 +17,21 @@ public struct ProviderWorld: Sendable {
     /// Whether the provider repeats its answer to a refresh, as Assent's server does.
     public let repeatsAnswers: Bool
 
-    /// Sessions of two users.
+    /// Whether the provider refuses a spent refresh token as RFC 6749 says.
+    public let saysInvalidGrant: Bool
+
+    /// Sessions of two sign-ins.
     public let sessions: (mine: Session, others: Session)
 
     public init(
         relay: FaultRelay, configuration: TokenConfiguration, authorityFile: String? = nil, repeatsAnswers: Bool,
-        sessions: (mine: Session, others: Session)
+        saysInvalidGrant: Bool = true, sessions: (mine: Session, others: Session)
     ) {
         self.relay = relay
         self.configuration = configuration
         self.authorityFile = authorityFile
         self.repeatsAnswers = repeatsAnswers
+        self.saysInvalidGrant = saysInvalidGrant
         self.sessions = sessions
     }
 
@@ -39,20 +43,22 @@ public struct ProviderWorld: Sendable {
                 allowPlaintextLoopback: authorityFile == nil))
     }
 
-    public func manager(_ store: any SecretStore, readLimit: Duration? = nil) throws -> TokenManager {
+    public func manager(
+        _ store: any SecretStore, _ transport: (any HTTPTransport)? = nil, readLimit: Duration? = nil
+    ) throws -> TokenManager {
         var configuration = configuration
         if let readLimit { configuration.limits.read = readLimit }
-        return TokenManager(configuration: configuration, transport: try transport(), store: store)
+        return TokenManager(configuration: configuration, transport: try transport ?? self.transport(), store: store)
     }
 
-    /// Revokes a refresh token as another device would (RFC 7009).
-    func revoke(_ refreshToken: Secret, at endpoint: String) async throws {
+    /// Uses a refresh token up, as somebody who has stolen it.
+    public func spend(_ refreshToken: Secret, at tokenEndpoint: String) async throws {
         let form = FormEncoding.encode([
-            "token": refreshToken.reveal(), "token_type_hint": "refresh_token", "client_id": configuration.clientID,
+            "grant_type": "refresh_token", "refresh_token": refreshToken.reveal(), "client_id": configuration.clientID,
         ])
-        let request = try HTTPRequest(.post, url: endpoint, headerFields: [.contentType: FormEncoding.mediaType])
+        let request = try HTTPRequest(.post, url: tokenEndpoint, headerFields: [.contentType: FormEncoding.mediaType])
         let reply = try await transport().send(HTTPCall(request, body: HTTPBody(form)))
-        guard (200..<300).contains(reply.status) else { throw Refused(status: reply.status) }
+        guard reply.status == 200 else { throw Refused(status: reply.status) }
     }
 
     private struct Refused: Error { let status: Int }

@@ -85,6 +85,8 @@ public struct TokenTableRow: Sendable, CustomStringConvertible {
     public let next: Returned
     /// The same, from a provider that does not repeat an answer; `nil` when it makes no difference.
     public let nextElsewhere: Returned?
+    /// The same, from one that gives no reason when it refuses; `nil` when it makes no difference.
+    public let nextWithoutReason: Returned?
 
     public var description: String {
         "\(stored.rawValue), \(hasRefreshToken ? "refresh token" : "no refresh token"), session \(session.rawValue), \(answer.rawValue)"
@@ -92,7 +94,7 @@ public struct TokenTableRow: Sendable, CustomStringConvertible {
 
     init(
         _ stored: Stored, refresh: Bool, _ session: SessionState, _ answer: Answer, returns: Returned, leaves: Left,
-        sends: [Request] = [], next: Returned, elsewhere: Returned? = nil
+        sends: [Request] = [], next: Returned, elsewhere: Returned? = nil, withoutReason: Returned? = nil
     ) {
         self.stored = stored
         hasRefreshToken = refresh
@@ -103,13 +105,15 @@ public struct TokenTableRow: Sendable, CustomStringConvertible {
         sent = sends
         self.next = next
         nextElsewhere = elsewhere
+        nextWithoutReason = withoutReason
     }
 }
 
 /// All rows.
 public enum TokenTable {
     public static let rows: [TokenTableRow] =
-        nothingStored + notRenewed + anotherSession + refreshed + refusedRefreshes + keeping + interrupted
+        nothingStored + notRenewed + anotherSession + refreshed + refusedRefreshes + refusedWithoutReason + keeping
+        + interrupted
         + bySession + rejectedTokens
 
     private typealias Row = TokenTableRow
@@ -205,11 +209,33 @@ public enum TokenTable {
         }
     }
 
+    /// A refusal that is empty, as glewlwyd's always is: perhaps for good. The session, or sign in; but nothing is removed.
+    private static let refusedWithoutReason: [TokenTableRow] = [
+        Row(.closing, refresh: true, .none, .empty400, returns: .stored, leaves: .same, sends: [.refresh], next: .new),
+        Row(
+            .closing, refresh: true, .same, .empty400, returns: .new, leaves: .new,
+            sends: [.refresh, .authorize, .code],
+            next: .stored),
+        Row(
+            .closing, refresh: true, .ended, .empty400, returns: .stored, leaves: .same, sends: [.refresh, .authorize],
+            next: .new),
+        Row(
+            .expired, refresh: true, .none, .empty400, returns: .signIn(.refreshRefused), leaves: .same,
+            sends: [.refresh], next: .new),
+        Row(
+            .expired, refresh: true, .same, .empty400, returns: .new, leaves: .new,
+            sends: [.refresh, .authorize, .code],
+            next: .stored),
+        Row(
+            .expired, refresh: true, .ended, .empty400, returns: .signIn(.sessionRefused), leaves: .same,
+            sends: [.refresh, .authorize], next: .new),
+    ]
+
     /// Answers that say nothing about the grant, and the error that they are. The server has not used the refresh token.
     private static let passing: [(answer: TokenTableRow.Answer, error: TokenError.Code)] = [
         (.invalidClient, .tokenRefused), (.invalidScope, .tokenRefused), (.tooMany, .tokenRefused),
         (.tooManyWithInvalidGrant, .tokenRefused), (.unavailable, .tokenRefused),
-        (.unavailableWithInvalidGrant, .tokenRefused), (.empty400, .tokenRefused), (.empty200, .malformedReply),
+        (.unavailableWithInvalidGrant, .tokenRefused), (.empty200, .malformedReply),
         (.notJSON, .malformedReply), (.connectFailure, .transport), (.handshakeFailure, .transport),
     ]
 
@@ -234,7 +260,7 @@ public enum TokenTable {
         return [
             Row(
                 .closing, refresh: true, session, .lost, returns: .stored, leaves: .same, sends: [.refresh], next: .new,
-                elsewhere: elsewhere),
+                elsewhere: elsewhere, withoutReason: session == .none ? .stored : nil),
             Row(
                 .expired, refresh: true, session, .lost, returns: .error(.transport), leaves: .same, sends: [.refresh],
                 next: .new, elsewhere: elsewhere),

@@ -14,10 +14,14 @@ public struct TokenTableRunner: Sendable {
     }
 
     private let world: ProviderWorld
+    private let transport: any HTTPTransport
     /// How long the client waits for a reply where the reply does not come.
     private let impatience = Duration.seconds(2)
 
-    public init(_ world: ProviderWorld) { self.world = world }
+    public init(_ world: ProviderWorld) throws {
+        self.world = world
+        transport = try world.transport()
+    }
 
     /// What is not as the row says; empty when all is.
     public func differences(_ row: TokenTableRow) async throws -> [String] {
@@ -28,11 +32,11 @@ public struct TokenTableRunner: Sendable {
             if let directory { try await directory.open() } else { MemorySecretStore() }
         let old = try await prepare(row, store)
         try await world.relay.reset()
-        let metadata = try await world.manager(store).metadata()
-        if row.answer == .invalidGrant, row.sent.contains(.refresh), let endpoint = metadata.revocationEndpoint,
+        let metadata = try await world.manager(store, transport).metadata()
+        if row.answer == .invalidGrant, row.sent.contains(.refresh), world.saysInvalidGrant,
             let refreshToken = try await StoredRecords(store).refreshToken()
         {
-            try await world.revoke(refreshToken, at: endpoint)
+            try await world.spend(refreshToken, at: metadata.tokenEndpoint)
             try await world.relay.reset()
         }
         let outcome =
@@ -49,7 +53,9 @@ public struct TokenTableRunner: Sendable {
         func expect<Value: Equatable>(_ name: String, _ found: Value, _ expected: Value) {
             if found != expected { differences.append("\(name): \(found), not \(expected)") }
         }
-        let next = world.repeatsAnswers ? row.next : row.nextElsewhere ?? row.next
+        let elsewhere = row.nextElsewhere ?? row.next
+        let foreign = world.saysInvalidGrant ? elsewhere : row.nextWithoutReason ?? elsewhere
+        let next = world.repeatsAnswers ? row.next : foreign
         expect("returned", outcome.returned, row.returned)
         expect("stored afterwards", outcome.left, row.left)
         expect("sent", outcome.sent, row.sent)
@@ -59,7 +65,7 @@ public struct TokenTableRunner: Sendable {
 
     /// Puts into the store what the row says; returns the access token.
     private func prepare(_ row: TokenTableRow, _ store: any SecretStore) async throws -> Secret? {
-        let manager = try world.manager(store)
+        let manager = try world.manager(store, transport)
         let records = StoredRecords(store)
         try await manager.install(world.sessions.mine)
         let tokens = row.stored == .none ? nil : try await manager.tokens()
@@ -91,7 +97,7 @@ public struct TokenTableRunner: Sendable {
 
     private func called(_ row: TokenTableRow, _ store: any SecretStore, _ old: Secret?) async throws -> Outcome {
         let relay = world.relay
-        let manager = try world.manager(store, readLimit: row.answer == .timeout ? impatience : nil)
+        let manager = try world.manager(store, transport, readLimit: row.answer == .timeout ? impatience : nil)
         _ = try await manager.metadata()
         try await relay.reset()
         try await arm(row)
@@ -110,7 +116,7 @@ public struct TokenTableRunner: Sendable {
         let sent = relay.state.value.requests
         if row.answer == .cancelled {
             // The renewal goes on; whoever asks next gets what it brings.
-            let next = try await world.manager(store).tokens().accessToken
+            let next = try await world.manager(store, transport).tokens().accessToken
             let left = try await left(store, old)
             let again = relay.state.value.requests == sent && left == .new
             let kept = try await StoredRecords(store).accessToken() == next.reveal()
@@ -143,7 +149,7 @@ public struct TokenTableRunner: Sendable {
     private func next(_ store: any SecretStore) async throws -> TokenTableRow.Returned {
         try await world.relay.reset()
         let stored = try await StoredRecords(store).accessToken()
-        return await Self.returned(stored.map { Secret($0) }) { try await world.manager(store).tokens() }
+        return await Self.returned(stored.map { Secret($0) }) { try await world.manager(store, transport).tokens() }
     }
 
     private func left(_ store: any SecretStore, _ old: Secret?) async throws -> TokenTableRow.Left {
@@ -178,7 +184,7 @@ public struct TokenTableRunner: Sendable {
         switch row.answer {
         case .none, .ok, .killedBefore, .killedAfter: break
         case .okWithoutRefreshToken: set(.withoutRefreshToken)
-        case .invalidGrant: if kind == .code { reply(400, "invalid_grant") }
+        case .invalidGrant: if kind == .code || !world.saysInvalidGrant { reply(400, "invalid_grant") }
         case .invalidGrantWith200: reply(200, "invalid_grant")
         case .invalidClient: reply(401, "invalid_client")
         case .invalidScope: reply(400, "invalid_scope")
@@ -190,7 +196,9 @@ public struct TokenTableRunner: Sendable {
         case .empty200: reply(200)
         case .notJSON: set(.reply(200, "<html>Sign in to the network</html>", type: "text/html"))
         case .connectFailure, .authorizeUnreachable: try await relay.refuse()
-        case .handshakeFailure: relay.state.update { $0.breaksConnections = true }
+        case .handshakeFailure:
+            relay.state.update { $0.breaksConnections = true }
+            await relay.disconnect()
         case .lost: set(.loseReply)
         case .timeout: set(.swallowReply)
         case .cancelled: set(.holdReply)

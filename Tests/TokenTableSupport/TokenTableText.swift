@@ -18,6 +18,9 @@ extension TokenTable {
         } else if row.nextElsewhere != nil {
             next += "; elsewhere by the session"
         }
+        if let withoutReason = row.nextWithoutReason {
+            next += "; refused without a reason: \(text(withoutReason, isNext: true))"
+        }
         let left = row.stored == .none && row.left == .none ? "nothing" : row.left.rawValue
         let cells = [
             row.stored.rawValue, row.hasRefreshToken ? "yes" : "no", row.session.rawValue, row.answer.rawValue,

@@ -179,8 +179,10 @@ public actor TokenManager {
                     let (answer, isRepeated) = try await refresh(tokens, refreshToken)
                     step = renewal.refreshed(answer, isRepeated: isRepeated, now: clock.now)
                 case .authorize(let session):
-                    let answer = try await answer(isRefusal: { $0.signInReason == .sessionRefused }) {
+                    let answer = try await answer {
                         try await provider.authorize(session)
+                    } otherwise: {
+                        $0.signInReason == .sessionRefused ? .refused : .failed($0)
                     }
                     step = renewal.authorized(answer, now: clock.now)
                 case .store(let tokens):
@@ -208,24 +210,28 @@ public actor TokenManager {
         _ tokens: TokenSet, _ refreshToken: Secret
     ) async throws -> (TokenRenewal.Answer, isRepeated: Bool) {
         var isRepeated = false
-        let answer = try await answer(isRefusal: \.isDefiniteRefusal) {
+        let answer = try await answer {
             // Before the attempt is noted: when the server cannot even be described, nothing was attempted.
             let knowsAttempts = try await provider.metadata().knowsRefreshAttempts
             let attempt = try await storage.attempt(for: refreshToken, random: random)
             isRepeated = attempt.isRepeated
             return try await provider.refresh(tokens, refreshToken, attemptID: knowsAttempts ? attempt.id : nil)
+        } otherwise: {
+            $0.isDefiniteRefusal ? .refused : $0.isWithoutReason ? .refusedWithoutReason : .failed($0)
         }
+        // It was answered, so no later attempt is one that was interrupted.
+        if case .refusedWithoutReason = answer, !isRepeated { try await storage.forgetAttempt() }
         return (answer, isRepeated)
     }
 
     /// What came of asking the server. Another user's ID token is no failure that an older token helps over.
     private func answer(
-        isRefusal: (TokenError) -> Bool, _ ask: () async throws -> TokenSet
+        _ ask: () async throws -> TokenSet, otherwise meaning: (TokenError) -> TokenRenewal.Answer
     ) async throws -> TokenRenewal.Answer {
         do {
             return .granted(try await ask())
         } catch let error as TokenError where error.code != .invalidIDToken {
-            return isRefusal(error) ? .refused : .failed(error)
+            return meaning(error)
         }
     }
 

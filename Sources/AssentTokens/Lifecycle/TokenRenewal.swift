@@ -35,6 +35,9 @@ struct TokenRenewal {
         case granted(TokenSet)
         /// The server said that refresh token or session is of no use any more.
         case refused
+        /// The server refused the refresh token and gave no reason. It may mean the same, so the session is tried or the user
+        /// has to sign in; but nothing is removed.
+        case refusedWithoutReason
         /// Anything else: nobody knows, or it may pass.
         case failed(TokenError)
     }
@@ -83,6 +86,10 @@ struct TokenRenewal {
         switch answer {
         case .granted(let new): return .store(new)
         case .failed(let error): return stillGood(now).map { .use($0) } ?? .fail(error)
+        case .refusedWithoutReason:
+            reason = isRepeated ? .refreshInterrupted : .refreshRefused
+            if session == nil, let tokens = stillGood(now) { return .use(tokens) }
+            return authorizeOrSignIn(otherwise: .refreshRefused)
         case .refused:
             reason = isRepeated ? .refreshInterrupted : .refreshRefused
             guard let tokens else { return authorizeOrSignIn(otherwise: .notSignedIn) }
@@ -95,7 +102,7 @@ struct TokenRenewal {
         switch answer {
         case .granted(let new): return .store(new)
         case .failed(let error): return stillGood(now).map { .use($0) } ?? .fail(error)
-        case .refused:
+        case .refused, .refusedWithoutReason:
             reason = .sessionRefused
             guard let tokens else { return .fail(Self.signInNeeded(.sessionRefused)) }
             return withoutRenewal(tokens, now)
@@ -123,8 +130,10 @@ struct TokenRenewal {
 
     private func withoutRenewal(_ tokens: TokenSet, _ now: Date) -> Step {
         if isUsable(tokens, now) { return .use(tokens) }
-        // A resource's word alone removes nothing.
-        guard !tokens.isValid(at: now) else { return .fail(Self.signInNeeded(reason ?? .accessTokenRejected)) }
+        // A resource's word alone removes nothing, nor does a refusal without a reason.
+        guard !tokens.isValid(at: now), tokens.refreshToken == nil else {
+            return .fail(Self.signInNeeded(reason ?? .accessTokenRejected))
+        }
         return .remove(tokens, .expired)
     }
 

@@ -139,6 +139,7 @@ actor ProviderClient {
     private func token(_ form: FormItems, _ metadata: ProviderMetadata) async throws -> TokenReply {
         let reply = try await exchange.post(metadata.tokenEndpoint, form: form)
         guard reply.status == 200 else {
+            if reply.body.isEmpty { throw TokenError.refusedWithoutReason(status: reply.status) }
             throw TokenError(
                 .tokenRefused, "the token endpoint gave nothing", status: reply.status, oauthError: reply.oauthError)
         }
