@@ -83,7 +83,7 @@ final class FakeProvider: Sendable {
         exchanges.withLock { $0 }.filter { URLText.withoutQuery($0.request.url ?? "").hasSuffix(suffix) }
     }
 
-    private func answer(_ exchange: InMemoryTransport.Exchange) async throws -> HTTPReply {
+    func answer(_ exchange: InMemoryTransport.Exchange) async throws -> HTTPReply {
         exchanges.withLock { $0.append(exchange) }
         let now = behaviour.withLock { $0 }
         switch URLText.withoutQuery(exchange.request.url ?? "").dropFirst(issuer.count) {

@@ -190,7 +190,8 @@ public actor TokenManager {
                     let isSaved = try await storage.save(tokens, since: contents.tokensVersion)
                     unsaved = nil
                     guard isSaved else { break steps }
-                    try await storage.forgetAttempt()
+                    // The attempt with a refresh token that was replaced names that one, and is no other one's.
+                    if tokens.refreshToken == contents.tokens?.refreshToken { try await storage.forgetAttempt() }
                     return tokens
                 }
             }
@@ -200,9 +201,7 @@ public actor TokenManager {
     /// What the server gave and the store refused earlier. The server has forgotten the tokens before, so these must not be lost.
     private func saveUnsaved() async throws {
         guard let (tokens, version) = unsaved else { return }
-        if tokens.belongs(to: try await storage.load().session), try await storage.save(tokens, since: version) {
-            try await storage.forgetAttempt()
-        }
+        if tokens.belongs(to: try await storage.load().session) { _ = try await storage.save(tokens, since: version) }
         unsaved = nil
     }
 

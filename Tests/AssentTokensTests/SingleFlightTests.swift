@@ -1,0 +1,251 @@
+import AssentCore
+import AssentTesting
+import AssentVault
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentTokens
+
+/// One renewal for however many want a token. These tests also run under the thread sanitizer.
+@Suite("One renewal for all", .timeLimit(.minutes(2)))
+struct SingleFlightTests {
+    /// A provider whose answers to a refresh wait until they are let go.
+    private final class Gate: Sendable {
+        private let state = Locked<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
+
+        func pass() async {
+            await withCheckedContinuation { continuation in
+                let isOpen = state.withLock { state in
+                    if !state.isOpen { state.waiting.append(continuation) }
+                    return state.isOpen
+                }
+                if isOpen { continuation.resume() }
+            }
+        }
+
+        func open() {
+            let waiting = state.withLock { state in
+                state.isOpen = true
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for continuation in waiting { continuation.resume() }
+        }
+    }
+
+    private func expired(after seconds: TimeInterval = 601) async throws -> (FakeProvider, TokenManager, Gate) {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        provider.clock.advance(by: seconds)
+        let gate = Gate()
+        provider.change {
+            $0.tokenReply = { _ in
+                await gate.pass()
+                return nil
+            }
+        }
+        return (provider, manager, gate)
+    }
+
+    private func refreshes(_ provider: FakeProvider) -> Int {
+        provider.sent("/access_token").count { $0.form["grant_type"] == "refresh_token" }
+    }
+
+    private func until(_ condition: () -> Bool) async {
+        while !condition() { await Task.yield() }
+    }
+
+    @Test("A thousand tasks of eight managers on one vault of files make one request")
+    func vaults() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "assent-\(SystemRandom().uuid())")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let provider = try FakeProvider(clock: ManualClock(Date()))
+        let configuration = try TokenConfiguration(
+            issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"])
+        let transport = InMemoryTransport { try await provider.answer($0) }
+        var managers: [TokenManager] = []
+        for _ in 0..<8 {
+            let vault = try await FileVault.open(
+                directory.appending(path: "vault"), keys: VaultKeyFile(directory.appending(path: "key")),
+                lockTimeout: 300)
+            managers.append(
+                TokenManager(configuration: configuration, transport: transport, store: vault, clock: provider.clock))
+        }
+        try await managers[0].install(Session(token: Secret("SESS")))
+        _ = try await managers[0].tokens()
+        provider.clock.advance(by: 601)
+        try await withThrowingTaskGroup(of: TokenSet.self) { [managers] group in
+            for index in 0..<1000 { group.addTask { try await managers[index % 8].tokens() } }
+            for try await tokens in group { #expect(tokens.accessToken == Secret("access-2")) }
+        }
+        #expect(refreshes(provider) == 1)
+    }
+
+    @Test("Who is cancelled stops waiting at once, and the others get their token")
+    func cancelledWaiter() async throws {
+        let (provider, manager, gate) = try await expired()
+        let patient = (0..<20).map { _ in Task { try await manager.tokens() } }
+        let impatient = (0..<20).map { _ in Task { try await manager.tokens() } }
+        await until { refreshes(provider) == 1 }
+        for task in impatient { task.cancel() }
+        // The request is still under way: nobody has let it go.
+        for task in impatient { await #expect(throws: CancellationError.self) { try await task.value } }
+        gate.open()
+        for task in patient { #expect(try await task.value.accessToken == Secret("access-2")) }
+        #expect(refreshes(provider) == 1)
+    }
+
+    @Test("When everybody is cancelled the renewal ends nonetheless, and is stored")
+    func everybodyCancelled() async throws {
+        let (provider, manager, gate) = try await expired()
+        let task = Task { try await manager.tokens() }
+        await until { refreshes(provider) == 1 }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        gate.open()
+        #expect(try await provider.manager().tokens().accessToken == Secret("access-2"))
+        #expect(refreshes(provider) == 1)
+    }
+
+    @Test("Whoever was cancelled before gets nothing and asks nobody")
+    func cancelledBefore() async throws {
+        let (provider, manager, gate) = try await expired()
+        gate.open()
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await manager.tokens()
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        _ = try await manager.tokens()
+        #expect(refreshes(provider) == 1)
+    }
+
+    @Test(
+        "While somebody else holds the lease: a token that is good is used, one that is over makes an error that may pass",
+        arguments: [(570.0, true), (601.0, false)])
+    func leaseIsHeld(age: TimeInterval, isUsed: Bool) async throws {
+        let (provider, first, gate) = try await expired(after: age)
+        gate.open()
+        var configuration = first.configuration
+        configuration.patience = 10
+        let manager = TokenManager(
+            configuration: configuration, transport: InMemoryTransport { try await provider.answer($0) },
+            store: provider.store, clock: provider.clock)
+        let names = await provider.store.names()
+        let name = try #require(names.first { $0.hasPrefix("tokens.") })
+        let lease = try await provider.store.lease(name, deadline: .distantFuture)
+        let asking = Task { try await manager.tokens() }
+        await until { provider.clock.sleeperCount > 0 }
+        provider.clock.advance(by: 11)
+        if isUsed {
+            #expect(try await asking.value.accessToken == Secret("access-1"))
+        } else {
+            let error = await #expect(throws: TokenError.self) { try await asking.value }
+            #expect(error?.code == .busy && error?.isTransient == true)
+        }
+        #expect(refreshes(provider) == 0)
+        await lease.release()
+        #expect(try await manager.tokens().accessToken == Secret("access-2"))
+    }
+
+    @Test("A token that a resource has refused is renewed, also when a renewal that does not know that is under way")
+    func rejectedMeanwhile() async throws {
+        let (provider, manager, gate) = try await expired(after: 570)
+        let stored = try #require(try await manager.storedTokens()?.accessToken)
+        provider.change {
+            $0.tokenReply = { _ in
+                await gate.pass()
+                throw HTTPTransportError(.connectFailed, "offline")
+            }
+        }
+        let first = Task { try await manager.tokens() }
+        await until { refreshes(provider) == 1 }
+        let second = Task { try await manager.tokens(rejecting: stored) }
+        for _ in 0..<1000 { await Task.yield() }
+        provider.change { $0.tokenReply = nil }
+        gate.open()
+        #expect(try await first.value.accessToken == stored)
+        #expect(try await second.value.accessToken == Secret("access-2"))
+    }
+
+    @Test("What the store refused is stored at the next call, and the server is not asked again")
+    func unsaved() async throws {
+        let (provider, _, gate) = try await expired()
+        let store = RefusingStore(provider.store)
+        let manager = TokenManager(
+            configuration: try TokenConfiguration(
+                issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"]),
+            transport: InMemoryTransport { exchange in
+                let reply = try await provider.answer(exchange)
+                if exchange.form["grant_type"] == "refresh_token" { store.refuses.withLock { $0 = true } }
+                return reply
+            }, store: store, clock: provider.clock)
+        gate.open()
+        for _ in 0..<2 {
+            await #expect(throws: TokenError.like(.storageFailed)) { try await manager.tokens() }
+        }
+        store.refuses.withLock { $0 = false }
+        #expect(try await manager.tokens().accessToken == Secret("access-2"))
+        #expect(try await provider.manager().storedTokens()?.refreshToken == Secret("refresh+2&=%"))
+        #expect(refreshes(provider) == 1)
+    }
+
+    @Test("What the store refused is not stored for somebody else")
+    func unsavedOfAnother() async throws {
+        let (provider, _, gate) = try await expired()
+        let store = RefusingStore(provider.store)
+        let manager = TokenManager(
+            configuration: try TokenConfiguration(
+                issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"]),
+            transport: InMemoryTransport { exchange in
+                let reply = try await provider.answer(exchange)
+                if exchange.form["grant_type"] == "refresh_token" { store.refuses.withLock { $0 = true } }
+                return reply
+            }, store: store, clock: provider.clock)
+        gate.open()
+        await #expect(throws: TokenError.like(.storageFailed)) { try await manager.tokens() }
+        store.refuses.withLock { $0 = false }
+        try await provider.manager().install(Session(token: Secret("BEN")))
+        #expect(try await manager.tokens().accessToken == Secret("access-3"))
+        #expect(provider.sent("/authorize").last?.field("iPlanetDirectoryPro") == "BEN")
+    }
+
+    @Test("A clock that steps back and forth costs at most a renewal each time, and no token is lost")
+    func clockSteps() async throws {
+        let provider = try FakeProvider()
+        let manager = try provider.manager(scopes: ["accounts"])
+        try await manager.install(Session(token: Secret("SESS")))
+        var last = try await manager.tokens().accessToken
+        for step: TimeInterval in [-3600, 7200, -7200, 3600, -34_560_000, 69_120_000, 10] {
+            provider.clock.advance(by: step)
+            let count = refreshes(provider)
+            let next = try await manager.tokens().accessToken
+            #expect(refreshes(provider) == (abs(step) > 600 ? count + 1 : count), "\(step)")
+            #expect((next == last) == (abs(step) <= 600), "\(step)")
+            #expect(try await manager.tokens().accessToken == next)
+            last = next
+        }
+        #expect(provider.sent("/authorize").count == 1)
+    }
+
+    @Test("A refresh whose answer was lost is an interrupted one, and an answered refusal is none")
+    func interrupted() async throws {
+        let (provider, manager, gate) = try await expired()
+        gate.open()
+        let names = await provider.store.names()
+        try await provider.store.update(
+            try #require(names.first { $0.hasPrefix("session.") }), to: nil, expected: .any)
+        provider.change {
+            $0.tokenReply = { _ in throw HTTPTransportError(.connectionClosed, "lost", mayHaveHadEffect: true) }
+        }
+        await #expect(throws: TokenError.like(.transport)) { try await manager.tokens() }
+        #expect(try await manager.storedTokens() != nil)
+        provider.change { $0.tokenReply = { _ in .json(400, ["error": "invalid_grant"]) } }
+        let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
+        #expect(error?.signInReason == .refreshInterrupted)
+        #expect(await provider.store.names().isEmpty)
+    }
+}
