@@ -70,10 +70,19 @@ extension OAuthError {
         "redirect_uri_mismatch", "The redirection URI provided does not match a pre-registered value.")
 
     /// The access token does not count (any more) (RFC 6750 §3.1).
-    package static let invalidToken = OAuthError(
-        "invalid_token",
-        "The access token provided is expired, revoked, malformed, or invalid for other reasons.", status: 401,
-        challenge: "Bearer error=\"invalid_token\"")
+    package static func invalidToken(realm: String) -> OAuthError {
+        unauthorized("Bearer realm=\"\(realm)\", error=\"invalid_token\"")
+    }
+
+    /// There is no access token: AM's words, but a challenge that does not say that one is wrong (RFC 6750 §3.1).
+    package static func missingToken(realm: String) -> OAuthError { unauthorized("Bearer realm=\"\(realm)\"") }
+
+    private static func unauthorized(_ challenge: String) -> OAuthError {
+        OAuthError(
+            "invalid_token",
+            "The access token provided is expired, revoked, malformed, or invalid for other reasons.", status: 401,
+            challenge: challenge)
+    }
 
     /// The database cannot serve: nothing was changed, and the same request may succeed later.
     package static let unavailable = OAuthError("temporarily_unavailable", EngineError.unavailable.message, status: 503)

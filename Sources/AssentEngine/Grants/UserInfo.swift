@@ -36,7 +36,7 @@ extension Grants {
     /// - Throws: ``OAuthError`` `invalid_token` (401) for a token that does not count, `insufficient_scope` (403) without `openid`.
     package func userInfo(accessToken: Secret, keyThumbprint: String? = nil) async throws -> JSONValue {
         guard let access = try await access(token: accessToken, keyThumbprint: keyThumbprint) else {
-            throw OAuthError.invalidToken
+            throw OAuthError.invalidToken(realm: configuration.realm)
         }
         guard access.scopes.contains("openid") else { throw OAuthError.insufficientScope("openid") }
         return .object(UserClaims.claims(about: access.user, scopes: access.scopes))

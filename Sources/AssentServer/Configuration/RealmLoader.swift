@@ -76,6 +76,16 @@ struct RealmLoader {
             read.postLogoutRedirectURIs = try client.strings("postLogoutRedirectURIs")
             read.defaultScopes = try client.strings("defaultScopes")
             read.audience = try client.strings("audience")
+            if client.has("grantTypes") {
+                read.grantTypes = Set(
+                    try client.strings("grantTypes").map { text in
+                        guard let type = OAuthClient.GrantType(rawValue: text) else {
+                            let known = OAuthClient.GrantType.allCases.map(\.rawValue).joined(separator: ", ")
+                            throw client.error("grantTypes", "unknown grant type \(text); known: \(known)")
+                        }
+                        return type
+                    })
+            }
             read.consentImplied = try client.bool("consentImplied", default: true)
             read.introspectsAll = try client.bool("introspectsAll", default: false)
             let year = 366 * 86_400

@@ -27,35 +27,42 @@ struct OAuthRoutes: Sendable {
             let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.endpoints),
             let grants = grants[target.realm]
         else { return .oauth(OAuthError("not_found", "There is no such endpoint.", status: 404)) }
-        do {
-            return try await answer(request, endpoint: target.endpoint, grants: grants)
-        } catch let error as EngineError where error.status < 500 {
-            return .oauth(OAuthError("invalid_request", error.message, status: error.status))
-        } catch {
-            return .oauth(OAuthError(answering: error))
+        guard let endpoint = OAuthEndpoint(rawValue: target.endpoint) else {
+            return .oauth(OAuthError("not_found", "There is no such endpoint.", status: 404))
         }
+        var response: Response
+        do {
+            response = try await answer(request, endpoint: endpoint, grants: grants)
+        } catch let error as EngineError where error.status < 500 {
+            response = .oauth(OAuthError("invalid_request", error.message, status: error.status))
+        } catch {
+            response = .oauth(OAuthError(answering: error))
+        }
+        if endpoint.isForEveryOrigin {
+            response.headers[.accessControlAllowOrigin] = "*"
+            response.headers[.accessControlExposeHeaders] = "WWW-Authenticate"
+        }
+        return response
     }
 
-    private func answer(_ request: Request, endpoint: String, grants: Grants) async throws -> Response {
-        switch (request.method, endpoint) {
-        case (.get, "authorize"), (.post, "authorize"): try await authorize(request, grants: grants)
-        case (.post, "access_token"):
+    private func answer(_ request: Request, endpoint: OAuthEndpoint, grants: Grants) async throws -> Response {
+        if request.method == .options, endpoint.isForEveryOrigin { return endpoint.preflight }
+        guard endpoint.methods.contains(request.method) else { return endpoint.methodNotAllowed }
+        return switch endpoint {
+        case .authorize: try await authorize(request, grants: grants)
+        case .token:
             .json(
                 200,
                 try await grants.tokens(try await form(of: request), authorization: try authorization(request)).json())
-        case (.post, "token/revoke"):
-            try await revoke(request, grants: grants)
-        case (.post, "introspect"):
+        case .revoke: try await revoke(request, grants: grants)
+        case .introspect:
             .json(
                 200,
                 try await grants.introspect(try await form(of: request), authorization: try authorization(request)))
-        case (.get, "userinfo"), (.post, "userinfo"):
-            .json(200, try await grants.userInfo(accessToken: try bearer(request)))
-        case (.get, "connect/jwk_uri"): cacheable(try await grants.keys.published().json)
-        case (.get, "connect/endSession"), (.post, "connect/endSession"):
-            try await endSession(request, grants: grants)
-        case (.get, ".well-known/openid-configuration"): cacheable(grants.metadata())
-        default: .oauth(OAuthError("not_found", "There is no such endpoint.", status: 404))
+        case .userInfo: .json(200, try await grants.userInfo(accessToken: try bearer(request, grants: grants)))
+        case .keys: cacheable(try await grants.keys.published().json)
+        case .endSession: try await endSession(request, grants: grants)
+        case .discovery: cacheable(grants.metadata())
         }
     }
 
@@ -137,9 +144,11 @@ struct OAuthRoutes: Sendable {
         return values.first
     }
 
-    private func bearer(_ request: Request) throws -> Secret {
+    private func bearer(_ request: Request, grants: Grants) throws -> Secret {
         let parts = try authorization(request)?.split(separator: " ", maxSplits: 1) ?? []
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { throw OAuthError.invalidToken }
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else {
+            throw OAuthError.missingToken(realm: grants.configuration.realm)
+        }
         return Secret(String(parts[1]))
     }
 }

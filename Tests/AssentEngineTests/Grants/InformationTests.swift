@@ -102,7 +102,7 @@ struct InformationTests {
     @Test("Userinfo refuses in the words that AM's clients know")
     func userInfoErrors() async throws {
         let fixture = try await ProviderFixture()
-        let error = await #expect(throws: OAuthError.invalidToken) {
+        let error = await #expect(throws: OAuthError.invalidToken(realm: "/")) {
             try await fixture.grants.userInfo(accessToken: Secret("x"))
         }
         #expect(error?.status == 401)

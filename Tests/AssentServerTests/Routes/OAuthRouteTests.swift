@@ -189,7 +189,10 @@ struct OAuthRouteTests {
         ] {
             let refused = try await fixture.send("GET", fixture.oauth("userinfo"), fields)
             #expect(refused.status == 401 && refused.text == refusal)
-            #expect(refused["WWW-Authenticate"] == #"Bearer error="invalid_token""#)
+            let sent = fields.first.map { $0.1.hasPrefix("Bearer") } ?? false
+            #expect(
+                refused["WWW-Authenticate"]
+                    == (sent ? #"Bearer realm="/alpha", error="invalid_token""# : #"Bearer realm="/alpha""#))
         }
         let elsewhere = try await fixture.send(
             "GET", fixture.oauth("userinfo", realm: "beta"), ServerFixture.bearer(tokens.access))
@@ -271,11 +274,24 @@ struct OAuthRouteTests {
 
     @Test(
         "What is nowhere is not found, in OAuth's form",
-        arguments: [("GET", "access_token"), ("PUT", "authorize"), ("GET", "nothing"), ("POST", "connect/jwk_uri")])
+        arguments: [("GET", "nothing"), ("POST", "connect"), ("GET", "access_token/more")])
     func notFound(_ method: String, _ path: String) async throws {
         let fixture = try #require(ServerFixture.shared)
         let reply = try await fixture.send(method, fixture.oauth(path))
         #expect(reply.status == 404 && reply.error == "not_found")
         #expect(try await fixture.send(method, fixture.oauth(path, realm: "gamma")).status == 404)
+    }
+
+    @Test(
+        "A method that an endpoint does not have is refused with those that it has",
+        arguments: [
+            ("GET", "access_token", "POST"), ("PUT", "authorize", "GET, POST"), ("POST", "connect/jwk_uri", "GET"),
+            ("GET", "token/revoke", "POST"), ("GET", "introspect", "POST"), ("DELETE", "userinfo", "GET, POST"),
+            ("OPTIONS", "authorize", "GET, POST"), ("OPTIONS", "introspect", "POST"),
+        ])
+    func wrongMethod(_ method: String, _ path: String, _ allowed: String) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let reply = try await fixture.send(method, fixture.oauth(path))
+        #expect(reply.status == 405 && reply["Allow"] == allowed)
     }
 }

@@ -1,5 +1,11 @@
+import AssentCore
+
 /// The configuration of the servers in these tests, in the operator's own form.
 enum FixtureConfiguration {
+    /// Secrets of the clients `web:1 +%` and `reader`; the first has every character that form encoding changes.
+    static let webSecret = "web secret:&=%+/?~ 0123456789abcdef"
+    static let readerSecret = "reader-secret-0123456789abcdef0123456789"
+
     static func yaml(upstream: Int, refusing: Int) -> String {
         """
         development: true
@@ -37,6 +43,14 @@ enum FixtureConfiguration {
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid, profile, email, accounts]
                 accessTokenSeconds: 600
+              "web:1 +%":
+                secretHash: \(Base64URL.encode(SHA2.sha256(webSecret.utf8)))
+                redirectURIs: ["http://127.0.0.1/callback"]
+                scopes: [openid, accounts]
+              reader:
+                secretHash: \(Base64URL.encode(SHA2.sha256(readerSecret.utf8)))
+                grantTypes: []
+                introspectsAll: true
               asking-app:
                 redirectURIs: ["https://asking.example/callback"]
                 scopes: [openid]
