@@ -1,4 +1,4 @@
-/// Why a configuration cannot be used. Failures of a call are `HTTPTransportError`.
+/// Why a configuration cannot be used, or a redirect was not received. Failures of a call are `HTTPTransportError`.
 ///
 /// Two errors are equal when their codes are; the rest explains and never holds a secret.
 public struct NIOTransportError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -39,5 +39,11 @@ public struct NIOTransportError: Error, Hashable, Sendable, CustomStringConverti
         public static let invalidClientIdentity = Code("invalidClientIdentity")
         /// A limit is zero or negative.
         public static let invalidLimit = Code("invalidLimit")
+        /// A redirect URI is not one of this machine's own (RFC 8252 §7.3).
+        public static let notLoopback = Code("notLoopback")
+        /// The port of a redirect URI cannot be listened on.
+        public static let cannotListen = Code("cannotListen")
+        /// No redirect came in time.
+        public static let noRedirect = Code("noRedirect")
     }
 }
