@@ -20,9 +20,9 @@ public final class Assent: Sendable {
     /// The user's session and tokens.
     public let tokens: TokenManager
 
-    private let journeys: JourneyClient
+    let journeys: JourneyClient
     private let authorized: AuthorizedClient
-    private let cookies: SecureCookieStore
+    let cookies: SecureCookieStore
     private let ownTransport: NIOTransport?
 
     /// Wires everything. Nothing is sent, and the vault is opened when it is first needed.
@@ -68,7 +68,7 @@ public final class Assent: Sendable {
                 issuer: configuration.issuer ?? "\(settings.server)/oauth2/\(settings.realm.path)",
                 clientID: configuration.client.id, redirectURI: configuration.client.redirectURI,
                 scopes: configuration.client.scopes, sessionCookieName: configuration.sessionCookieName),
-            transport: pipeline, store: store, clock: clock,
+            transport: pipeline, store: store, sessions: JourneySessions(journeys: journeys), clock: clock,
             random: random, logger: logger)
         authorized = try AuthorizedClient(
             configuration: AuthorizationConfiguration(
@@ -104,19 +104,15 @@ public final class Assent: Sendable {
         let session = try await tokens.session()
         let stored = try await tokens.storedTokens()
         guard session != nil || stored != nil else { return nil }
-        return User(session: session, idToken: stored?.idToken, manager: tokens)
+        return User(session: session, idToken: stored?.idToken, assent: self)
     }
 
     /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.
     ///
-    /// - Returns: what the server could not be told.
+    /// - Returns: what the server could not be told. What is kept of it is sealed; see ``retryLogout()``.
+    @discardableResult
     public func logout() async -> SignOutResult {
         var result = await tokens.signOut()
-        if let session = result.session {
-            do { try await journeys.logout(session) } catch {
-                result.undone.append(.init(.endSession, "\(error)"))
-            }
-        }
         do {
             try await cookies.removeAll()
         } catch  where result.localFailure == nil {
@@ -125,6 +121,12 @@ public final class Assent: Sendable {
         return result
     }
 
+    /// Tells the server what earlier sign-outs could not, of whichever user.
+    ///
+    /// - Returns: what could still not be done; empty when the server knows all.
+    /// - Throws: ``TokenError`` with code `storageFailed`.
+    public func retryLogout() async throws -> [SignOutResult.Undone] { try await tokens.retrySignOuts() }
+
     /// Closes the connections. Calls after this fail.
     public func shutdown() async {
         await ownTransport?.shutdown()
@@ -132,21 +134,4 @@ public final class Assent: Sendable {
 
     /// A call to a resource.
     public typealias Call = ResourceCall
-
-    /// Somebody who is signed in.
-    public struct User: Sendable {
-        /// AM's session; `nil` when there are only tokens.
-        public let session: Session?
-
-        /// Who it is, as the server signed it; `nil` before there are tokens.
-        public let idToken: IDToken?
-
-        let manager: TokenManager
-
-        /// Good tokens; see ``TokenManager/tokens(rejecting:)``.
-        public func tokens() async throws -> TokenSet { try await manager.tokens() }
-
-        /// Claims about the user; see ``TokenManager/userInfo()``.
-        public func userInfo() async throws -> JSONObject { try await manager.userInfo() }
-    }
 }

@@ -22,6 +22,10 @@ public struct TokenConfiguration: Sendable {
     /// Signature algorithms that an ID token may have. HS256 and `none` are never accepted.
     public var idTokenAlgorithms: Set<SignatureAlgorithm> = [.es256, .es384, .es512, .rs256, .ps256, .edDSA]
 
+    /// Audiences that an ID token may name besides this client, which `azp` must then name. A token for anybody else as well is
+    /// refused (OpenID Connect Core §3.1.3.7, rule 3).
+    public var trustedAudiences: Set<String> = []
+
     /// More items of the authorization request, for example `acr_values`.
     public var authorizationParameters: [FormItems.Item] = []
 

@@ -9,7 +9,7 @@ private let api = "https://api.bank.example"
 private let issuer = "\(am)/oauth2/realms/root/realms/alpha"
 
 /// The servers behind a façade: journeys end at once, tokens are granted, the bank wants an approval for a POST.
-private final class Servers: Sendable {
+final class Servers: Sendable {
     let exchanges = Locked<[InMemoryTransport.Exchange]>([])
     let offline = Locked(false)
     let clock = ManualClock()
@@ -55,11 +55,17 @@ private final class Servers: Sendable {
                     "revocation_endpoint": .string("\(issuer)/token/revoke"),
                 ])
         case "\(issuer)/authorize":
-            let state = URLText.query(of: url)?[all: "state"].first ?? ""
+            let query = URLText.query(of: url)
+            let (uri, state) = (query?[all: "redirect_uri"].first ?? "", query?[all: "state"].first ?? "")
             return HTTPReply(
-                HTTPResponse(status: .found, headerFields: [.location: "app:/cb?code=c&state=\(state)"]))
+                HTTPResponse(status: .found, headerFields: [.location: "\(uri)?code=c&state=\(state)"]))
         case "\(issuer)/access_token":
-            return .json(200, ["access_token": "access", "refresh_token": "refresh", "expires_in": 600])
+            let isRefresh = exchange.text.hasPrefix("grant_type=refresh_token")
+            return .json(
+                200,
+                [
+                    "access_token": isRefresh ? "access-2" : "access", "refresh_token": "refresh", "expires_in": 600,
+                ])
         case let path where path.hasPrefix(api):
             if exchange.request.method == .get || url.contains("_txid") { return .json(200, [:]) }
             let advice = try Advice(transactionID: "tx-1").challengeFieldValue(server: am, realm: "/alpha")
@@ -126,7 +132,7 @@ extension HTTPFields {
             return
         }
         #expect(try await assent.user()?.session?.token == Secret("SESS"))
-        #expect(try await assent.user()?.tokens().accessToken == Secret("access"))
+        #expect(try await assent.user()?.token().accessToken == Secret("access"))
     }
 
     @Test("The load balancer's cookie goes back to AM and nowhere else; the session's cookie is not kept")

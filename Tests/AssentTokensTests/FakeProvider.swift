@@ -28,6 +28,8 @@ final class FakeProvider: Sendable {
         var authorizeReply: (@Sendable () throws -> HTTPReply)?
         var tokenReply: (@Sendable (FormItems) async throws -> HTTPReply?)?
         var other: (@Sendable (InMemoryTransport.Exchange) throws -> HTTPReply)?
+        var discoveryReply: (@Sendable () throws -> HTTPReply)?
+        var keysReply: (@Sendable () throws -> HTTPReply)?
         var expiresIn: JSONValue = 600
         var rotates = true
         var issued = 0
@@ -61,11 +63,14 @@ final class FakeProvider: Sendable {
     func change(_ body: (inout Behaviour) -> Void) { behaviour.withLock { body(&$0) } }
 
     func manager(
-        scopes: [String] = ["openid", "accounts"], redirectURI: String = redirectURI, clientID: String = "bank-app"
+        scopes: [String] = ["openid", "accounts"], redirectURI: String = redirectURI, clientID: String = "bank-app",
+        configure: (inout TokenConfiguration) -> Void = { _ in }
     ) throws -> TokenManager {
-        TokenManager(
-            configuration: try TokenConfiguration(
-                issuer: issuer, clientID: clientID, redirectURI: redirectURI, scopes: scopes),
+        var configuration = try TokenConfiguration(
+            issuer: issuer, clientID: clientID, redirectURI: redirectURI, scopes: scopes)
+        configure(&configuration)
+        return TokenManager(
+            configuration: configuration,
             transport: InMemoryTransport { [self] in try await answer($0) }, store: store, clock: clock,
             random: SeededRandom(
                 seed: seeds.withLock {
@@ -73,8 +78,8 @@ final class FakeProvider: Sendable {
                 }))
     }
 
-    func signedIn() async throws -> TokenManager {
-        let manager = try manager()
+    func signedIn(configure: (inout TokenConfiguration) -> Void = { _ in }) async throws -> TokenManager {
+        let manager = try manager(configure: configure)
         try await manager.install(Session(token: Secret("SESS")))
         return manager
     }
@@ -87,8 +92,11 @@ final class FakeProvider: Sendable {
         exchanges.withLock { $0.append(exchange) }
         let now = behaviour.withLock { $0 }
         switch URLText.withoutQuery(exchange.request.url ?? "").dropFirst(issuer.count) {
-        case "/.well-known/openid-configuration": return .json(200, .object(now.discovery))
-        case "/connect/jwk_uri": return .json(200, JWKSet(now.keys).json)
+        case "/.well-known/openid-configuration":
+            return try now.discoveryReply?() ?? .json(200, .object(now.discovery))
+        case "/connect/jwk_uri":
+            if let reply = now.keysReply { return try reply() }
+            return .json(200, JWKSet(now.keys).json)
         case "/authorize":
             if let reply = now.authorizeReply { return try reply() }
             let query = try FormEncoding.parse(URLText.query(of: exchange.request.url ?? "")?.text ?? "")

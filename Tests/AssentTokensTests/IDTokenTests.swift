@@ -18,7 +18,15 @@ import Testing
             { $0["exp"] = 1 }, { $0["exp"] = nil }, { $0["exp"] = "soon" }, { $0["iat"] = nil },
             { $0["iat"] = 99_999_999_999 }, { $0["nbf"] = 99_999_999_999 }, { $0["nonce"] = nil },
             { $0["nonce"] = "another" }, { $0["nonce"] = 5 }, { $0["at_hash"] = "AAAAAAAAAAAAAAAAAAAAAA" },
-            { $0["at_hash"] = "" }, { $0["at_hash"] = 5 }, { $0["sub"] = nil }, { $0["sub"] = "" },
+            { $0["at_hash"] = "" }, { $0["at_hash"] = 5 }, { $0["sub"] = nil }, { $0["sub"] = "" }, { $0["sub"] = 7 },
+            { $0["aud"] = "" }, { $0["aud"] = ["", "bank-app"] }, { $0["aud"] = ["bank-app", 5] },
+            { $0["aud"] = "BANK-APP" }, { $0["aud"] = "bank-app " }, { $0["aud"] = [["bank-app"]] },
+            {
+                $0["aud"] = ["bank-app", "other"]; $0["azp"] = "bank-app"
+            },
+            { $0["iss"] = [.string(issuer)] }, { $0["iss"] = .string(issuer + "/") }, { $0["exp"] = -1 },
+            { $0["exp"] = .number(JSONNumber(1e300) ?? JSONNumber(0)) }, { $0["nonce"] = .null },
+            { $0["nonce"] = "" }, { $0["at_hash"] = .null }, { $0["azp"] = .null }, { $0["azp"] = "" },
         ] as [@Sendable (inout JSONObject) -> Void])
     func claims(change: @escaping @Sendable (inout JSONObject) -> Void) async throws {
         let provider = try FakeProvider()
@@ -28,7 +36,23 @@ import Testing
         #expect(try await manager.storedTokens() == nil)
     }
 
-    @Test("Several audiences are fine with the right azp, and at_hash may be missing")
+    @Test("Times count within the leeway and not beyond", arguments: [(29, true), (30, true), (31, false)])
+    func leeway(seconds: Int64, good: Bool) async throws {
+        for name in ["exp", "iat"] {
+            let provider = try FakeProvider()
+            let now = provider.clock.epochSeconds
+            // exp may have passed, iat may be to come, by less than (exp) or no more than (iat) the leeway.
+            provider.change { $0.claims = { $0[name] = .integer(name == "exp" ? now - seconds + 1 : now + seconds) } }
+            let manager = try await provider.signedIn()
+            if good {
+                _ = try await manager.tokens()
+            } else {
+                await #expect(throws: TokenError.like(.invalidIDToken), "\(name)") { try await manager.tokens() }
+            }
+        }
+    }
+
+    @Test("Several audiences are fine when they are trusted and azp is right, and at_hash may be missing")
     func acceptable() async throws {
         let provider = try FakeProvider()
         provider.change {
@@ -36,7 +60,86 @@ import Testing
                 $0["aud"] = ["x", "bank-app"]; $0["azp"] = "bank-app"; $0["at_hash"] = nil
             }
         }
+        let manager = try await provider.signedIn { $0.trustedAudiences = ["x"] }
+        #expect(try await manager.tokens().idToken?.subject == "ana")
+        provider.change { $0.claims = { $0["aud"] = ["bank-app"] } }
         #expect(try await provider.signedIn().tokens().idToken?.subject == "ana")
+    }
+
+    @Test(
+        "A header that says that it is another kind of token refuses it",
+        arguments: ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", ""])
+    func otherKinds(type: String) async throws {
+        let provider = try FakeProvider()
+        provider.change { $0.header["typ"] = .string(type) }
+        let manager = try await provider.signedIn()
+        await #expect(throws: TokenError.like(.invalidIDToken)) { try await manager.tokens() }
+        provider.change { $0.header["typ"] = "jwt" }
+        _ = try await manager.tokens()
+    }
+
+    @Test("A key that comes with the token is not used", arguments: ["jwk", "jku", "x5c", "x5u"])
+    func embeddedKey(name: String) async throws {
+        let provider = try FakeProvider()
+        let evil = try SoftwareSigningKey.generate(.es256)
+        let jwk = try JWK(publicKeyInfo: evil.publicKeyInfo, keyID: "k1")
+        provider.change {
+            $0.key = evil
+            $0.header[name] = name == "jwk" ? jwk.json : name == "x5c" ? ["AAAA"] : "https://evil.example/keys"
+        }
+        let manager = try await provider.signedIn()
+        await #expect(throws: TokenError.like(.invalidIDToken)) { try await manager.tokens() }
+        #expect(provider.exchanges.withLock { $0 }.allSatisfy { $0.request.url?.hasPrefix(issuer) == true })
+    }
+
+    @Test(
+        "With max_age the token must say when the user signed in, and that it was recent enough",
+        arguments: [
+            (nil, false), (.string("now"), false), (.integer(-100), true), (.integer(-330), true),
+            (.integer(-331), false),
+        ] as [(JSONValue?, Bool)])
+    func maxAge(offset: JSONValue?, good: Bool) async throws {
+        let provider = try FakeProvider()
+        let now = provider.clock.epochSeconds
+        provider.change { $0.claims = { $0["auth_time"] = offset?.integer.map { .integer(now + $0) } ?? offset } }
+        let manager = try await provider.signedIn { $0.authorizationParameters = [.init("max_age", "300")] }
+        if good {
+            _ = try await manager.tokens()
+        } else {
+            await #expect(throws: TokenError.like(.invalidIDToken)) { try await manager.tokens() }
+        }
+    }
+
+    @Test("Only the algorithms of the configuration count, whatever the provider publishes")
+    func allowList() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn { $0.idTokenAlgorithms = [.rs256, .ps256] }
+        await #expect(throws: TokenError.like(.invalidIDToken)) { try await manager.tokens() }
+        let none = try await provider.signedIn { $0.idTokenAlgorithms = [] }
+        await #expect(throws: TokenError.like(.invalidIDToken)) { try await none.tokens() }
+        let shared = try await provider.signedIn { $0.idTokenAlgorithms = [.hs256] }
+        let key = try HMACSigningKey(Secret(bytes: provider.behaviour.withLock { $0.keys[0] }.publicKeyInfo))
+        let parts = try await provider.idToken(access: "access-1").split(separator: ".").map(String.init)
+        let payload = try #require(Base64URL.decode(parts[1]))
+        let token = try await JWS.sign(payload, header: JSONObject([.init(name: "kid", value: "k1")]), with: key)
+        provider.change {
+            $0.tokenReply = { _ in .json(200, ["access_token": "access-1", "id_token": .string(token)]) }
+        }
+        await #expect(throws: TokenError.like(.invalidIDToken)) { try await shared.tokens() }
+    }
+
+    @Test("A claim that is there twice refuses the token: two readers could see two values")
+    func repeatedClaim() async throws {
+        let provider = try FakeProvider()
+        let payload = Array(
+            #"{"iss":"\#(issuer)","sub":"ana","sub":"bob","aud":"bank-app","iat":1,"exp":99999999999}"#.utf8)
+        let (header, key) = provider.behaviour.withLock { ($0.header, $0.key) }
+        let token = try await JWS.sign(payload, header: header, with: key)
+        provider.change {
+            $0.tokenReply = { _ in .json(200, ["access_token": "access-1", "id_token": .string(token)]) }
+        }
+        let manager = try await provider.signedIn()
+        await #expect(throws: TokenError.like(.invalidIDToken)) { try await manager.tokens() }
     }
 
     @Test(

@@ -30,8 +30,14 @@ enum Outcome {
         } catch let error as TokenError where error.code == .signInNeeded {
             console.warn("Sign in first: assent login (\(error.detail))")
             throw ExitCode(1)
+        } catch let error as TokenError where error.code == .authorizationRefused {
+            console.warn("The server says no: \(error)")
+            throw ExitCode(2)
         } catch let error as TokenError {
             console.warn("\(error)")
+            throw ExitCode(1)
+        } catch let error as NIOTransportError {
+            console.warn(error.code == .noRedirect ? "Nobody signed in: \(error.detail)." : "\(error)")
             throw ExitCode(1)
         } catch let error as HTTPTransportError {
             console.warn("\(error)")

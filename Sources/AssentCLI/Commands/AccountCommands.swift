@@ -54,9 +54,15 @@ struct UserInfoCommand: AsyncParsableCommand {
 struct LogoutCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logout", abstract: "Sign out: revoke the tokens, end the session, empty the vault.",
-        discussion: "The vault is emptied whatever the server says. Exit status 1 when the server could not be told.")
+        discussion: """
+            The vault is emptied whatever the server says. What the server could not be told because it did not answer is kept \
+            sealed, and told with --retry. Exit status 1 when the server does not know all.
+            """)
 
     @OptionGroup var client: ClientOptions
+
+    @Flag(name: .long, help: "Sign nobody out; tell the server what earlier sign-outs could not.")
+    var retry = false
 
     @Flag(name: .long, help: "Print the result as JSON.")
     var json = false
@@ -65,15 +71,36 @@ struct LogoutCommand: AsyncParsableCommand {
         let console = Console(json: json)
         try await Outcome.run(console) {
             let assent = try client.load().assent()
-            let result = await assent.logout()
+            let result = retry ? nil : await assent.logout()
+            let undone: [SignOutResult.Undone]
+            if let result { undone = result.undone } else { undone = try await assent.retryLogout() }
             await assent.shutdown()
             if json {
-                console.emit(["signedOut": true, "undone": .array(result.undone.map { .string("\($0)") })])
+                console.emit([
+                    "signedOut": .bool(!retry && result?.localFailure == nil),
+                    "undone": .array(undone.map { .string("\($0)") }),
+                    "kept": .integer(undone.count { $0.isKept }),
+                ])
             } else {
-                console.say("Signed out.")
-                for undone in result.undone { console.warn("The server could not be told: \(undone)") }
+                report(result, undone, console)
             }
-            if !result.undone.isEmpty { throw ExitCode(1) }
+            if !undone.isEmpty || result?.localFailure != nil { throw ExitCode(1) }
+        }
+    }
+
+    private func report(_ result: SignOutResult?, _ undone: [SignOutResult.Undone], _ console: Console) {
+        if let failure = result?.localFailure {
+            console.warn("The vault could not be emptied: \(failure). Run the command again.")
+        } else if !retry {
+            console.say("Signed out here.")
+        }
+        for undone in undone {
+            console.warn("The server could not be told: \(DisplayText.escapedForTerminal("\(undone)"))")
+        }
+        if undone.contains(where: \.isKept) {
+            console.warn("What it must still be told is kept sealed. Try again later: assent logout --retry")
+        } else if undone.isEmpty {
+            console.say("The server knows.")
         }
     }
 }

@@ -6,10 +6,13 @@ import Foundation
 struct LoginCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "login",
-        abstract: "Sign in: walk a journey in the terminal, and keep session and tokens in a vault.",
+        abstract: "Sign in: walk a journey in the terminal or in a browser, and keep session and tokens in a vault.",
         discussion: """
             Everything that the journey asks is asked here. A password can come from a file or a descriptor instead, never \
             from the command line: other users can read that.
+
+            With --browser you sign in at the server's own page. Its address is printed, so that any browser will do: one on \
+            another machine ends at an address that it cannot open, which you paste here.
             """)
 
     @OptionGroup var client: ClientOptions
@@ -26,6 +29,12 @@ struct LoginCommand: AsyncParsableCommand {
     @Option(name: .long, help: "A file descriptor to read the password from.")
     var passwordDescriptor: Int32?
 
+    @Flag(name: .long, help: "Sign in at the server's own page in a browser. There is then no session, only tokens.")
+    var browser = false
+
+    @Option(name: .long, help: "How many seconds there are to sign in with --browser.")
+    var timeout = 300
+
     @Flag(name: .long, help: "Print the result as JSON; questions then go to standard error.")
     var json = false
 
@@ -34,6 +43,12 @@ struct LoginCommand: AsyncParsableCommand {
         try await Outcome.run(console) {
             let profile = try client.load()
             let assent = try profile.assent()
+            if browser {
+                let user = try await BrowserLogin(console: console).run(assent, timeout: timeout, username: username)
+                let tokens = try await user.token()
+                await assent.shutdown()
+                return report(tokens, profile, console)
+            }
             var answers = TerminalAnswers(console: console)
             answers.username = username
             answers.password = try password()
@@ -41,16 +56,27 @@ struct LoginCommand: AsyncParsableCommand {
                 try answers.answer(&step)
             }
             let user = try await assent.user()
-            let tokens = try await user?.tokens()
+            let tokens = try await user?.token()
             await assent.shutdown()
-            if json {
-                console.emit(["signedIn": true, "scopes": .array((tokens?.scopes ?? []).map { .string($0) })])
-            } else {
-                console.say(console.styled("Signed in.", .green))
-                if let origin = profile.file.resources.first?.origin {
-                    console.say("Next:  assent request GET \(origin)/accounts")
-                }
+            report(tokens, profile, console)
+        }
+    }
+
+    private func report(_ tokens: TokenSet?, _ profile: ClientProfile, _ console: Console) {
+        if json {
+            console.emit(["signedIn": true, "scopes": .array((tokens?.scopes ?? []).map { .string($0) })])
+        } else {
+            console.say(console.styled("Signed in.", .green))
+            if let origin = profile.file.resources.first?.origin {
+                console.say("Next:  assent request GET \(origin)/accounts")
             }
+        }
+    }
+
+    func validate() throws {
+        guard (1...3600).contains(timeout) else { throw ValidationError("--timeout is 1 to 3600 seconds") }
+        if browser, journey != nil || passwordFile != nil || passwordDescriptor != nil {
+            throw ValidationError("--browser asks everything in the browser; it goes with no journey and no password")
         }
     }
 

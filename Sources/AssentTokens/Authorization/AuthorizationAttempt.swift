@@ -1,4 +1,5 @@
 import AssentCore
+import Foundation
 
 /// One authorization request (RFC 6749 §4.1.1 with PKCE, RFC 7636) and the only place where its answer is checked.
 struct AuthorizationAttempt: Sendable {
@@ -11,28 +12,48 @@ struct AuthorizationAttempt: Sendable {
     /// The PKCE verifier: 256 bits.
     let verifier: Secret
 
+    /// Where the answer comes to.
+    let redirectURI: String
+
+    /// The `max_age` that is asked for, in seconds.
+    let maxAge: TimeInterval?
+
     private let state: String
     private let issuer: String
-    private let redirectURI: String
     private let needsIssuer: Bool
 
-    init(_ configuration: TokenConfiguration, _ metadata: ProviderMetadata, random: any RandomSource) {
+    /// A request. Its answer comes to `redirectURI`, or to the configuration's; `parameters` replace the configuration's of the
+    /// same name, and never ours.
+    init(
+        _ configuration: TokenConfiguration, _ metadata: ProviderMetadata, redirectURI: String? = nil,
+        parameters: [FormItems.Item] = [], random: any RandomSource
+    ) {
         let verifier = random.token()
         state = random.token()
         nonce = configuration.scopes.contains("openid") ? random.token() : nil
         self.verifier = Secret(verifier)
         issuer = metadata.issuer
-        redirectURI = configuration.redirectURI
+        self.redirectURI = redirectURI ?? configuration.redirectURI
         needsIssuer = metadata.sendsIssuer
         var items: [(String, String)] = [
-            ("response_type", "code"), ("client_id", configuration.clientID), ("redirect_uri", redirectURI),
+            ("response_type", "code"), ("client_id", configuration.clientID), ("redirect_uri", self.redirectURI),
             ("scope", configuration.scopes.joined(separator: " ")), ("state", state),
             ("code_challenge", Base64URL.encode(SHA2.sha256(verifier.utf8))), ("code_challenge_method", "S256"),
         ]
         if let nonce { items.append(("nonce", nonce)) }
-        let own = Set(items.map(\.0))
-        items += configuration.authorizationParameters.filter { !own.contains($0.name) }.map { ($0.name, $0.value) }
+        for item in parameters + configuration.authorizationParameters
+        where !items.contains(where: { $0.0 == item.name }) { items.append((item.name, item.value)) }
+        maxAge = items.first { $0.0 == "max_age" }.flatMap { TimeInterval($0.1) }
         url = items.reduce(metadata.authorizationEndpoint) { URLText.appending($1.0, $1.1, to: $0) }
+    }
+
+    /// Whether a redirect is the answer to this request, good or bad: it comes to the redirect URI and has this request's `state`,
+    /// once.
+    func isAnswer(_ location: String) -> Bool {
+        guard let query = try? query(of: location), let answer = try? FormEncoding.parse(query),
+            let state = answer["state"]
+        else { return false }
+        return ConstantTime.equal(state, self.state)
     }
 
     /// The code that the redirect carries.

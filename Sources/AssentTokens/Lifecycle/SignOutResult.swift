@@ -1,7 +1,7 @@
 public import AssentCore
 
-/// What came of signing out. Locally nothing is left unless ``localFailure`` says otherwise; what the server could not be
-/// told is named.
+/// What came of signing out or revoking. Locally nothing is left but what ``undone`` says is kept, unless ``localFailure`` says
+/// otherwise; what the server could not be told is named.
 public struct SignOutResult: Sendable {
     /// A thing to tell the server.
     public enum Step: String, Hashable, Sendable {
@@ -19,26 +19,37 @@ public struct SignOutResult: Sendable {
         public let step: Step
         /// Why; never a secret.
         public let reason: String
+        /// Whether it is kept, sealed, for ``TokenManager/retrySignOuts()``. What the server has refused for good is not.
+        public let isKept: Bool
 
         /// A step with the reason why it was not done.
-        public init(_ step: Step, _ reason: String) {
+        public init(_ step: Step, _ reason: String, isKept: Bool = false) {
             self.step = step
             self.reason = reason
+            self.isKept = isKept
         }
 
         /// Step and reason.
         public var description: String { "\(step.rawValue): \(reason)" }
     }
 
-    /// The session that was stored and is not any more. Ending it at AM is up to whoever speaks AM's protocol.
+    /// The session that was stored and is not any more. It is AM's to end: without a ``SessionEnding`` the manager cannot.
     public let session: Session?
 
     /// What the server was not told.
-    public var undone: [Undone]
+    public let undone: [Undone]
 
     /// Why something may still be stored here.
     public var localFailure: TokenError?
 
     /// Whether nothing is left, here or there.
     public var isComplete: Bool { undone.isEmpty && localFailure == nil }
+}
+
+/// Ends AM's sessions for a ``TokenManager``, which speaks only OAuth.
+public protocol SessionEnding: Sendable {
+    /// Ends a session at the server. A session that has ended already is no failure.
+    ///
+    /// - Throws: ``TokenError``; when it is transient, the same is tried again later.
+    func end(_ session: Session) async throws
 }

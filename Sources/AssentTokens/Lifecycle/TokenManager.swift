@@ -10,11 +10,13 @@ public actor TokenManager {
     /// The authorization server and this client's registration there.
     public nonisolated let configuration: TokenConfiguration
 
-    private let provider: ProviderClient
-    private let storage: TokenStorage
-    private let clock: any WallClock
-    private let random: any RandomSource
-    private let logger: Logger
+    let provider: ProviderClient
+    let storage: TokenStorage
+    let clock: any WallClock
+    let random: any RandomSource
+    let logger: Logger
+    let sessions: (any SessionEnding)?
+    let pending: PendingSignOuts
     private var cache: (contents: TokenStorage.Contents, at: Date)?
     private var changes: UInt64 = 0
     private var unsaved: (tokens: TokenSet, since: UInt64?)?
@@ -32,12 +34,14 @@ public actor TokenManager {
     ///   - configuration: the authorization server and this client's registration there.
     ///   - transport: carries requests.
     ///   - store: keeps session and tokens; several processes may share it.
+    ///   - sessions: ends AM's session when the user signs out; `nil` leaves that to the caller.
     ///   - clock: where the time comes from.
     ///   - random: where PKCE verifiers, `state` and nonces come from.
     ///   - logger: is told what happens, never a secret.
     public init(
         configuration: TokenConfiguration, transport: any HTTPTransport, store: any SecretStore,
-        clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom(),
+        sessions: (any SessionEnding)? = nil, clock: any WallClock = SystemClock(),
+        random: any RandomSource = SystemRandom(),
         logger: Logger = Logger(label: "assent.tokens")
     ) {
         self.configuration = configuration
@@ -46,6 +50,8 @@ public actor TokenManager {
         self.logger = logger
         provider = ProviderClient(configuration, transport: transport, clock: clock, random: random)
         storage = TokenStorage(store, configuration)
+        self.sessions = sessions
+        pending = PendingSignOuts(store: store, name: storage.pendingSignOuts)
     }
 
     /// The stored session, or `nil` when nobody is signed in.
@@ -95,6 +101,13 @@ public actor TokenManager {
         return try await renewals { try await self.renew(rejecting: rejected) }
     }
 
+    /// New tokens, whether or not the stored ones are good.
+    ///
+    /// - Throws: ``TokenError`` as ``tokens(rejecting:)``; the stored tokens are then still there.
+    public func refresh() async throws -> TokenSet {
+        try await tokens(rejecting: try await storedTokens()?.accessToken)
+    }
+
     /// Claims about the user from the userinfo endpoint (OpenID Connect Core §5.3); they are about the ID token's user.
     ///
     /// - Throws: ``TokenError`` as ``tokens(rejecting:)``, and `userInfoRefused`.
@@ -105,36 +118,6 @@ public actor TokenManager {
         } catch let error as TokenError where error.code == .userInfoRefused && error.status == 401 {
             return try await provider.userInfo(try await self.tokens(rejecting: tokens.accessToken))
         }
-    }
-
-    /// Forgets session and tokens, whatever the server says, then tells the server.
-    ///
-    /// Tokens are revoked. The provider's session is ended by the ID token only when there is no AM session; that one is in
-    /// the result and is ended through AM.
-    /// - Returns: what could not be done.
-    public func signOut() async -> SignOutResult {
-        let lease = try? await storage.store.lease(storage.leaseName, deadline: clock.now.addingTimeInterval(20))
-        let contents = (try? await storage.load()) ?? TokenStorage.Contents()
-        unsaved = nil
-        var localFailure: TokenError?
-        for remove in [{ try await self.storage.removeTokens() }, { try await self.storage.save(nil) }] {
-            do { try await remove() } catch {
-                localFailure = error as? TokenError ?? TokenError(.storageFailed, "\(type(of: error))")
-            }
-        }
-        forgetCache()
-        await lease?.release()
-        var undone: [SignOutResult.Undone] = []
-        if let tokens = contents.tokens {
-            do { try await provider.revoke(tokens) } catch { undone.append(.init(.revokeTokens, "\(error)")) }
-            if contents.session == nil, let idToken = tokens.idToken {
-                do { try await provider.endSession(idToken) } catch {
-                    undone.append(.init(.endProviderSession, "\(error)"))
-                }
-            }
-        }
-        logger.debug("signed out", metadata: ["undone": "\(undone.count)"])
-        return SignOutResult(session: contents.session, undone: undone, localFailure: localFailure)
     }
 
     private func renew(rejecting rejected: Secret?) async throws -> TokenSet {
@@ -234,11 +217,16 @@ public actor TokenManager {
         }
     }
 
-    private func revokeOrphans(_ tokens: TokenSet) async {
+    func revokeOrphans(_ tokens: TokenSet) async {
         do { try await provider.revoke(tokens, within: Self.revocationLimit) } catch {
             logger.warning("tokens of the earlier session were not revoked", metadata: ["reason": "\(error)"])
         }
     }
+
+    /// Tokens that the server gave and the store refused.
+    var unsavedTokens: TokenSet? { unsaved?.tokens }
+
+    func forgetUnsaved() { unsaved = nil }
 
     private func renewal(rejecting rejected: Secret?) -> TokenRenewal {
         TokenRenewal(margin: configuration.renewBefore, leeway: configuration.leeway, rejected: rejected)
@@ -255,13 +243,13 @@ public actor TokenManager {
     }
 
     /// What was read, or is being read, may not be so any more.
-    private func forgetCache() {
+    func forgetCache() {
         cache = nil
         changes &+= 1
     }
 
     /// Runs `body` while nobody else, in any process, changes session or tokens; forgets what was read before.
-    private func exclusively<Result>(_ body: () async throws -> Result) async throws -> Result {
+    func exclusively<Result>(_ body: () async throws -> Result) async throws -> Result {
         let deadline = clock.now.addingTimeInterval(configuration.patience)
         do {
             defer { forgetCache() }

@@ -14,12 +14,16 @@ struct TokenStorage: Sendable {
     private let tokens: String
     private let attempt: String
 
+    /// The name of what the server must still be told of earlier sign-ins.
+    let pendingSignOuts: String
+
     init(_ store: any SecretStore, _ configuration: TokenConfiguration) {
         self.store = store
         let owner = Hex.encode(SHA2.sha256("\(configuration.issuer) \(configuration.clientID)".utf8).prefix(8))
         session = "session.\(owner)"
         tokens = "tokens.\(owner)"
         attempt = "refresh.\(owner)"
+        pendingSignOuts = "signout.\(owner)"
     }
 
     /// The name whose lease makes a renewal, a sign-in or a sign-out the only one.

@@ -50,10 +50,29 @@ actor ProviderClient {
         let metadata = try await metadata()
         let attempt = AuthorizationAttempt(configuration, metadata, random: random)
         let code = try await code(attempt, session, metadata)
+        return try await redeem(
+            code, attempt, sessionFingerprint: TokenSet.fingerprint(of: session), metadata)
+    }
+
+    /// An authorization request for a browser, whose answer comes to `redirectURI`.
+    func attempt(redirectURI: String, parameters: [FormItems.Item]) async throws -> AuthorizationAttempt {
+        AuthorizationAttempt(
+            configuration, try await metadata(), redirectURI: redirectURI, parameters: parameters, random: random)
+    }
+
+    /// Gets tokens with what a browser brought.
+    func tokens(for attempt: AuthorizationAttempt, redirect: String) async throws -> TokenSet {
+        let code = try attempt.code(fromRedirect: redirect)
+        return try await redeem(code, attempt, sessionFingerprint: nil, try await metadata())
+    }
+
+    private func redeem(
+        _ code: Secret, _ attempt: AuthorizationAttempt, sessionFingerprint: String?, _ metadata: ProviderMetadata
+    ) async throws -> TokenSet {
         var form = FormItems()
         form.append("grant_type", "authorization_code")
         form.append("code", code.reveal())
-        form.append("redirect_uri", configuration.redirectURI)
+        form.append("redirect_uri", attempt.redirectURI)
         form.append("client_id", configuration.clientID)
         form.append("code_verifier", attempt.verifier.reveal())
         let reply = try await token(form, metadata)
@@ -61,11 +80,12 @@ actor ProviderClient {
         if wantsIDToken, reply.idToken == nil { throw TokenError(.invalidIDToken, "the server sent none") }
         var idToken: IDToken?
         if wantsIDToken, let text = reply.idToken {
-            idToken = try await verified(text, reply.accessToken, nonce: attempt.nonce, isRefresh: false, metadata)
+            idToken = try await verified(
+                text, reply.accessToken, nonce: attempt.nonce, maxAge: attempt.maxAge, isRefresh: false, metadata)
         }
         return TokenSet(
             reply, idToken: idToken, requestedScopes: configuration.scopes, now: clock.now,
-            sessionFingerprint: TokenSet.fingerprint(of: session))
+            sessionFingerprint: sessionFingerprint)
     }
 
     private func code(
@@ -155,11 +175,13 @@ actor ProviderClient {
     }
 
     private func verified(
-        _ text: String, _ accessToken: Secret, nonce: String?, isRefresh: Bool, _ metadata: ProviderMetadata
+        _ text: String, _ accessToken: Secret, nonce: String?, maxAge: TimeInterval? = nil, isRefresh: Bool,
+        _ metadata: ProviderMetadata
     ) async throws -> IDToken {
         guard let url = metadata.keySetURI else { throw TokenError(.unusableEndpoint, "jwks_uri is missing") }
         let expected = UnverifiedIDToken.Expectation(
             issuer: configuration.issuer, clientID: configuration.clientID, nonce: nonce, isRefresh: isRefresh,
+            trustedAudiences: configuration.trustedAudiences, maxAge: maxAge,
             accessToken: accessToken, clock: clock, leeway: configuration.leeway)
         do {
             let token = try UnverifiedIDToken(text)
@@ -189,12 +211,18 @@ actor ProviderClient {
 
     /// Revokes the refresh token, and with it what was made from it; without one the access token (RFC 7009).
     func revoke(_ tokens: TokenSet, within limit: Duration? = nil) async throws {
+        try await revoke(
+            tokens.refreshToken ?? tokens.accessToken, isRefreshToken: tokens.refreshToken != nil, within: limit)
+    }
+
+    /// Revokes a token (RFC 7009).
+    func revoke(_ token: Secret, isRefreshToken: Bool, within limit: Duration? = nil) async throws {
         guard let url = try await metadata().revocationEndpoint else {
             throw TokenError(.unusableEndpoint, "revocation_endpoint is missing")
         }
         var form = FormItems()
-        form.append("token", (tokens.refreshToken ?? tokens.accessToken).reveal())
-        form.append("token_type_hint", tokens.refreshToken == nil ? "access_token" : "refresh_token")
+        form.append("token", token.reveal())
+        form.append("token_type_hint", isRefreshToken ? "refresh_token" : "access_token")
         form.append("client_id", configuration.clientID)
         let reply = try await exchange.post(url, form: form, within: limit)
         guard (200..<300).contains(reply.status) else {
@@ -203,11 +231,11 @@ actor ProviderClient {
     }
 
     /// Ends the provider's session (OpenID Connect RP-Initiated Logout). Nothing is followed.
-    func endSession(_ idToken: IDToken) async throws {
+    func endSession(idToken: Secret) async throws {
         guard let endpoint = try await metadata().endSessionEndpoint else {
             throw TokenError(.unusableEndpoint, "end_session_endpoint is missing")
         }
-        let url = [("id_token_hint", idToken.text.reveal()), ("client_id", configuration.clientID)]
+        let url = [("id_token_hint", idToken.reveal()), ("client_id", configuration.clientID)]
             .reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
         let reply = try await exchange.get(url)
         guard (200..<300).contains(reply.status) else {

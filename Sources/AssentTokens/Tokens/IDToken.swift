@@ -1,5 +1,6 @@
 public import AssentCore
 public import AssentJOSE
+import Foundation
 
 /// An ID token that was read but not checked: nothing in it can be trusted.
 struct UnverifiedIDToken {
@@ -11,6 +12,10 @@ struct UnverifiedIDToken {
         let nonce: String?
         /// Whether a token without nonce is fine: that of a refresh (OpenID Connect Core §12.2).
         let isRefresh: Bool
+        /// Other audiences that the token may name.
+        let trustedAudiences: Set<String>
+        /// How many seconds ago the user may have signed in; `nil` when it was not asked for (`max_age`).
+        let maxAge: TimeInterval?
         let accessToken: Secret
         let clock: any WallClock
         let leeway: Double
@@ -30,7 +35,16 @@ struct UnverifiedIDToken {
             issuer: expected.issuer, audience: expected.clientID, clock: expected.clock, leeway: expected.leeway,
             requiredClaims: ["exp", "iat", "sub"])
         let claims = try rules.validate(signed)
+        // An access token (at+jwt, RFC 9068) or a logout token may be signed with the same keys for the same audience.
+        if let type = signed.type, type.lowercased() != "jwt" {
+            throw JOSEError(.wrongType, "typ says that it is no ID token")
+        }
         guard claims.sub?.isEmpty == false else { throw JOSEError(.malformedClaim("sub")) }
+        let known = expected.trustedAudiences.union([expected.clientID]).map { Array($0.utf8) }
+        guard claims.aud.allSatisfy({ known.contains(Array($0.utf8)) }) else {
+            throw JOSEError(.wrongAudience, "aud names somebody who is not trusted")
+        }
+        try Self.checkAge(claims, expected)
         let azp = claims["azp"]
         guard azp.map({ $0.string?.utf8.elementsEqual(expected.clientID.utf8) == true }) ?? (claims.aud.count == 1)
         else { throw JOSEError(.wrongAudience, "azp is another client, or missing beside several audiences") }
@@ -51,6 +65,14 @@ struct UnverifiedIDToken {
             }
         }
         return IDToken(text: Secret(text), claims: claims)
+    }
+
+    /// Whether the user signed in as recently as was asked for (rule 13).
+    private static func checkAge(_ claims: JWTClaims, _ expected: Expectation) throws(JOSEError) {
+        guard let maxAge = expected.maxAge, !expected.isRefresh else { return }
+        guard claims["auth_time"] != nil else { throw JOSEError(.missingClaim("auth_time")) }
+        guard let time = claims.date("auth_time") else { throw JOSEError(.malformedClaim("auth_time")) }
+        guard expected.clock.now.timeIntervalSince(time) <= maxAge + expected.leeway else { throw JOSEError(.tooOld) }
     }
 
     private static func digest(_ algorithm: SignatureAlgorithm, _ bytes: [UInt8]) -> [UInt8] {

@@ -1,0 +1,95 @@
+import AssentCore
+import Foundation
+
+/// What the server must still be told of earlier sign-ins: kept sealed, told when the app asks, and never used for anything
+/// else. Each entry stands alone, so one user's never meets another's.
+struct PendingSignOuts: Sendable {
+    /// One thing to tell.
+    struct Entry: Sendable, Equatable {
+        let id: String
+        let step: SignOutResult.Step
+        /// The refresh or access token, the ID token, or the session's token.
+        let secret: Secret
+        /// For ``SignOutResult/Step/revokeTokens``: whether it is a refresh token.
+        let isRefreshToken: Bool
+        /// The realm of a session.
+        let realm: String
+        let since: Date
+    }
+
+    /// How many are kept; the oldest goes first.
+    static let limit = 16
+
+    /// How long they are kept, in seconds: sessions and refresh tokens do not live longer without being used.
+    static let lifetime: TimeInterval = 30 * 86_400
+
+    let store: any SecretStore
+    let name: String
+
+    /// The entries, without those whose time is over. What cannot be read counts as nothing: it is not worth failing for.
+    func load(now: Date) async throws -> (entries: [Entry], version: UInt64?) {
+        guard let stored = try await store.value(name) else { return ([], nil) }
+        let json = try? JSONValue.parse(stored.value.revealBytes())
+        let entries = (json?["entries"]?.array ?? []).compactMap(Entry.init)
+            .filter { (-Self.lifetime..<Self.lifetime).contains(now.timeIntervalSince($0.since)) }
+        return (entries, stored.version)
+    }
+
+    /// Adds and removes entries, whatever others do at the same time.
+    func change(adding new: [Entry] = [], removing ids: Set<String> = [], now: Date) async throws {
+        while true {
+            let (entries, version) = try await load(now: now)
+            let rest = (entries.filter { !ids.contains($0.id) } + new).suffix(Self.limit)
+            if rest.isEmpty, version == nil { return }
+            let json: JSONValue = ["v": 1, "entries": .array(rest.map(\.json))]
+            do {
+                try await store.update(
+                    name, to: rest.isEmpty ? nil : Secret(bytes: json.serializedBytes()),
+                    expected: version.map { .exactly($0) } ?? .absent)
+                return
+            } catch let error as SecretStoreError where error.code == .versionMismatch {
+                continue
+            }
+        }
+    }
+}
+
+extension PendingSignOuts.Entry {
+    /// What is to be told of these.
+    static func all(
+        tokens: TokenSet?, session: Session?, random: any RandomSource, now: Date
+    ) -> [PendingSignOuts.Entry] {
+        var entries: [PendingSignOuts.Entry] = []
+        func add(_ step: SignOutResult.Step, _ secret: Secret, isRefreshToken: Bool = false, realm: String = "") {
+            entries.append(
+                PendingSignOuts.Entry(
+                    id: random.token(byteCount: 9), step: step, secret: secret, isRefreshToken: isRefreshToken,
+                    realm: realm, since: now))
+        }
+        if let tokens {
+            add(
+                .revokeTokens, tokens.refreshToken ?? tokens.accessToken, isRefreshToken: tokens.refreshToken != nil)
+            // Where there is an AM session it is ended as such: by an ID token AM has ended a newer session than the token's.
+            if session == nil, let idToken = tokens.idToken { add(.endProviderSession, idToken.text) }
+        }
+        if let session, !session.token.isEmpty { add(.endSession, session.token, realm: session.realm) }
+        return entries
+    }
+
+    fileprivate var json: JSONValue {
+        [
+            "id": .string(id), "step": .string(step.rawValue), "secret": .string(secret.reveal()),
+            "refresh": .bool(isRefreshToken), "realm": .string(realm),
+            "since": .integer(Int64(since.timeIntervalSince1970.rounded(.down))),
+        ]
+    }
+
+    fileprivate init?(_ json: JSONValue) {
+        guard let id = json["id"]?.string, let step = json["step"]?.string.flatMap(SignOutResult.Step.init),
+            let secret = json["secret"]?.string, let since = json["since"]?.integer
+        else { return nil }
+        self.init(
+            id: id, step: step, secret: Secret(secret), isRefreshToken: json["refresh"]?.bool ?? false,
+            realm: json["realm"]?.string ?? "", since: Date(timeIntervalSince1970: Double(since)))
+    }
+}

@@ -1,0 +1,60 @@
+public import AssentCore
+
+extension TokenManager {
+    /// What came of a sign-in in a browser.
+    public struct BrowserSignIn: Sendable {
+        /// The user's tokens, stored.
+        public let tokens: TokenSet
+
+        /// The AM session of the sign-in before, which is not stored any more; ending it at AM is up to the caller.
+        public let replacedSession: Session?
+    }
+
+    /// Signs in through a browser (RFC 8252): the user signs in at the server's own page, and the redirect brings a code.
+    ///
+    /// There is no AM session afterwards; the tokens live by their refresh token. Session and tokens of an earlier sign-in are
+    /// removed, its tokens revoked as far as possible.
+    ///
+    /// The answer is the one with this request's `state`; others are refused and do not end the wait, since any page and any
+    /// program on this machine can send some. An answer with the right `state` ends it, good or bad: with another server's
+    /// `iss` the request is known to others, so nothing that comes after it can be trusted.
+    ///
+    /// - Parameters:
+    ///   - receiver: opens the browser and receives the redirect, at a redirect URI that the server allows.
+    ///   - parameters: more items of the request, for example `login_hint` or `prompt`.
+    /// - Returns: the tokens, and the session of the sign-in before.
+    /// - Throws: ``TokenError``: `authorizationRefused` with the server's `oauthError` (for example `access_denied`),
+    ///   `foreignAnswer`, `malformedReply`, and what a token request throws; `CancellationError`; the receiver's errors.
+    public func signIn(
+        through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
+    ) async throws -> BrowserSignIn {
+        let attempt = try await provider.attempt(redirectURI: receiver.redirectURI, parameters: parameters)
+        let redirect = try await receiver.receive(opening: attempt.url) { attempt.isAnswer($0) }
+        let tokens = try await provider.tokens(for: attempt, redirect: redirect)
+        let replaced = try await takeOver(tokens)
+        if let old = replaced.tokens { await revokeOrphans(old) }
+        return BrowserSignIn(tokens: tokens, replacedSession: replaced.session)
+    }
+
+    /// Stores tokens in place of whoever was signed in.
+    private func takeOver(_ tokens: TokenSet) async throws -> (tokens: TokenSet?, session: Session?) {
+        do {
+            let before = try await exclusively {
+                let contents = try await storage.load()
+                // The session first: whatever stops this between the two, tokens and session are never of two users.
+                if contents.session != nil { try await storage.save(nil) }
+                guard try await storage.save(tokens, since: contents.tokensVersion) else {
+                    throw TokenError(.busy, "tokens and session kept changing; sign in again")
+                }
+                try await storage.forgetAttempt()
+                return (contents.tokens, contents.session)
+            }
+            forgetUnsaved()
+            return before
+        } catch {
+            // Nobody will ever use them.
+            await revokeOrphans(tokens)
+            throw error
+        }
+    }
+}

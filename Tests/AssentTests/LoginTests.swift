@@ -1,0 +1,110 @@
+import Assent
+import AssentTesting
+import Foundation
+import HTTPTypes
+import Testing
+
+@Suite("The façade's users") struct LoginTests {
+    /// Opens nothing: asks the loopback address itself, as a browser does at the end of a sign-in.
+    private func browser(_ change: @escaping @Sendable (String) -> String = { $0 }) -> @Sendable (String) -> Void {
+        { url in
+            let query = URLText.query(of: url)
+            let uri = query?[all: "redirect_uri"].first ?? ""
+            let state = query?[all: "state"].first ?? ""
+            Task {
+                let transport = try NIOTransport(
+                    configuration: NIOTransportConfiguration(
+                        trustRoots: .system, pins: [:], allowPlaintextLoopback: true))
+                _ = try? await transport.send(
+                    HTTPCall(HTTPRequest(.get, url: change("\(uri)?code=c&state=\(state)"))))
+                await transport.shutdown()
+            }
+        }
+    }
+
+    private func assent(_ servers: Servers) throws -> Assent {
+        try servers.assent { $0.client.redirectURI = "http://127.0.0.1/callback" }
+    }
+
+    @Test("A browser signs in; the user has tokens without a session, and replaces who was there before")
+    func login() async throws {
+        let servers = Servers()
+        let assent = try assent(servers)
+        try await assent.journey("Login") { step in
+            step[NameCallback.self]?.name = "ana"
+            return .next
+        }
+        _ = try await assent.user()?.token()
+        let user = try await assent.login(browser: browser())
+        #expect(user.session == nil)
+        #expect(try await user.token().accessToken == Secret("access"))
+        #expect(servers.sent("/token/revoke").count == 1)
+        #expect(servers.sent("/sessions?_action=logout").first?.text == #"{"tokenId":"SESS"}"#)
+        #expect(try await assent.user()?.session == nil)
+        #expect(try await assent.send(.get("https://api.bank.example/accounts")).status == 200)
+        let redirect = try #require(servers.sent("/access_token").last).text
+        #expect(redirect.contains("redirect_uri=http%3A%2F%2F127.0.0.1%3A"))
+    }
+
+    @Test("A server that says no is told as such; nobody who comes is told in time; a cancelled sign-in ends")
+    func failures() async throws {
+        let servers = Servers()
+        let assent = try assent(servers)
+        let denied = await #expect(throws: TokenError.self) {
+            try await assent.login(browser: browser { $0.replacing("code=c", with: "error=access_denied") })
+        }
+        #expect(denied?.code == .authorizationRefused && denied?.oauthError == "access_denied")
+        let late = await #expect(throws: NIOTransportError.self) {
+            try await assent.login(timeout: 0.05) { _ in }
+        }
+        #expect(late?.code == .noRedirect)
+        let (began, begin) = AsyncStream.makeStream(of: Void.self)
+        let waiting = Task { try await assent.login { _ in begin.finish() } }
+        for await _ in began {}
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        await #expect(throws: NIOTransportError.self) { try await servers.assent().login { _ in } }
+        #expect(try await assent.user() == nil)
+    }
+
+    @Test("What a user can do: refresh, revoke, claims, sign out")
+    func user() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.journey("Login") { step in
+            step[NameCallback.self]?.name = "ana"
+            return .next
+        }
+        let user = try #require(try await assent.user())
+        _ = try await user.token()
+        #expect(servers.sent("/access_token").count == 1)
+        try await user.refresh()
+        #expect(servers.sent("/access_token").count == 2)
+        #expect(await user.revoke().isComplete)
+        #expect(servers.sent("/token/revoke").count == 1 && servers.sent("_action=logout").isEmpty)
+        #expect(try await assent.user()?.session != nil)
+        _ = try await user.token()
+        #expect(servers.sent("/authorize").count == 2)
+        #expect(await user.logout().isComplete)
+        #expect(try await assent.user() == nil)
+    }
+
+    @Test("What a sign-out without a network left undone is done when the app asks again")
+    func retry() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.journey("Login") { step in
+            step[NameCallback.self]?.name = "ana"
+            return .next
+        }
+        _ = try await assent.user()?.token()
+        servers.offline.withLock { $0 = true }
+        #expect(await assent.logout().undone.filter(\.isKept).count == 2)
+        #expect(try await assent.retryLogout().count == 2)
+        servers.offline.withLock { $0 = false }
+        #expect(try await assent.retryLogout().isEmpty)
+        #expect(servers.sent("/token/revoke").last?.text.contains("token=refresh") == true)
+        #expect(servers.sent("_action=logout").last?.text == #"{"tokenId":"SESS"}"#)
+        #expect(try await assent.retryLogout().isEmpty)
+    }
+}
