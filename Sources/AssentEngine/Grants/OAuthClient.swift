@@ -78,7 +78,7 @@ package struct OAuthClient: Sendable, Hashable {
     }
 
     /// Whether codes may go to `uri`.
-    func allowsRedirect(to uri: String) -> Bool {
+    package func allowsRedirect(to uri: String) -> Bool {
         redirectURIs.contains { RedirectURI.matches(uri, registered: $0) }
     }
 

@@ -183,6 +183,10 @@ public final class IdentityServer: Service {
                 oauth: OAuthRoutes(grants: grants, sessions: sessions, cookie: cookie, serverURL: endpoints.server),
                 administration: AdministrationRoutes(
                     administration: Administration(context), sessions: sessions, cookie: cookie),
+                signIn: SignInRoute(
+                    authentication: authentication, grants: grants, cookie: cookie,
+                    origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
+                    basePath: URLComponents(string: endpoints.server)?.path ?? "", logger: logger),
                 health: HealthRoutes(database: database), cookie: cookie, logger: logger))
         logger.notice(
             "serving", metadata: ["server": "\(endpoints.server)", "gateway": "\(endpoints.gateway ?? "none")"])

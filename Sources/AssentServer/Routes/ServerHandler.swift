@@ -21,6 +21,7 @@ struct ServerHandler: RequestHandler {
     let policies: PolicyRoutes
     let oauth: OAuthRoutes
     let administration: AdministrationRoutes
+    let signIn: SignInRoute
     let health: HealthRoutes
     let cookie: SessionCookie
     let logger: Logger
@@ -31,6 +32,7 @@ struct ServerHandler: RequestHandler {
         guard path.hasPrefix(basePath + "/") else { return .crest(404, "Resource not found.") }
         let rest = String(path.dropFirst(basePath.count))
         if let below = Self.below("/oauth2", rest) { return try await oauth.respond(to: request, path: below) }
+        if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest) }
         guard let below = Self.below("/json", rest) else { return .crest(404, "Resource not found.") }
         do {
             return try await json(request, path: below)

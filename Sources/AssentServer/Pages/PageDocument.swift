@@ -1,0 +1,72 @@
+import AssentCore
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// A whole page of ours: no script, nothing from elsewhere, in nobody's frame.
+struct PageDocument {
+    /// What the window is called.
+    let title: String
+
+    /// What is on it.
+    let body: HTML
+
+    /// Where its form may lead besides this server, as sources of a Content Security Policy. Browsers check redirects that
+    /// follow a form as well.
+    var formTargets: [String] = []
+
+    /// Where the browser goes by itself, without the form's policy counting; checked beforehand.
+    var next: String?
+
+    /// The page's text.
+    func html(stylesheet: String) -> HTML {
+        let refresh: HTML? = next.map { #"<meta http-equiv="refresh" content="0; url='\#(exact: $0)'">"# }
+        return """
+            <!DOCTYPE html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="color-scheme" content="light dark">
+            <meta name="robots" content="noindex">
+            \(refresh)<title>\(title)</title>
+            <link rel="icon" href="data:,">
+            <link rel="stylesheet" href="\(exact: stylesheet)">
+            </head>
+            <body>
+            <main>
+            \(body)
+            </main>
+            </body>
+            </html>
+
+            """
+    }
+
+    /// The page as a reply that no cache keeps.
+    func response(_ status: Int = 200, stylesheet: String) -> Response {
+        var headers = Self.headers
+        headers[.contentSecurityPolicy] =
+            "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'; form-action "
+            + (["'self'"] + formTargets).joined(separator: " ")
+        headers[.contentType] = "text/html; charset=utf-8"
+        headers[.contentLanguage] = "en"
+        return Response(
+            status: .init(code: status), headers: headers,
+            body: ResponseBody(byteBuffer: ByteBuffer(string: html(stylesheet: stylesheet).description)))
+    }
+
+    /// What every reply to a browser says. `same-origin` lets the browser name our origin when our own form is sent, which is
+    /// how it is told from another site's.
+    static let headers: HTTPFields = [
+        .cacheControl: "no-store", .xContentTypeOptions: "nosniff", .xFrameOptions: "DENY",
+        .referrerPolicy: "same-origin",
+    ]
+}
+
+extension HTTPField.Name {
+    static let contentLanguage = HTTPField.Name("Content-Language")!
+    static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
+    static let xFrameOptions = HTTPField.Name("X-Frame-Options")!
+    static let secFetchSite = HTTPField.Name("Sec-Fetch-Site")!
+}

@@ -1,0 +1,110 @@
+import AssentCore
+import AssentEngine
+
+/// A page that only says something.
+struct SignInMessage {
+    let title: String
+    let text: String
+    var again: String?
+    var isError = true
+
+    /// What is said instead of the engine's words, which are made for programs.
+    init(_ error: EngineError, again: String?) {
+        switch (error.status, error.errorCode) {
+        case (401, "128"):
+            self.init(
+                "This request cannot be approved",
+                "It was begun before, its time is over, or you are not signed in here as the user who made it. "
+                    + "Go back to the app and try again.")
+        case (401, "110"): self.init("This took too long", "Please start again.", again: again)
+        case (401, _): self.init("Not signed in", SignInNotice(error).text, again: again)
+        case (400, "105"): self.init("This cannot be done here", "There is no such way to sign in.")
+        case (400, _):
+            self.init(
+                "This page is out of date",
+                "It was answered before, or the link that led here is damaged. Please start again.",
+                again: again)
+        case (503, _), (500, _):
+            self.init("Not available", "The server cannot answer now. Please try again in a moment.", again: again)
+        default: self.init("This does not work", error.message)
+        }
+    }
+
+    private init(_ title: String, _ text: String, again: String? = nil, isError: Bool = true) {
+        self.title = title
+        self.text = text
+        self.again = again
+        self.isError = isError
+    }
+
+    static let signedIn = SignInMessage("You are signed in", "You can close this page.", isError: false)
+
+    static let notApproved = SignInMessage(
+        "Not approved", "You declined it, or an answer was wrong. Nothing was done. Go back to the app to try again.")
+
+    static let foreignTarget = SignInMessage(
+        "This link is not good",
+        "It would lead you to a place that does not belong to this server. Go back to the app that you came from.")
+
+    static let foreignForm = SignInMessage(
+        "This form is not ours",
+        "It was sent from another site, or your browser does not say where it was sent from. Go back to the app that you came from."
+    )
+
+    static let unsupported = SignInMessage(
+        "This needs an app", "This way to sign in asks for something that this page cannot show.")
+
+    var html: HTML {
+        let link: HTML? = again.map {
+            #"<p class="actions"><a class="button" href="\#(exact: $0)">Start again</a></p>"#
+        }
+        return """
+            <h1>\(title)</h1>
+            <p class="lead"\(isError ? #" role="alert""# : "" as HTML)>\(text)</p>
+            \(link)
+            """
+    }
+}
+
+/// What went wrong, above a form that can be filled again.
+struct SignInNotice {
+    let text: String
+
+    init(text: String) { self.text = text }
+
+    init(_ error: EngineError) {
+        text =
+            switch error.errorCode {
+            case "104": "This account is not active."
+            case "110": "This took too long. Please start again."
+            case "112": "This account is locked for now. Try again later."
+            case "124": "You are signed in as somebody else."
+            default: "That did not work. Please check what you have entered and try again."
+            }
+    }
+
+    static let notAccepted = SignInNotice(text: "That was not accepted. Please try again.")
+}
+
+/// Pages around the steps.
+enum SignInPages {
+    /// Asks before a transaction's journey begins.
+    static func beginning(_ action: String) -> HTML {
+        """
+        <h1>Approve a request</h1>
+        <p class="lead">A service asks for your approval. You will see what it is before you decide.</p>
+        <form method="post" action="\(exact: action)">
+        <p class="actions"><button class="primary">Continue</button></p>
+        </form>
+        """
+    }
+
+    /// The way back, for a browser that does not go by itself.
+    static func goingBack(_ url: String) -> HTML {
+        """
+        <h1>Going back</h1>
+        <p class="lead">You are being led back to where you came from.</p>
+        <p class="actions"><a class="button" href="\(exact: url)">Continue</a></p>
+        """
+    }
+}

@@ -1,0 +1,162 @@
+import AssentCore
+import AssentEngine
+import AssentStore
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+
+/// `/UI/Login`: journeys in a browser, without a line of script. It drives the same engine as `authenticate`.
+struct SignInRoute: Sendable {
+    let authentication: Authentication
+    let grants: [String: Grants]
+    let cookie: SessionCookie
+
+    /// The server's own origin, which its forms come from.
+    let origin: Origin
+
+    /// The gateway's origin, when there is a gateway.
+    let gateway: Origin?
+
+    /// The path of the public URL, for example `/am`.
+    let basePath: String
+
+    let logger: Logger
+
+    /// Whether it answers this path below the public URL's: the page, AM's old entrance to it, and the style.
+    static func answers(_ path: String) -> Bool { ["/", "/UI/Login", "/UI/style.css"].contains(path) }
+
+    /// Answers a browser.
+    func respond(to request: Request, path: String) async -> Response {
+        if path == "/UI/style.css" { return Stylesheet.response(to: request) }
+        do {
+            guard [.get, .head, .post].contains(request.method) else {
+                return problem(EngineError(status: 405, "This page can only be opened or its form sent."), nil)
+            }
+            let wanted = try SignInRequest(request)
+            guard let grants = grants[wanted.realm] else {
+                throw EngineError(status: 400, "There is no realm \(wanted.realm.prefix(100)).")
+            }
+            var target: ReturnTarget?
+            if let goto = wanted.goto {
+                target = ReturnTarget(goto, grants: grants, gateway: gateway)
+                guard target != nil else { return page(.foreignTarget, 400) }
+            }
+            return await answer(request, wanted, target)
+        } catch {
+            return problem(error, nil)
+        }
+    }
+
+    private func answer(_ request: Request, _ wanted: SignInRequest, _ target: ReturnTarget?) async -> Response {
+        do {
+            guard request.method == .post else {
+                if wanted.isTransaction { return page(SignInPages.beginning(action(wanted)), formTargets: []) }
+                return try await step(request, wanted, target, form: nil)
+            }
+            guard isOwnForm(request.headers) else { return page(.foreignForm, 403) }
+            return try await step(request, wanted, target, form: try await SignInForm(request))
+        } catch {
+            return problem(error, wanted)
+        }
+    }
+
+    private func step(
+        _ request: Request, _ wanted: SignInRequest, _ target: ReturnTarget?, form: SignInForm?
+    ) async throws -> Response {
+        var step = AuthenticateRequest(
+            realm: wanted.realm, sessionToken: cookie.cookieToken(request.headers),
+            header: { name in HTTPField.Name(name).flatMap { request.headers[$0] } })
+        if let form, form.authID != nil {
+            step.body = form.body
+        } else {
+            step.authIndexType = wanted.authIndexType
+            step.authIndexValue = wanted.authIndexValue
+            step.forceAuth = wanted.forceAuth
+        }
+        let reply: AuthenticateReply
+        do {
+            reply = try await authentication.authenticate(step)
+        } catch let error as EngineError where error.isFailedSignIn && !wanted.isTransaction && form?.authID != nil {
+            // The journey is over. A person tries again, so the next one begins under the message.
+            step.body = JSONObject()
+            step.authIndexType = wanted.authIndexType
+            step.authIndexValue = wanted.authIndexValue
+            step.forceAuth = wanted.forceAuth
+            guard case .page(let first) = try await authentication.authenticate(step) else { throw error }
+            return show(first, wanted, target, notice: .init(error))
+        }
+        switch reply {
+        case .page(let next):
+            let content = SignInContent(next)
+            return show(next, wanted, target, notice: form?.shown == content.digest ? .notAccepted : nil)
+        case .success(let success): return leave(success, target)
+        }
+    }
+
+    private func show(
+        _ next: AuthenticatePage, _ wanted: SignInRequest, _ target: ReturnTarget?, notice: SignInNotice?
+    ) -> Response {
+        let content = SignInContent(next)
+        guard let body = content.html(action: action(wanted), client: target?.client, notice: notice) else {
+            logger.notice("a journey asks what the hosted page cannot show", metadata: ["realm": "\(wanted.realm)"])
+            return page(.unsupported, 501)
+        }
+        let title = (notice == nil ? "" : "Error: ") + content.title
+        return PageDocument(title: title, body: body, formTargets: target?.formTargets ?? [])
+            .response(stylesheet: stylesheet)
+    }
+
+    private func leave(_ success: AuthenticateSuccess, _ target: ReturnTarget?) -> Response {
+        var response: Response
+        switch target {
+        case nil: response = page(.signedIn, 200)
+        case let target? where target.formTargets != nil:
+            var headers = PageDocument.headers
+            headers[.location] = target.url
+            response = Response(status: .seeOther, headers: headers)
+        case let target?:
+            response = PageDocument(
+                title: "Going back", body: SignInPages.goingBack(target.url), next: target.url
+            ).response(stylesheet: stylesheet)
+        }
+        if success.isNewSession, let token = success.token { response.headers[.setCookie] = cookie.setting(token) }
+        return response
+    }
+
+    /// Whether a browser says that the form is ours. One that says nothing is not believed: every browser in use says it.
+    private func isOwnForm(_ fields: HTTPFields) -> Bool {
+        if let named = fields[.origin] { return (try? Origin(headerValue: named)) == origin }
+        return fields[.secFetchSite] == "same-origin"
+    }
+
+    private func action(_ wanted: SignInRequest) -> String {
+        let query = wanted.query
+        return "\(basePath)/UI/Login" + (query.isEmpty ? "" : "?\(query)")
+    }
+
+    private var stylesheet: String { "\(basePath)/UI/style.css?\(Stylesheet.version)" }
+
+    private func page(_ message: SignInMessage, _ status: Int) -> Response {
+        PageDocument(title: message.title, body: message.html).response(status, stylesheet: stylesheet)
+    }
+
+    private func page(_ body: HTML, formTargets: [String]) -> Response {
+        PageDocument(title: "Approve a request", body: body, formTargets: formTargets).response(stylesheet: stylesheet)
+    }
+
+    private func problem(_ error: any Error, _ wanted: SignInRequest?) -> Response {
+        let again = wanted.flatMap { $0.isTransaction ? nil : action($0) }
+        if let error = error as? EngineError {
+            let isDeclined = wanted?.isTransaction == true && error.isFailedSignIn && error.errorCode != "110"
+            return page(isDeclined ? .notApproved : SignInMessage(error, again: again), error.status)
+        }
+        logger.error("the sign-in page failed", metadata: ["error": "\(type(of: error))"])
+        return page(SignInMessage(EngineError.unavailable, again: again), 503)
+    }
+}
+
+extension EngineError {
+    /// Whether a journey ended because it was answered wrongly, and may simply be begun again.
+    var isFailedSignIn: Bool { status == 401 && errorCode != "128" }
+}

@@ -1,0 +1,95 @@
+import AssentCore
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("Pages are made of text") struct RenderingTests {
+    private static let hostile = "\"'><script>alert(1)</script><img src=x onerror=x>\u{202E}\u{0}\n&amp;"
+
+    private func content(_ callbacks: [CallbackPrompt], _ more: [(String, String)] = []) -> SignInContent {
+        var object = JSONObject()
+        for (name, value) in more { object[name] = .string(value) }
+        object["callbacks"] = .array(callbacks.enumerated().map { $0.element.json(at: $0.offset) })
+        return SignInContent(AuthenticatePage(authID: Secret("a\"><b"), content: object))
+    }
+
+    /// The names of all elements that a reader of the page would find.
+    private func elements(_ html: HTML) -> Set<String> {
+        Set(html.description.matches(of: /<([a-zA-Z!][a-zA-Z0-9]*)/).map { String($0.1) })
+    }
+
+    @Test("No callback, whatever it says, adds an element, an attribute or a character that reorders others")
+    func escaping() throws {
+        let evil = Self.hostile
+        let prompts: [CallbackPrompt] = [
+            .name(evil), .password(evil), .textInput(evil, default: evil), .textOutput(evil),
+            .textOutput(evil, kind: "1"), .textOutput(evil, kind: "2"),
+            .choice(evil, choices: [evil, evil], default: 1),
+            .metadata([
+                "_type": "AssentTransaction", "method": .string(evil), "resource": .string(evil),
+                "display": [["label": .string(evil), "value": .string(evil)]],
+            ]), .confirmation([evil, evil], default: 1),
+            CallbackPrompt(
+                "HiddenValueCallback", outputs: [.init(name: "id", value: .string(evil))], inputs: [.text(evil)]),
+        ]
+        let page = content(prompts, [("header", evil), ("description", evil), ("stage", evil)])
+        let html = try #require(
+            page.html(action: evil, client: evil, notice: SignInNotice(text: evil)))
+        let known: Set<String> = [
+            "h1", "p", "form", "input", "label", "br", "fieldset", "legend", "span", "dl", "div", "dt", "dd", "button",
+            "strong",
+        ]
+        #expect(elements(html).isSubset(of: known))
+        #expect(!html.description.contains("\u{202E}") || html.description.contains("value="))
+        let shown = html.description.replacing(/value="[^"]*"/, with: "").replacing(/action="[^"]*"/, with: "")
+        #expect(!shown.contains("\u{202E}") && !shown.contains("\u{0}") && shown.contains("\\u{202E}"))
+        #expect(shown.matches(of: /<[^>]*onerror/).isEmpty)
+        let document = PageDocument(title: evil, body: html, next: evil).html(stylesheet: evil)
+        #expect(
+            elements(document).subtracting(known) == [
+                "!DOCTYPE", "html", "head", "meta", "title", "link", "body", "main",
+            ])
+        let message = SignInMessage(EngineError(status: 418, evil), again: evil)
+        #expect(elements(message.html).isSubset(of: ["h1", "p", "a"]))
+        #expect(elements(SignInPages.goingBack(evil)).isSubset(of: ["h1", "p", "a"]))
+        #expect(elements(SignInPages.beginning(evil)).isSubset(of: ["h1", "p", "form", "button"]))
+    }
+
+    @Test("Scripts for other clients are neither run nor shown, metadata is not to be seen")
+    func invisible() throws {
+        let html = try #require(
+            content([
+                .textOutput("var a = 1", kind: "4"), .metadata(["secret": "not for the page"]), .textOutput(""),
+                .name("N"),
+            ]).html(action: "/", client: nil, notice: nil)
+        ).description
+        #expect(!html.contains("var a") && !html.contains("not for the page"))
+        #expect(html.contains(#"name="IDToken4""#))
+        #expect(html.contains(#"value="TextOutputCallback MetadataCallback TextOutputCallback NameCallback""#))
+    }
+
+    @Test("What a page cannot ask is not asked wrongly")
+    func unsupported() {
+        let binding = CallbackPrompt("DeviceBindingCallback", outputs: [], inputs: [.text(), .text("", suffix: "x")])
+        #expect(content([.name("N"), binding]).html(action: "/", client: nil, notice: nil) == nil)
+        let waiting = CallbackPrompt("PollingWaitCallback", outputs: [])
+        #expect(content([waiting]).html(action: "/", client: nil, notice: nil) != nil)
+    }
+
+    @Test("A text of several lines keeps them")
+    func lines() throws {
+        let html = try #require(content([.textOutput("a\nb <c>")]).html(action: "/", client: nil, notice: nil))
+        #expect(html.description.contains(#"<p class="message">a<br>b &lt;c&gt;</p>"#))
+    }
+
+    @Test("The cursor begins in the first field, and only there; the chosen default is chosen")
+    func focus() throws {
+        let html = try #require(
+            content([.choice("C", choices: ["a", "b", "c"], default: 1), .name("N"), .password("P")]).html(
+                action: "/", client: nil, notice: nil)
+        ).description
+        #expect(html.matches(of: /autofocus/).count == 1)
+        #expect(html.contains(#"value="1" required checked autofocus"#))
+    }
+}

@@ -1,0 +1,210 @@
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+// One after the other: passwords of one user are counted, and many at once look like guessing.
+@Suite("The sign-in page", .server, .serialized, .timeLimit(.minutes(5)))
+struct SignInPageTests {
+    private func fixture() throws -> ServerFixture { try #require(ServerFixture.shared) }
+
+    private func credentials(_ fixture: ServerFixture, _ username: String = "ana") throws -> [(String, String?)] {
+        [("IDToken1", username), ("IDToken2", try fixture.account(username).password.reveal())]
+    }
+
+    @Test("A browser without a session signs in by password and code and comes back to the app with a code")
+    func story() async throws {
+        let fixture = try fixture()
+        let browser = Browser(fixture)
+        let sent = try await browser.open(fixture.authorizationURL())
+        #expect(sent.answer.status == 302)
+        let first = try await browser.open(try #require(sent.answer["Location"]))
+        #expect(first.answer.status == 200 && first.answer["Content-Type"] == "text/html; charset=utf-8")
+        #expect(first.text.contains("to continue to <strong>bank-app</strong>"))
+        #expect(first.text.contains(#"autocomplete="username""#))
+        #expect(first.text.contains(#"type="password" autocomplete="current-password""#))
+        #expect(first.text.contains(#"<label for="IDToken1">User Name</label>"#))
+        #expect(first.text.contains(#"<html lang="en">"#))
+        let second = try await browser.submit(first, credentials(fixture))
+        #expect(second.answer.status == 200 && browser.session == nil)
+        #expect(second.text.contains(#"autocomplete="one-time-code""#))
+        let done = try await browser.submit(second, [("IDToken1", try fixture.freshCode("ana"))])
+        #expect(done.answer.status == 303)
+        let cookie = try #require(done.answer["Set-Cookie"])
+        #expect(cookie.hasPrefix("iPlanetDirectoryPro="))
+        for attribute in ["HttpOnly", "Secure", "SameSite=Lax", "Path=/"] { #expect(cookie.contains(attribute)) }
+        let back = try await browser.open(try #require(done.answer["Location"]))
+        #expect(back.answer.status == 302)
+        #expect(back.answer["Location"]?.hasPrefix("http://127.0.0.1:50123/callback?code=") == true)
+        #expect(back.answer.parameter("state") == "st/1")
+        #expect(back.answer.parameter("iss") == fixture.oauth("").dropLast().description)
+        // The same browser is not asked again.
+        let again = try await browser.open(fixture.authorizationURL(port: 50_124))
+        #expect(again.answer["Location"]?.hasPrefix("http://127.0.0.1:50124/callback?code=") == true)
+        let page = try await browser.open(try #require(sent.answer["Location"]))
+        #expect(page.answer.status == 303 && page.answer["Set-Cookie"] == nil)
+    }
+
+    @Test("Nothing of a page runs, comes from elsewhere, is framed, cached or tells another site where it came from")
+    func policy() async throws {
+        let fixture = try fixture()
+        let browser = Browser(fixture)
+        let first = try await browser.open(
+            fixture.signInPage([("realm", "/alpha"), ("goto", fixture.authorizationURL())]))
+        let refused = try await browser.open(fixture.signInPage([("realm", "/nowhere")]))
+        for page in [first, refused] {
+            let policy = try #require(page.answer["Content-Security-Policy"])
+            #expect(policy.hasPrefix("default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; "))
+            #expect(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"))
+            #expect(page.answer["X-Frame-Options"] == "DENY")
+            #expect(page.answer["X-Content-Type-Options"] == "nosniff")
+            #expect(page.answer["Cache-Control"] == "no-store")
+            #expect(page.answer["Referrer-Policy"] == "same-origin")
+            for word in ["<script", "javascript:", " style=", " onclick", "http://", "<iframe", "<style"] {
+                #expect(!page.text.replacing("http%3A//", with: "").contains(word), "\(word)")
+            }
+        }
+        #expect(first.answer["Content-Security-Policy"]?.hasSuffix("form-action 'self' http://127.0.0.1:50123") == true)
+        #expect(refused.answer["Content-Security-Policy"]?.hasSuffix("form-action 'self'") == true)
+        let href = try #require(first.text.firstMatch(of: /rel="stylesheet" href="([^"]*)"/)).1
+        let style = try await browser.open(browser.origin + href)
+        #expect(style.answer.status == 200 && style.answer["Content-Type"] == "text/css; charset=utf-8")
+        #expect(style.text.contains("prefers-color-scheme: dark"))
+    }
+
+    @Test(
+        "A place that is not this server's own is never led to, and nobody can sign in on the way there",
+        arguments: [
+            "https://evil.example/", "//evil.example/", "/relative", "javascript:alert(1)", "data:text/html,x",
+            "O@evil.example/", "O.evil.example/oauth2/realms/root/realms/alpha/authorize?a", "http:O/am",
+            "O/am/oauth2/realms/root/realms/alpha/authorize", "O/am/oauth2/realms/root/realms/alpha/authorize/../x?a",
+            "O/am/oauth2/realms/root/realms/beta/authorize?client_id=bank-app",
+            "O/am/oauth2/realms/root/realms/alpha/connect/endSession?x", "O/am/json/authenticate?x",
+            "O/am/oauth2/realms/root/realms/alpha/authorize?x\\y",
+            "O/am/oauth2/realms/root/realms/alpha/authorize?x#y",
+            "O/am/oauth2/realms/root/realms/alpha/authorize?x\u{0D}\u{0A}Location: https://evil.example",
+            "O/am/oauth2/realms/root/realms/alpha/authorize?é", "G@evil.example/", "Gevil/", "G\\@evil.example",
+        ])
+    func openRedirect(template: String) async throws {
+        let fixture = try fixture()
+        let browser = Browser(fixture, session: try await fixture.session())
+        let target = template.replacing("O", with: browser.origin, maxReplacements: 1)
+            .replacing("G", with: "https://localhost:\(fixture.gatewayPort)", maxReplacements: 1)
+        let page = try await browser.open(fixture.signInPage([("realm", "/alpha"), ("goto", target)]))
+        #expect(page.answer.status == 400 && page.answer["Location"] == nil)
+        #expect(page.action == nil && !page.text.contains("http-equiv=\"refresh\""))
+    }
+
+    @Test("Wrong credentials are told above a fresh form, without saying which was wrong, and make no session")
+    func wrongPassword() async throws {
+        let fixture = try fixture()
+        for name in ["ana", "nobody"] {
+            let browser = Browser(fixture)
+            let first = try await browser.open(fixture.signInPage([("realm", "/alpha"), ("service", "Quick")]))
+            let second = try await browser.submit(first, [("IDToken1", name), ("IDToken2", "wr<ong")])
+            #expect(second.answer.status == 200 && second.answer["Set-Cookie"] == nil)
+            #expect(second.text.contains(#"role="alert">That did not work."#))
+            #expect(second.text.contains(#"aria-describedby="alert" aria-invalid="true""#))
+            #expect(second.text.contains("<title>Error: Sign in</title>"))
+            #expect(!second.text.contains("wr<ong") && !second.text.contains("wr&lt;ong"))
+            let third = try await browser.submit(second, try credentials(fixture))
+            #expect(third.answer.status == 200 && third.text.contains("You are signed in"))
+            #expect(
+                try await browser.open(fixture.signInPage([("realm", "/alpha")])).text.contains("You are signed in"))
+        }
+    }
+
+    @Test(
+        "A form that another site sends is refused before anything is looked at",
+        arguments: [
+            [("Origin", "https://evil.example")], [("Origin", "null")], [("Origin", "")], [],
+            [("Origin", "O.evil.example")], [("Origin", "http:O")], [("Sec-Fetch-Site", "cross-site")],
+            [("Sec-Fetch-Site", "same-site")], [("Sec-Fetch-Site", "none")],
+            [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "same-origin")],
+        ] as [[(String, String)]])
+    func forgery(fields: [(String, String)]) async throws {
+        let fixture = try fixture()
+        let browser = Browser(fixture)
+        let first = try await browser.open(fixture.signInPage([("realm", "/alpha"), ("service", "Quick")]))
+        let fields = fields.map { ($0.0, $0.1.replacing("O", with: browser.origin)) }
+        let refused = try await browser.submit(first, try credentials(fixture), fields: fields)
+        #expect(refused.answer.status == 403 && refused.answer["Set-Cookie"] == nil)
+        let allowed = try await browser.submit(
+            first, try credentials(fixture), fields: [("Sec-Fetch-Site", "same-origin")])
+        #expect(allowed.text.contains("You are signed in"))
+    }
+
+    @Test("The same form sent twice, even at once, is one sign-in")
+    func twice() async throws {
+        let fixture = try fixture()
+        let browser = Browser(fixture)
+        let first = try await browser.open(fixture.signInPage([("realm", "/alpha"), ("service", "Quick")]))
+        let answers = try credentials(fixture, "ben")
+        let cookies = try await withThrowingTaskGroup(of: String?.self) { group in
+            for _ in 0..<8 {
+                group.addTask { try await Browser(fixture).submit(first, answers).answer["Set-Cookie"] }
+            }
+            var all: Set<String?> = []
+            for try await cookie in group { all.insert(cookie) }
+            return all
+        }
+        #expect(cookies.count == 1 && cookies.first != .some(nil))
+        let sessions = try await fixture.rows(
+            "SELECT 1 AS one FROM sessions JOIN users ON users.id = sessions.user_id WHERE users.username = 'ben'")
+        #expect(sessions.count == 1)
+        let other = try await browser.submit(first, try credentials(fixture, "ana"))
+        #expect(other.answer.status == 400 && other.text.contains("out of date"))
+        #expect(other.text.contains(">Start again</a>"))
+    }
+
+    @Test("A form that is not the page's own is refused and changes nothing")
+    func badForms() async throws {
+        let fixture = try fixture()
+        let browser = Browser(fixture)
+        let first = try await browser.open(fixture.signInPage([("realm", "/alpha"), ("service", "Quick")]))
+        let action = try #require(first.action)
+        let origin = ("Origin", browser.origin)
+        let form = ("Content-Type", "application/x-www-form-urlencoded")
+        func post(_ text: String, _ fields: [(String, String)]) async throws -> Int {
+            try await fixture.send("POST", action, fields, text: text).status
+        }
+        #expect(try await post("{}", [origin, ("Content-Type", "application/json")]) == 415)
+        #expect(try await post("", [origin]) == 415)
+        #expect(try await post(String(repeating: "a", count: 70_000), [origin, form]) == 413)
+        #expect(try await post("authId=a&authId=b", [origin, form]) == 400)
+        #expect(try await post("authId=%zz", [origin, form]) == 400)
+        #expect(try await post("authId=\u{1}", [origin, form]) == 400)
+        #expect(try await post((0..<65).map { "a\($0)=" }.joined(separator: "&"), [origin, form]) == 400)
+        let changed: [(String, String?)] = [
+            ("authId", "x.y.z"), ("authId", "e30.e30.e30"), ("types", ""), ("types", "NameCallback"),
+            ("types", "PasswordCallback NameCallback"), ("types", "NameCallback PasswordCallback ChoiceCallback"),
+            ("types", String(repeating: "NameCallback ", count: 40)), ("IDToken2", nil),
+            ("IDToken1", String(repeating: "a", count: 5000)), ("IDToken1", "a\u{0}b"),
+        ]
+        for change in changed {
+            let rest = try credentials(fixture).filter { $0.0 != change.0 }
+            let reply = try await browser.submit(first, rest + [change])
+            #expect(reply.answer.status == 400 && reply.answer["Set-Cookie"] == nil, "\(change.0)")
+        }
+        #expect(try await browser.submit(first, try credentials(fixture)).text.contains("You are signed in"))
+        #expect(try await fixture.send("PUT", action, [origin]).status == 405)
+        #expect(try await fixture.send("GET", fixture.server("/UI/Other")).status == 404)
+        let twice = try await browser.open(fixture.server("/UI/Login?realm=/alpha&realm=/beta"))
+        #expect(twice.answer.status == 400)
+    }
+
+    @Test("A page of one realm is of no use in another")
+    func realms() async throws {
+        let fixture = try fixture()
+        let browser = Browser(fixture)
+        let first = try await browser.open(fixture.signInPage([("realm", "/alpha"), ("service", "Quick")]))
+        let moved = Browser.Page(
+            url: first.url,
+            answer: Answer(
+                status: 200, fields: first.answer.fields, bytes: Array(first.text.replacing("alpha", with: "beta").utf8)
+            ))
+        let reply = try await browser.submit(moved, try credentials(fixture))
+        #expect(reply.answer.status == 400 && reply.answer["Set-Cookie"] == nil)
+    }
+}

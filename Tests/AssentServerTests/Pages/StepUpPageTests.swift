@@ -1,0 +1,109 @@
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+@Suite("Approving in a browser", .server, .timeLimit(.minutes(5)))
+struct StepUpPageTests {
+    private static let json = [("Content-Type", "application/json")]
+
+    private func fixture() throws -> ServerFixture { try #require(ServerFixture.shared) }
+
+    /// Asks the gateway for a payment without asking for the header form and follows where it leads.
+    private func begin(
+        _ fixture: ServerFixture, _ browser: Browser, _ session: String, target: String = "/nods",
+        body: String = FixtureBody.transfer
+    ) async throws -> (page: Browser.Page, back: String) {
+        let refused = try await fixture.send(
+            "POST", fixture.gateway(target), Self.json + ServerFixture.session(session), text: body)
+        #expect(refused.status == 307)
+        let location = try #require(refused["Location"])
+        let page = try await browser.open(location)
+        #expect(page.answer.status == 200 && page.text.contains("Approve a request"))
+        return (page, try #require(refused.parameter("goto")))
+    }
+
+    @Test("What is approved is shown, nothing begins by looking, and the request then goes through once")
+    func approve() async throws {
+        let fixture = try fixture()
+        let session = try await fixture.session()
+        let browser = Browser(fixture, session: session)
+        let (page, back) = try await begin(fixture, browser, session, target: "/transfers")
+        _ = try await browser.open(page.url)
+        let asked = try await browser.submit(page, [])
+        #expect(asked.answer.status == 200)
+        #expect(asked.text.contains("<div><dt>Amount</dt><dd>200.00 EUR</dd></div><div><dt>To</dt><dd>Bob</dd></div>"))
+        #expect(asked.text.contains("POST https://localhost:\(fixture.gatewayPort)/transfers"))
+        #expect(asked.text.contains(">Approve</button>") && asked.text.contains(">Decline</button>"))
+        // Return in a field must not approve.
+        let first = try #require(asked.text.firstMatch(of: /<button name="IDToken(\d)" value="(\d)"/))
+        #expect(first.2 == "1")
+        let code = try await browser.submit(asked, [("IDToken\(first.1)", "0")])
+        #expect(code.text.contains(#"autocomplete="one-time-code""#))
+        let done = try await browser.submit(code, [("IDToken1", try fixture.freshCode("ana"))])
+        #expect(done.answer.status == 200 && done.answer["Set-Cookie"] == nil)
+        #expect(done.text.contains("http-equiv=\"refresh\""))
+        #expect(Browser.unescaped(done.text).contains("url='\(back)'"))
+        let sent = try await fixture.send(
+            "POST", back, Self.json + ServerFixture.session(session), text: FixtureBody.transfer)
+        #expect(sent.status == 201)
+        let again = try await fixture.send(
+            "POST", back, Self.json + ServerFixture.session(session), text: FixtureBody.transfer)
+        #expect(again.status == 409)
+    }
+
+    @Test("A request that is declined is told to be, and stays refused")
+    func decline() async throws {
+        let fixture = try fixture()
+        let session = try await fixture.session()
+        let browser = Browser(fixture, session: session)
+        let (page, back) = try await begin(fixture, browser, session)
+        let asked = try await browser.submit(page, [])
+        let declined = try await browser.submit(asked, [("IDToken3", "1")])
+        #expect(declined.answer.status == 401 && declined.text.contains("Not approved"))
+        #expect(!declined.text.contains("http-equiv=\"refresh\""))
+        let sent = try await fixture.send(
+            "POST", back, Self.json + ServerFixture.session(session), text: FixtureBody.transfer)
+        #expect(sent.status == 403)
+    }
+
+    @Test("Another user, nobody, another site and a second try cannot begin it")
+    func others() async throws {
+        let fixture = try fixture()
+        let session = try await fixture.session()
+        let browser = Browser(fixture, session: session)
+        let (page, _) = try await begin(fixture, browser, session)
+        for other in [Browser(fixture), Browser(fixture, session: try await fixture.session("ben"))] {
+            let refused = try await other.submit(page, [])
+            #expect(refused.answer.status == 401 && refused.text.contains("cannot be approved"))
+        }
+        let forged = try await browser.submit(page, [], fields: [("Origin", "https://evil.example")])
+        #expect(forged.answer.status == 403)
+        #expect(try await browser.submit(page, []).answer.status == 200)
+        let second = try await browser.submit(page, [])
+        #expect(second.answer.status == 401 && second.text.contains("cannot be approved"))
+    }
+
+    @Test(
+        "What a request says is text on the page, whatever it looks like",
+        arguments: [
+            "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "' onmouseover='alert(1)", "&lt;b&gt;",
+            "</dd></dl></main><form action=//evil.example>",
+        ])
+    func hostile(text: String) async throws {
+        let fixture = try fixture()
+        let session = try await fixture.session()
+        let browser = Browser(fixture, session: session)
+        let body: JSONValue = ["to": .string(text), "amount": .string(text), "currency": "EUR"]
+        let (page, _) = try await begin(
+            fixture, browser, session, target: "/transfers",
+            body: String(decoding: body.serializedBytes(), as: UTF8.self))
+        let asked = try await browser.submit(page, [])
+        #expect(asked.answer.status == 200)
+        let shown = text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;").replacing("'", with: "&#39;")
+        #expect(asked.text.contains("<dt>To</dt><dd>\(shown)</dd>"))
+        #expect(!asked.text.contains(text))
+    }
+}
