@@ -1,13 +1,13 @@
 import AssentCore
 import AssentTokens
-public import AssentVault
-public import Foundation
+package import AssentVault
+package import Foundation
 
 /// A vault in a directory of its own, which other processes open too.
-public final class TemporaryVault: Sendable {
-    public let url: URL
+package final class TemporaryVault: Sendable {
+    package let url: URL
 
-    public init() throws {
+    package init() throws {
         url = FileManager.default.temporaryDirectory.appending(path: "assent-agents-\(SystemRandom().uuid())")
         try FileManager.default.createDirectory(
             at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -15,15 +15,15 @@ public final class TemporaryVault: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
-    public func open() async throws -> FileVault {
+    package func open() async throws -> FileVault {
         try await FileVault.open(
             url.appending(path: "vault"), keys: VaultKeyFile(url.appending(path: "vault.key")), lockTimeout: 120)
     }
 }
 
 /// A process of its own that has a token manager (`Tests/TokenAgent`). It does one thing after the other, as it is told.
-public final class AgentProcess: Sendable {
-    public struct Failed: Error { public init() {} }
+package final class AgentProcess: Sendable {
+    package struct Failed: Error { package init() {} }
 
     private struct Output: Sendable {
         var partial: [UInt8] = []
@@ -32,17 +32,19 @@ public final class AgentProcess: Sendable {
         var hasEnded = false
     }
 
-    public let identifier: Int32
+    package let identifier: Int32
     private let process: Process
     private let input: FileHandle
     private let output = Watched(Output())
 
     /// Starts one. `patience` is how many seconds it waits for others.
-    public init(_ world: ProviderWorld, vault: TemporaryVault, patience: Int = 60) throws {
+    package init(_ world: ProviderWorld, vault: TemporaryVault, patience: Int = 60) throws {
         let products = Bundle.main.executableURL?.deletingLastPathComponent() ?? URL(filePath: ".")
         let process = Process()
         let (input, output) = (Pipe(), Pipe())
         process.executableURL = products.appending(path: "TokenAgent")
+        // One may die while it is being told something.
+        signal(SIGPIPE, SIG_IGN)
         process.standardInput = input
         process.standardOutput = output
         let configuration = world.configuration
@@ -79,12 +81,12 @@ public final class AgentProcess: Sendable {
     deinit { if process.isRunning { Foundation.kill(identifier, SIGKILL) } }
 
     /// Gives it something to do.
-    public func tell(_ command: String) {
+    package func tell(_ command: String) {
         try? input.write(contentsOf: Data("\(command)\n".utf8))
     }
 
     /// What came of the next command; `nil` when the process has ended.
-    public func answer() async -> String? {
+    package func answer() async -> String? {
         await output.wait { $0.lines.count > $0.taken || $0.hasEnded }
         return output.update { output in
             guard output.taken < output.lines.count else { return nil }
@@ -93,13 +95,13 @@ public final class AgentProcess: Sendable {
         }
     }
 
-    public func ask(_ command: String) async -> String? {
+    package func ask(_ command: String) async -> String? {
         tell(command)
         return await answer()
     }
 
-    public func kill() { Foundation.kill(identifier, SIGKILL) }
+    package func kill() { Foundation.kill(identifier, SIGKILL) }
 
-    public func stop() { Foundation.kill(identifier, SIGSTOP) }
-    public func goOn() { Foundation.kill(identifier, SIGCONT) }
+    package func stop() { Foundation.kill(identifier, SIGSTOP) }
+    package func goOn() { Foundation.kill(identifier, SIGCONT) }
 }

@@ -1,6 +1,6 @@
-public import AssentCore
+package import AssentCore
 import Foundation
-public import HTTPTypes
+package import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -9,11 +9,11 @@ import NIOSSL
 /// A stretch of network in front of a provider, which can fail in every way that matters, and counts what it has read.
 ///
 /// It ends TLS when it is given a certificate.
-public final class FaultRelay: Sendable {
-    public typealias Upstream = @Sendable (HTTPRequest, [UInt8]) async throws -> HTTPReply
+package final class FaultRelay: Sendable {
+    package typealias Upstream = @Sendable (HTTPRequest, [UInt8]) async throws -> HTTPReply
 
     /// What happens to requests of a kind.
-    public enum Fault: Sendable {
+    package enum Fault: Sendable {
         /// This is the reply; the provider does not see the request.
         case reply(Int, String, type: String)
         /// The provider's reply without its refresh token.
@@ -29,20 +29,20 @@ public final class FaultRelay: Sendable {
     }
 
     /// What is going on.
-    public struct State: Sendable {
-        public var faults: [TokenTableRow.Request: Fault] = [:]
+    package struct State: Sendable {
+        package var faults: [TokenTableRow.Request: Fault] = [:]
         /// Requests that were read.
-        public var requests: [TokenTableRow.Request] = []
+        package var requests: [TokenTableRow.Request] = []
         /// Replies that the provider gave, whether or not they went on.
-        public var answered: [TokenTableRow.Request] = []
+        package var answered: [TokenTableRow.Request] = []
         /// Whether connections are ended before a byte of a reply.
-        public var breaksConnections = false
+        package var breaksConnections = false
         /// How often held replies were let go.
-        public var releases = 0
+        package var releases = 0
     }
 
-    public let port: Int
-    public let state = Watched(State())
+    package let port: Int
+    package let state = Watched(State())
     private let upstream: Upstream
     private let context: NIOSSLContext?
     private let listener = Locked<(any Channel)?>(nil)
@@ -51,7 +51,7 @@ public final class FaultRelay: Sendable {
     private let open = Locked<[ObjectIdentifier: any Channel]>([:])
 
     /// A relay on a free port of 127.0.0.1. With `tls` (certificate chain and key as PEM) it speaks HTTPS.
-    public init(tls: (chainPEM: String, keyPEM: Secret)? = nil, upstream: @escaping Upstream) async throws {
+    package init(tls: (chainPEM: String, keyPEM: Secret)? = nil, upstream: @escaping Upstream) async throws {
         self.upstream = upstream
         context = try tls.map { chainPEM, keyPEM in
             let chain = try NIOSSLCertificate.fromPEMBytes(Array(chainPEM.utf8))
@@ -67,10 +67,10 @@ public final class FaultRelay: Sendable {
     }
 
     /// The URL of a path here.
-    public func url(_ path: String) -> String { "\(context == nil ? "http" : "https")://localhost:\(port)\(path)" }
+    package func url(_ path: String) -> String { "\(context == nil ? "http" : "https")://localhost:\(port)\(path)" }
 
     /// From now on connections are accepted.
-    public func listen() async throws {
+    package func listen() async throws {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { [context, state, open] channel in
@@ -96,12 +96,12 @@ public final class FaultRelay: Sendable {
     }
 
     /// Ends all connections, so that the next request needs one of its own.
-    public func disconnect() async {
+    package func disconnect() async {
         for channel in open.withLock({ Array($0.values) }) { try? await channel.close().get() }
     }
 
     /// From now on connections are refused.
-    public func refuse() async throws {
+    package func refuse() async throws {
         let channel = listener.withLock { listener in
             defer { listener = nil }
             return listener
@@ -111,10 +111,10 @@ public final class FaultRelay: Sendable {
     }
 
     /// Lets go of held replies.
-    public func release() { state.update { $0.releases += 1 } }
+    package func release() { state.update { $0.releases += 1 } }
 
     /// Everything works again, and nothing was read yet.
-    public func reset() async throws {
+    package func reset() async throws {
         state.update {
             $0.faults = [:]
             $0.requests = []
@@ -128,7 +128,7 @@ public final class FaultRelay: Sendable {
         if listener.withLock({ $0 == nil }) { try await listen() }
     }
 
-    public func stop() async { try? await refuse() }
+    package func stop() async { try? await refuse() }
 
     private func arrived(_ head: HTTPRequestHead, _ body: [UInt8], _ channel: any Channel) {
         Task { await self.handle(head, body, channel) }

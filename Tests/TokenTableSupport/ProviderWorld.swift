@@ -1,29 +1,29 @@
-public import AssentCore
-public import AssentTokens
-public import AssentTransportNIO
+package import AssentCore
+package import AssentTokens
+package import AssentTransportNIO
 import HTTPTypes
 
 /// A provider with the relay in front of it, as a client of it sees it.
-public struct ProviderWorld: Sendable {
+package struct ProviderWorld: Sendable {
     /// Where everything passes that the client sends.
-    public let relay: FaultRelay
+    package let relay: FaultRelay
 
     /// The client.
-    public let configuration: TokenConfiguration
+    package let configuration: TokenConfiguration
 
     /// The PEM file of the CA to trust; `nil` without TLS.
-    public let authorityFile: String?
+    package let authorityFile: String?
 
     /// Whether the provider repeats its answer to a refresh, as Assent's server does.
-    public let repeatsAnswers: Bool
+    package let repeatsAnswers: Bool
 
     /// Whether the provider refuses a spent refresh token as RFC 6749 says.
-    public let saysInvalidGrant: Bool
+    package let saysInvalidGrant: Bool
 
     /// Sessions of two sign-ins.
-    public let sessions: (mine: Session, others: Session)
+    package let sessions: (mine: Session, others: Session)
 
-    public init(
+    package init(
         relay: FaultRelay, configuration: TokenConfiguration, authorityFile: String? = nil, repeatsAnswers: Bool,
         saysInvalidGrant: Bool = true, sessions: (mine: Session, others: Session)
     ) {
@@ -36,14 +36,14 @@ public struct ProviderWorld: Sendable {
     }
 
     /// A transport of the client's own.
-    public func transport() throws -> NIOTransport {
+    package func transport() throws -> NIOTransport {
         try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: authorityFile.map { .pemFile($0) } ?? .system, pins: ["localhost": .unpinned],
                 allowPlaintextLoopback: authorityFile == nil))
     }
 
-    public func manager(
+    package func manager(
         _ store: any SecretStore, _ transport: (any HTTPTransport)? = nil, readLimit: Duration? = nil
     ) throws -> TokenManager {
         var configuration = configuration
@@ -52,7 +52,7 @@ public struct ProviderWorld: Sendable {
     }
 
     /// Uses a refresh token up, as somebody who has stolen it.
-    public func spend(_ refreshToken: Secret, at tokenEndpoint: String) async throws {
+    package func spend(_ refreshToken: Secret, at tokenEndpoint: String) async throws {
         let form = FormEncoding.encode([
             "grant_type": "refresh_token", "refresh_token": refreshToken.reveal(), "client_id": configuration.clientID,
         ])

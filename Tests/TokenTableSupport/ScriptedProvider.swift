@@ -1,10 +1,10 @@
-public import AssentCore
+package import AssentCore
 import AssentTokens
 import HTTPTypes
 
 /// A provider that is not Assent's: it rotates refresh tokens, answers none of them twice, and ends a grant whose refresh
 /// token is used a second time. It has no ID tokens.
-public final class ScriptedProvider: Sendable {
+package final class ScriptedProvider: Sendable {
     private struct Grant {
         var refreshToken: String
         var used: Set<String> = []
@@ -17,22 +17,22 @@ public final class ScriptedProvider: Sendable {
         var issued = 0
     }
 
-    public static let mine = Session(token: Secret("session+of=ana&%"))
-    public static let others = Session(token: Secret("session+of=ben&%"))
+    package static let mine = Session(token: Secret("session+of=ana&%"))
+    package static let others = Session(token: Secret("session+of=ben&%"))
 
     private let state = Locked(State())
     private let base: @Sendable () -> String
 
-    public init(base: @escaping @Sendable () -> String) { self.base = base }
+    package init(base: @escaping @Sendable () -> String) { self.base = base }
 
     /// Refresh tokens that can be used.
-    public var liveRefreshTokens: Int { state.withLock { $0.grants.count { !$0.isRevoked } } }
+    package var liveRefreshTokens: Int { state.withLock { $0.grants.count { !$0.isRevoked } } }
 
     /// Grants that were ended because a refresh token was used twice.
-    public var endedGrants: Int { state.withLock { $0.grants.count(where: \.isRevoked) } }
+    package var endedGrants: Int { state.withLock { $0.grants.count(where: \.isRevoked) } }
 
     /// A world with this provider alone.
-    public static func world() async throws -> (ProviderWorld, ScriptedProvider) {
+    package static func world() async throws -> (ProviderWorld, ScriptedProvider) {
         let port = Locked(0)
         let provider = ScriptedProvider { "http://localhost:\(port.withLock { $0 })" }
         let relay = try await FaultRelay { try provider.answer($0, $1) }

@@ -1,35 +1,35 @@
-public import AssentCore
+package import AssentCore
 import Foundation
 
 /// What the SDK keeps in a store, changed behind its back.
-public struct StoredRecords: Sendable {
+package struct StoredRecords: Sendable {
     private let store: any SecretStore
 
-    public init(_ store: any SecretStore) { self.store = store }
+    package init(_ store: any SecretStore) { self.store = store }
 
     /// The stored access token; `nil` when there are no tokens.
-    public func accessToken() async throws -> String? { try await record("tokens.")?["access_token"]?.string }
+    package func accessToken() async throws -> String? { try await record("tokens.")?["access_token"]?.string }
 
-    public func refreshToken() async throws -> Secret? {
+    package func refreshToken() async throws -> Secret? {
         try await record("tokens.")?["refresh_token"]?.string.map { Secret($0) }
     }
 
-    public func changeTokens(_ change: (inout JSONObject) -> Void) async throws {
+    package func changeTokens(_ change: (inout JSONObject) -> Void) async throws {
         try await self.change("tokens.", change)
     }
 
     /// The access token is over.
-    public func expire() async throws {
+    package func expire() async throws {
         try await changeTokens { $0["expires_at"] = .integer(Int64(Date().timeIntervalSince1970) - 5) }
     }
 
-    public func remove(_ prefix: String) async throws {
+    package func remove(_ prefix: String) async throws {
         guard let name = try await name(prefix) else { return }
         try await store.update(name, to: nil, expected: .any)
     }
 
     /// Puts another session's token in the place of the stored one.
-    public func setSession(_ token: Secret) async throws {
+    package func setSession(_ token: Secret) async throws {
         try await change("session.") { $0["token"] = .string(token.reveal()) }
     }
 

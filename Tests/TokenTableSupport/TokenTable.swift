@@ -1,10 +1,10 @@
-public import AssentTokens
+package import AssentTokens
 
 /// The decision table of the token life cycle: what the tests run against every provider, and what
 /// `docs/token-life-cycle.md` shows.
-public struct TokenTableRow: Sendable, CustomStringConvertible {
+package struct TokenTableRow: Sendable, CustomStringConvertible {
     /// What is stored about the access token when one is asked for.
-    public enum Stored: String, Sendable {
+    package enum Stored: String, Sendable {
         case none = "none"
         case good = "good"
         case endless = "without end"
@@ -14,7 +14,7 @@ public struct TokenTableRow: Sendable, CustomStringConvertible {
         case future = "from the future (the clock went back)"
     }
 
-    public enum SessionState: String, Sendable {
+    package enum SessionState: String, Sendable {
         case none = "none"
         case same = "the same"
         case other = "another"
@@ -22,7 +22,7 @@ public struct TokenTableRow: Sendable, CustomStringConvertible {
     }
 
     /// What comes of the first request to the token endpoint, or of the authorization request.
-    public enum Answer: String, Sendable, CaseIterable {
+    package enum Answer: String, Sendable, CaseIterable {
         case none = "–"
         case ok = "ok"
         case okWithoutRefreshToken = "ok, no new refresh token"
@@ -50,7 +50,7 @@ public struct TokenTableRow: Sendable, CustomStringConvertible {
     }
 
     /// What the caller gets.
-    public enum Returned: Sendable, Hashable {
+    package enum Returned: Sendable, Hashable {
         case stored
         case new
         case error(TokenError.Code)
@@ -60,35 +60,35 @@ public struct TokenTableRow: Sendable, CustomStringConvertible {
     }
 
     /// Which tokens are stored afterwards.
-    public enum Left: String, Sendable {
+    package enum Left: String, Sendable {
         case none = "removed"
         case same = "the same"
         case new = "the new ones"
     }
 
     /// What a request is for.
-    public enum Request: String, Sendable, Hashable {
+    package enum Request: String, Sendable, Hashable {
         case refresh = "refresh"
         case authorize = "authorize"
         case code = "code"
         case revoke = "revoke"
     }
 
-    public let stored: Stored
-    public let hasRefreshToken: Bool
-    public let session: SessionState
-    public let answer: Answer
-    public let returned: Returned
-    public let left: Left
-    public let sent: [Request]
+    package let stored: Stored
+    package let hasRefreshToken: Bool
+    package let session: SessionState
+    package let answer: Answer
+    package let returned: Returned
+    package let left: Left
+    package let sent: [Request]
     /// What the next call gets when the server is well again.
-    public let next: Returned
+    package let next: Returned
     /// The same, from a provider that does not repeat an answer; `nil` when it makes no difference.
-    public let nextElsewhere: Returned?
+    package let nextElsewhere: Returned?
     /// The same, from one that gives no reason when it refuses; `nil` when it makes no difference.
-    public let nextWithoutReason: Returned?
+    package let nextWithoutReason: Returned?
 
-    public var description: String {
+    package var description: String {
         "\(stored.rawValue), \(hasRefreshToken ? "refresh token" : "no refresh token"), session \(session.rawValue), \(answer.rawValue)"
     }
 
@@ -110,8 +110,8 @@ public struct TokenTableRow: Sendable, CustomStringConvertible {
 }
 
 /// All rows.
-public enum TokenTable {
-    public static let rows: [TokenTableRow] =
+package enum TokenTable {
+    package static let rows: [TokenTableRow] =
         nothingStored + notRenewed + anotherSession + refreshed + refusedRefreshes + refusedWithoutReason + keeping
         + interrupted
         + bySession + rejectedTokens

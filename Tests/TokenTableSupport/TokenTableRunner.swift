@@ -4,7 +4,7 @@ import AssentVault
 import Foundation
 
 /// Runs rows of the table against a provider.
-public struct TokenTableRunner: Sendable {
+package struct TokenTableRunner: Sendable {
     /// What came of a row.
     private struct Outcome {
         var returned: TokenTableRow.Returned
@@ -18,13 +18,13 @@ public struct TokenTableRunner: Sendable {
     /// How long the client waits for a reply where the reply does not come.
     private let impatience = Duration.seconds(2)
 
-    public init(_ world: ProviderWorld) throws {
+    package init(_ world: ProviderWorld) throws {
         self.world = world
         transport = try world.transport()
     }
 
     /// What is not as the row says; empty when all is.
-    public func differences(_ row: TokenTableRow) async throws -> [String] {
+    package func differences(_ row: TokenTableRow) async throws -> [String] {
         try await world.relay.reset()
         let isKilled = [.killedBefore, .killedAfter].contains(row.answer)
         let directory = isKilled ? try TemporaryVault() : nil

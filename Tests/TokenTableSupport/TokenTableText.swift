@@ -2,7 +2,7 @@ import AssentTokens
 
 extension TokenTable {
     /// The table as `docs/token-life-cycle.md` has it.
-    public static var markdown: String {
+    package static var markdown: String {
         let head = [
             "| access token | refresh token | session | answer | returned | stored afterwards | sent | the next call |",
             "|---|---|---|---|---|---|---|---|",

@@ -1,7 +1,7 @@
 import AssentCore
 
 /// A value that others can wait for.
-public final class Watched<Value: Sendable>: Sendable {
+package final class Watched<Value: Sendable>: Sendable {
     private struct State {
         var value: Value
         var waiting: [(test: @Sendable (Value) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
@@ -9,14 +9,14 @@ public final class Watched<Value: Sendable>: Sendable {
 
     private let state: Locked<State>
 
-    public init(_ value: Value) {
+    package init(_ value: Value) {
         state = Locked(State(value: value))
     }
 
-    public var value: Value { state.withLock { $0.value } }
+    package var value: Value { state.withLock { $0.value } }
 
     @discardableResult
-    public func update<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
+    package func update<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
         let (result, met) = state.withLock { state in
             let result = body(&state.value)
             let value = state.value
@@ -28,7 +28,7 @@ public final class Watched<Value: Sendable>: Sendable {
         return result
     }
 
-    public func wait(until test: @escaping @Sendable (Value) -> Bool) async {
+    package func wait(until test: @escaping @Sendable (Value) -> Bool) async {
         await withCheckedContinuation { continuation in
             let isMet = state.withLock { state in
                 if test(state.value) { return true }
