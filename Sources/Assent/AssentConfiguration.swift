@@ -100,24 +100,13 @@ extension Assent {
 
     /// Where secrets are kept.
     public enum Vault: Sendable {
-        /// In a sealed file vault in a directory of its own.
-        case file(at: URL, keys: VaultKeys)
+        /// In a sealed file vault in a directory of its own. `store` says which of the app's vaults it is: none can be put
+        /// in another's place.
+        case file(at: URL, keys: VaultKeys, store: String = "default")
         /// In this process's memory only: the user signs in at each start.
         case memory
         /// In a store of the app's own.
         case store(any SecretStore)
-    }
-
-    /// What guards a file vault. There is no default: what is weaker has to be said.
-    public enum VaultKeys: Sendable {
-        /// A device that never gives its key out. It fails where this build has none; it never becomes a software key.
-        case requireHardware
-        /// A key file, which anybody who can read it can use.
-        case softwareFile(URL)
-        /// A passphrase.
-        case passphrase(Secret)
-        /// A provider of the app's own.
-        case provider(any VaultKeyProvider)
     }
 }
 

@@ -45,18 +45,10 @@ actor VaultOpener: SecretStore {
         switch vault {
         case .memory: return MemorySecretStore(clock: clock)
         case .store(let store): return store
-        case .file(let directory, let keys):
-            let provider: any VaultKeyProvider
-            switch keys {
-            case .softwareFile(let file): provider = VaultKeyFile(file, random: random)
-            case .passphrase(let passphrase): provider = try VaultPassphrase(passphrase, random: random)
-            case .provider(let own): provider = own
-            case .requireHardware:
-                throw SecretStoreError(
-                    .keyUnavailable,
-                    "this build has no hardware key; name softwareFile, passphrase or a provider to accept another")
-            }
-            return try await FileVault.open(directory, keys: provider, clock: clock, random: random)
+        case .file(let directory, let keys, let store):
+            return try await FileVault.open(
+                directory, store: store, keys: keys.resolved(directory, .init(clock: clock, random: random)),
+                clock: clock, random: random)
         }
     }
 }

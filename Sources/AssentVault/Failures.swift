@@ -8,8 +8,24 @@ extension SecretStoreError {
             what + " Restore the vault's directory from a backup, or remove what is damaged and sign in again.")
     }
 
+    static func truncated(_ what: String) -> SecretStoreError {
+        SecretStoreError(
+            .truncated,
+            what + " Restore the vault's directory from a backup, or remove what is damaged and sign in again.")
+    }
+
     static let newerFormat = SecretStoreError(
         .newerFormat, "A newer version of this library wrote this. Update the application; nothing was changed.")
+
+    static let olderFormat = SecretStoreError(
+        .olderFormat,
+        "An early version of this library, which was never released, wrote this vault. Move its directory and its key "
+            + "file away and sign in again; nothing was changed.")
+
+    static let rolledBack = SecretStoreError(
+        .rolledBack,
+        "An old copy of the vault was put in its place. Put the newest copy back; if there is none, remove the vault and "
+            + "sign in again.")
 }
 
 /// The vault's limits. They hold for every `SecretStore` of this module.

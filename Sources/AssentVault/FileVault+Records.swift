@@ -13,18 +13,21 @@ extension FileVault {
     func value(_ name: String, in contents: Contents) throws -> StoredSecret? {
         let index = contents.sealer.shardIndex(of: name)
         guard let entry = try shard(index, in: contents).entries[name], let record = entry.record else { return nil }
-        let limit = VaultLimits.valueBytes + 1_024
-        let sealed = try read(Self.recordName(record), digest: record.digest, limit: limit)
-        let context = contents.sealer.recordContext(name: name, version: entry.version, file: record.id)
-        let value = try contents.sealer.open(sealed, as: .record, bound: context)
-        return StoredSecret(value: Secret(SymmetricKey(data: value)), version: entry.version)
+        let value = try self.value(name, entry.version, record, contents.sealer)
+        return StoredSecret(value: value, version: entry.version)
+    }
+
+    func value(_ name: String, _ version: UInt64, _ record: SealedFile, _ sealer: VaultSealer) throws -> Secret {
+        let sealed = try read(Self.recordName(record), as: record, limit: VaultLimits.valueBytes + VaultSealer.overhead)
+        let context = sealer.recordContext(name: name, version: version, file: record.id)
+        return try sealer.openValue(sealed, bound: context)
     }
 
     func shard(_ index: UInt8, in contents: Contents) throws -> VaultShard {
         guard let reference = contents.manifest.shards[index] else { return VaultShard() }
         if let cached = shardCache[index], cached.file == reference.file { return cached.shard }
         let file = reference.file
-        let sealed = try read(Self.shardName(file), digest: file.digest, limit: Self.shardLimit)
+        let sealed = try read(Self.shardName(file), as: file, limit: Self.shardLimit)
         let context = contents.sealer.shardContext(index: index, file: file.id)
         do {
             let shard = try VaultShard(
@@ -36,7 +39,7 @@ extension FileVault {
         }
     }
 
-    private func read(_ name: String, digest: [UInt8], limit: Int) throws -> [UInt8] {
+    private func read(_ name: String, as file: SealedFile, limit: Int) throws -> [UInt8] {
         let bytes: [UInt8]?
         do {
             bytes = try files.read(name, limit: limit)
@@ -45,7 +48,10 @@ extension FileVault {
             throw SecretStoreError.tampered("A file of the vault is longer than it was.")
         }
         guard let bytes else { throw MissingFile() }
-        guard ConstantTime.equal(Array(SHA256.hash(data: bytes)), digest) else {
+        guard bytes.count >= Int(file.length) else {
+            throw SecretStoreError.truncated("A file of the vault \(bytes.isEmpty ? "is empty" : "was cut off").")
+        }
+        guard ConstantTime.equal(Array(SHA256.hash(data: bytes)), file.digest) else {
             throw SecretStoreError.tampered("A file of the vault was changed.")
         }
         return bytes
@@ -55,7 +61,7 @@ extension FileVault {
     /// manifest makes them current.
     func apply(
         _ name: String, _ value: Secret?, _ expected: ExpectedVersion, to contents: Contents
-    ) throws -> UInt64 {
+    ) async throws -> UInt64 {
         let index = contents.sealer.shardIndex(of: name)
         var shard = try expectingFiles { try self.shard(index, in: contents) }
         let old = shard.entries[name]
@@ -71,17 +77,14 @@ extension FileVault {
             var version = old?.version ?? manifest.floor
             if let value {
                 version += 1
-                let record = try write("r-", &written) { id in
-                    let context = contents.sealer.recordContext(name: name, version: version, file: id)
-                    return try value.withUnsafeBytes { try contents.sealer.seal($0, as: .record, bound: context) }
-                }
+                let record = try write(value, name, version, contents.sealer, &written)
                 shard.entries[name] = VaultShard.Entry(version: version, record: record)
             } else {
                 shard.entries[name] = VaultShard.Entry(version: version, record: nil)
             }
             manifest.floor = max(manifest.floor, shard.foldRemoved())
             manifest.shards[index] = try write(shard, index, contents.sealer, &written)
-            try commit(manifest, header: contents.header, sealer: contents.sealer)
+            try await commit(manifest, of: contents)
             if let new = manifest.shards[index] { shardCache[index] = (new.file, shard) }
             discard(contents.manifest.shards[index].map { Self.shardName($0.file) }, old?.record.map(Self.recordName))
             return value == nil ? 0 : version
@@ -93,17 +96,27 @@ extension FileVault {
         }
     }
 
-    func clear(_ contents: Contents) throws {
+    func clear(_ contents: Contents) async throws {
         var manifest = VaultManifest()
         manifest.generation = contents.manifest.generation
+        manifest.counter = contents.manifest.counter
         manifest.floor = max(contents.manifest.floor, contents.manifest.shards.values.map(\.highest).max() ?? 0)
-        try commit(manifest, header: contents.header, sealer: contents.sealer)
+        try await commit(manifest, of: contents)
         shardCache = [:]
         // A removal that a power cut undoes is made up for by the next sweep.
         for name in try files.list() where Self.isSealedFile(name) { try files.remove(name) }
     }
 
-    private func write(
+    func write(
+        _ value: Secret, _ name: String, _ version: UInt64, _ sealer: VaultSealer, _ written: inout [String]
+    ) throws -> SealedFile {
+        try write("r-", &written) { id in
+            let context = sealer.recordContext(name: name, version: version, file: id)
+            return try value.withUnsafeBytes { try sealer.seal($0, as: .record, bound: context) }
+        }
+    }
+
+    func write(
         _ shard: VaultShard, _ index: UInt8, _ sealer: VaultSealer, _ written: inout [String]
     ) throws -> VaultManifest.Shard? {
         if shard.entries.isEmpty { return nil }
@@ -122,15 +135,37 @@ extension FileVault {
         let name = prefix + Hex.encode(id)
         written.append(name)
         try files.writeDurably(sealed, to: name)
-        return SealedFile(id: id, digest: Array(SHA256.hash(data: sealed)))
+        return SealedFile(id: id, length: UInt32(clamping: sealed.count), digest: Array(SHA256.hash(data: sealed)))
     }
 
-    /// Makes `manifest` the current one, as the next generation.
-    func commit(_ manifest: VaultManifest, header: VaultHeader, sealer: VaultSealer) throws {
+    /// Makes `manifest` the current one, as the next generation, under the key that the vault has.
+    func commit(_ manifest: VaultManifest, of contents: Contents) async throws {
+        var counted: UInt64 = 0
+        if let counter = contents.guardian.counter {
+            counted = try await VaultGuardian.counted(counter, upTo: contents.manifest.counter)
+        }
+        try await commit(
+            manifest, header: contents.header, sealer: contents.sealer, guardian: contents.guardian, counted: counted)
+    }
+
+    /// Makes `manifest` the current one, as the next generation, under a new key.
+    func commit(
+        _ manifest: VaultManifest, header: VaultHeader, sealer: VaultSealer, guardian: VaultGuardian
+    ) async throws {
+        var counted: UInt64 = 0
+        if let counter = guardian.counter { counted = try await VaultGuardian.asking { try await counter.value() } }
+        try await commit(manifest, header: header, sealer: sealer, guardian: guardian, counted: counted)
+    }
+
+    private func commit(
+        _ manifest: VaultManifest, header: VaultHeader, sealer: VaultSealer, guardian: VaultGuardian, counted: UInt64
+    ) async throws {
         var next = manifest
         next.generation += 1
-        let encoded = header.encoded
-        let bytes = try encoded + sealer.seal(next.encoded, as: .manifest, bound: encoded)
+        next.counter = guardian.counter == nil ? 0 : counted + 1
+        let sealed = try sealer.seal(next.encoded, as: .manifest, bound: header.encoded)
+        let signed = VaultFile.signedPart(header: header, sealedManifest: sealed)
+        let bytes = signed + (try await guardian.sign(signed))
         let temporary = "t-" + Hex.encode(random.bytes(SealedFile.idLength))
         do {
             try files.writeDurably(bytes, to: temporary)
@@ -147,17 +182,23 @@ extension FileVault {
             sweepIsDue = true
             throw UncertainCommit(cause: error)
         }
-        contents = Contents(bytes: bytes, header: header, sealer: sealer, manifest: next)
+        contents = Contents(bytes: bytes, header: header, sealer: sealer, guardian: guardian, manifest: next)
+        if let counter = guardian.counter {
+            do { try await VaultGuardian.raise(counter, to: next.counter) } catch {
+                sweepIsDue = true
+                throw UncertainCommit(cause: error)
+            }
+        }
     }
 
     /// Removes what a commit replaced. A file that stays behind is found by the next sweep.
-    private func discard(_ names: String?...) {
+    func discard(_ names: String?...) {
         for name in names.compactMap(\.self) {
             do { try files.remove(name) } catch { sweepIsDue = true }
         }
     }
 
-    private func abandon(_ names: [String]) {
+    func abandon(_ names: [String]) {
         for name in names { discard(name) }
     }
 
@@ -180,7 +221,7 @@ extension FileVault {
         sweepIsDue = false
     }
 
-    private func expectingFiles<Result>(_ body: () throws -> Result) throws -> Result {
+    func expectingFiles<Result>(_ body: () throws -> Result) throws -> Result {
         do { return try body() } catch is MissingFile {
             throw SecretStoreError.tampered("A file of the vault is missing.")
         }

@@ -3,39 +3,44 @@ public import Foundation
 
 /// Secrets in a directory of sealed files, crash-safe, for several processes at once.
 ///
-/// Each value is a file of its own (AES-256-GCM, bound to vault, name and version); a manifest, authenticated by the key
-/// that ``VaultKeyProvider`` guards, says which file is current. So a record that is swapped, missing, forged or rolled back
-/// is detected (`tampered`), and the others stay readable. An update costs the same however many secrets there are, up to
-/// the length of one of 64 lists of names.
+/// Each value is a file of its own (AES-256-GCM under a random data key, bound to vault, store, name and version); one
+/// manifest says which file is current. Header and manifest are signed by a key that only the ``AssentCore/KeyProvider``
+/// can use and whose public part comes from it, and the data key is wrapped to another such key (``ECIES``). So a record
+/// that is swapped, missing, forged or rolled back is detected, and the others stay readable. An update costs the same
+/// however many secrets there are, up to the length of one of 64 lists of names.
 ///
-/// What it cannot detect: putting back an old copy of the *whole* directory while no process has the vault open. That
-/// needs a counter outside of the directory, which a software key does not have.
+/// Putting back an old copy of the *whole* directory while no process has the vault open is detected only where the
+/// provider has a ``AssentCore/RollbackCounter``; ``VaultInfo/isRollbackProtected`` says whether it has.
 ///
-/// In memory, values are wiped when the last ``AssentCore/Secret`` is released; buffers of the cipher and of the file
-/// system on the way there are not.
+/// In memory, values are wiped when the last ``AssentCore/Secret`` is released, and so are the buffers that the cipher
+/// wrote them to; copies that the operating system or a caller made are not. `docs/vault.md` has the format and the errors.
 public actor FileVault: SecretStore {
-    /// What the vault's file said when it was last read.
+    /// What the vault's file said when it was last read, and who vouches for it.
     struct Contents {
         let bytes: [UInt8]
         let header: VaultHeader
         let sealer: VaultSealer
+        let guardian: VaultGuardian
         let manifest: VaultManifest
     }
 
     static let vaultFile = "vault"
-    static let vaultFileLimit = 1 << 16
     static let shardLimit = 1 << 24
     private static let updateLock: Int64 = 0
+    private static let readAttempts = 8
+
+    /// Which of an app's stores it is.
+    public nonisolated let store: String
 
     let files: any VaultDirectory
     let random: any RandomSource
-    private let keys: any VaultKeyProvider
     private let clock: any WallClock
     private let lockTimeout: TimeInterval
     private let leases = NameQueue()
     private let updates = NameQueue()
     private let thread = FileThread()
 
+    var keys: VaultKeys
     var contents: Contents?
     var shardCache: [UInt8: (file: SealedFile, shard: VaultShard)] = [:]
     var sweepIsDue = true
@@ -44,10 +49,11 @@ public actor FileVault: SecretStore {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
 
     init(
-        files: any VaultDirectory, keys: any VaultKeyProvider, clock: any WallClock, random: any RandomSource,
+        files: any VaultDirectory, store: String, keys: VaultKeys, clock: any WallClock, random: any RandomSource,
         lockTimeout: TimeInterval
     ) {
         self.files = files
+        self.store = store
         self.keys = keys
         self.clock = clock
         self.random = random
@@ -58,48 +64,58 @@ public actor FileVault: SecretStore {
     ///
     /// - Parameters:
     ///   - directory: a directory for this vault alone, accessible to nobody else.
-    ///   - keys: what guards the vault. A vault opens only with the key and the protection that it was made with.
+    ///   - store: which of the app's stores it is, 1 to 200 bytes. A vault opens only under the name that it was made with,
+    ///     so that one of the same user's vaults cannot be put in another's place.
+    ///   - keys: what may guard the vault, and how much protection is insisted on. A vault opens only with the provider
+    ///     that it was made with; see ``rekey(to:)``.
     ///   - createIfMissing: whether to make a new vault when there is none.
     ///   - lockTimeout: how many seconds an update waits for other processes' updates.
     ///   - clock: judges deadlines.
     ///   - random: makes keys, salts and file names.
     /// - Returns: the open vault.
-    /// - Throws: ``AssentCore/SecretStoreError``: `wrongKey`, `keyUnavailable`, `tampered`, `newerFormat`, `busy`,
-    ///   `storageFailed`.
+    /// - Throws: ``AssentCore/SecretStoreError``: `keyUnavailable`, `keyLocked`, `keyLost`, `wrongKey`,
+    ///   `protectionMismatch`, `truncated`, `tampered`, `rolledBack`, `anotherStore`, `newerFormat`, `olderFormat`,
+    ///   `absent`, `busy`, `diskFull`, `notPermitted`, `storageFailed`; `CancellationError`.
     public static func open(
-        _ directory: URL, keys: any VaultKeyProvider, createIfMissing: Bool = true, lockTimeout: TimeInterval = 10,
-        clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom()
+        _ directory: URL, store: String = "default", keys: VaultKeys, createIfMissing: Bool = true,
+        lockTimeout: TimeInterval = 10, clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom()
     ) async throws -> FileVault {
-        let files = try storing {
-            try PosixDirectory(
-                directory.path(percentEncoded: false), creating: createIfMissing, privacy: .onlyThisUser)
+        try VaultHeader.check(store: store)
+        let path = directory.path(percentEncoded: false)
+        let files: PosixDirectory
+        if let existing = try storing({ try PosixDirectory.existing(path, privacy: .onlyThisUser) }) {
+            files = existing
+        } else {
+            guard createIfMissing else { throw noVault }
+            // Where nothing can guard a vault, not even its directory is made.
+            _ = try await keys.providerForNewVault()
+            files = try storing { try PosixDirectory(path, creating: true, privacy: .onlyThisUser) }
         }
-        let vault = FileVault(files: files, keys: keys, clock: clock, random: random, lockTimeout: lockTimeout)
+        let vault = FileVault(
+            files: files, store: store, keys: keys, clock: clock, random: random, lockTimeout: lockTimeout)
         try await vault.start(createIfMissing: createIfMissing)
         return vault
     }
 
+    static let noVault = SecretStoreError(.absent, "There is no vault in this directory. Check its path.")
+
     func start(createIfMissing: Bool) async throws {
-        if try Self.storing({ try files.read(Self.vaultFile, limit: Self.vaultFileLimit) }) == nil {
-            guard createIfMissing else {
-                throw SecretStoreError(.storageFailed, "There is no vault in this directory. Check its path.")
-            }
+        if try Self.storing({ try files.read(Self.vaultFile, limit: VaultFile.sizeLimit) }) == nil {
+            guard createIfMissing else { throw Self.noVault }
             try await create()
         }
         let current = try await current()
         // Housekeeping is no reason not to open: another process may be writing, or the disk may be read-only.
         if let lock = try? files.tryLock(at: Self.updateLock) {
             defer { lock.release() }
-            if (try? files.read(Self.vaultFile, limit: Self.vaultFileLimit)) == current.bytes { try? sweep(current) }
+            if (try? files.read(Self.vaultFile, limit: VaultFile.sizeLimit)) == current.bytes { try? sweep(current) }
         }
     }
 
-    /// What guards the vault's key.
-    public nonisolated var protection: KeyProtection { keys.protection }
-
     /// The secret called `name`, or `nil` when there is none. Never anything but what was stored under this name.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `tampered` when this record is damaged; others stay readable.
+    /// - Throws: ``AssentCore/SecretStoreError`` with code `tampered` or `truncated` when this record is damaged; others
+    ///   stay readable.
     public func value(_ name: String) async throws -> StoredSecret? {
         let name = try SecretName.normalized(name)
         return try await reading { try self.value(name, in: $0) }
@@ -114,19 +130,20 @@ public actor FileVault: SecretStore {
 
     /// Sets or removes a secret; see ``AssentCore/SecretStore/update(_:to:expected:)``.
     ///
-    /// A damaged record can be overwritten or removed. Cancelling the task does not stop it. When this throws, the old value is still there; only when the very
-    /// last step failed (`storageFailed`) it may be the new one, so read it again.
-    /// - Throws: ``AssentCore/SecretStoreError``: `versionMismatch`, `invalidInput`, `busy`, `tampered`, `storageFailed`.
+    /// A damaged record can be overwritten or removed. Cancelling the task does not stop it. When this throws, the old
+    /// value is still there; only when the very last step failed (`diskFull`, `storageFailed`, `keyUnavailable`) it may be
+    /// the new one, so read it again.
+    /// - Throws: ``AssentCore/SecretStoreError``: `versionMismatch`, `invalidInput`, and what opening a vault throws.
     @discardableResult
     public func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
         let name = try SecretName.normalized(name)
         try SecretName.check(value)
-        return try await updating { try self.apply(name, value, expected, to: $0) }
+        return try await updating { try await self.apply(name, value, expected, to: $0) }
     }
 
     /// Removes every secret, also those that are damaged.
     public func removeAll() async throws {
-        try await updating { try self.clear($0) }
+        try await updating { try await self.clear($0) }
     }
 
     /// Waits until no task and no other process holds `name`. Tasks of this vault take turns in order of arrival; between
@@ -164,7 +181,7 @@ public actor FileVault: SecretStore {
         }
     }
 
-    private func updating<Result>(_ body: (Contents) throws -> Result) async throws -> Result {
+    func updating<Result>(_ body: (Contents) async throws -> Result) async throws -> Result {
         // Not ended by cancellation: what a cancelled task got from a server must still be kept.
         let lock = try await Task {
             try await self.lock(updates, "", Self.updateLock, clock.now.addingTimeInterval(lockTimeout))
@@ -172,7 +189,8 @@ public actor FileVault: SecretStore {
         do {
             let current = try await current()
             if sweepIsDue { try? sweep(current) }
-            let result = try Self.storing { try body(current) }
+            let result: Result
+            do { result = try await body(current) } catch { throw Self.storeError(error) }
             await lock.release()
             return result
         } catch {
@@ -182,13 +200,13 @@ public actor FileVault: SecretStore {
     }
 
     /// Reads without a lock. When a file is gone because another process replaced it meanwhile, reads anew.
-    private func reading<Result>(_ body: (Contents) throws -> Result) async throws -> Result {
-        for _ in 0..<8 {
+    func reading<Result>(_ body: (Contents) throws -> Result) async throws -> Result {
+        for _ in 0..<Self.readAttempts {
             let current = try await current()
             do {
                 return try Self.storing { try body(current) }
             } catch is MissingFile {
-                guard try Self.storing({ try files.read(Self.vaultFile, limit: Self.vaultFileLimit) }) != current.bytes
+                guard try Self.storing({ try files.read(Self.vaultFile, limit: VaultFile.sizeLimit) }) != current.bytes
                 else { throw SecretStoreError.tampered("A file of the vault is missing.") }
             }
         }
@@ -206,77 +224,131 @@ public actor FileVault: SecretStore {
             await lock.release()
         } catch {
             await lock.release()
-            throw error
+            throw Self.storeError(error)
         }
     }
 
     private func createLocked() async throws {
-        let names = try Self.storing { try files.list() }
+        let names = try files.list()
         if names.contains(Self.vaultFile) { return }
         guard !names.contains(where: { Self.isSealedFile($0) }) else {
             throw SecretStoreError.tampered("The vault's main file is missing, though there are records.")
         }
-        let dataKey = Secret(bytes: random.bytes(VaultSealer.dataKeyLength))
         let vaultID = random.bytes(VaultHeader.identifierLength)
-        let context = VaultHeader.context(vaultID: vaultID, protection: keys.protection, keyKind: keys.kind)
+        let provider = try await keys.providerForNewVault()
+        let guardian = try await VaultGuardian.make(vaultID: vaultID, epoch: 1, provider: provider)
+        do {
+            let (header, sealer) = try await seal(vaultID: vaultID, epoch: 1, guardian: guardian, level: keys.level)
+            try await commit(VaultManifest(), header: header, sealer: sealer, guardian: guardian)
+        } catch let uncertain as UncertainCommit {
+            throw uncertain
+        } catch {
+            try? await guardian.remove()
+            throw error
+        }
+    }
+
+    /// A header with a fresh data key, wrapped for `guardian`.
+    func seal(
+        vaultID: [UInt8], epoch: UInt32, guardian: VaultGuardian, level: ProtectionLevel
+    ) async throws -> (VaultHeader, VaultSealer) {
+        let dataKey = Secret(bytes: random.bytes(VaultSealer.dataKeyLength))
+        let provider = guardian.provider
         let header = VaultHeader(
-            vaultID: vaultID, protection: keys.protection, keyKind: keys.kind,
-            sealedKey: try await keys.seal(dataKey, context: context))
-        let sealer = VaultSealer(vaultID: vaultID, dataKey: dataKey)
-        _ = try Self.storing { try commit(VaultManifest(), header: header, sealer: sealer) }
+            vaultID: vaultID, store: store, level: level, protection: provider.protection, kind: provider.kind,
+            epoch: epoch, keyDerivation: try await VaultGuardian.asking { try await provider.keyDerivation ?? "" },
+            hasCounter: guardian.counter != nil, fingerprint: guardian.fingerprint,
+            wrappedKey: try await guardian.wrap(dataKey))
+        return (header, VaultSealer(vaultID: vaultID, store: store, dataKey: dataKey))
     }
 
-    /// What the vault's file says now.
+    /// What the vault's file says now, once its signature was verified.
     func current() async throws -> Contents {
-        let known = contents
-        guard let bytes = try Self.storing({ try files.read(Self.vaultFile, limit: Self.vaultFileLimit) }) else {
-            throw SecretStoreError.tampered("The vault's main file is missing.")
+        for _ in 0..<Self.readAttempts {
+            let known = contents
+            guard let bytes = try Self.storing({ try readVaultFile() }) else {
+                throw SecretStoreError.tampered("The vault's main file is missing.")
+            }
+            if let known, known.bytes == bytes { return known }
+            let file = try VaultFile(decoding: bytes)
+            guard file.header.store == store, known?.header.vaultID ?? file.header.vaultID == file.header.vaultID else {
+                throw SecretStoreError(
+                    .anotherStore,
+                    "Another vault is in this one's place, one for \(file.header.store.debugDescription). "
+                        + "Put the right one back, or give the right directory.")
+            }
+            let (guardian, sealer) = try await verify(file, known: known)
+            let manifest = try sealer.manifest(opening: file.sealedManifest, header: file.header)
+            if let known, manifest.generation <= known.manifest.generation { throw SecretStoreError.rolledBack }
+            guard try await isCurrent(manifest, bytes: bytes, guardian: guardian) else { continue }
+            let read = Contents(
+                bytes: bytes, header: file.header, sealer: sealer, guardian: guardian, manifest: manifest)
+            if manifest.generation > contents?.manifest.generation ?? 0 || contents == nil { contents = read }
+            return read
         }
-        if let known, known.bytes == bytes { return known }
-        let (header, sealedManifest) = try VaultHeader.split(bytes)
-        if let known, known.header.vaultID != header.vaultID {
-            throw SecretStoreError.tampered("Another vault was put in this one's place.")
-        }
-        let sealer: VaultSealer
-        if let known, known.header == header {
-            sealer = known.sealer
-        } else {
-            sealer = VaultSealer(vaultID: header.vaultID, dataKey: try await unseal(header))
-        }
-        let manifest = try sealer.manifest(opening: sealedManifest, header: header)
-        if let known, manifest.generation <= known.manifest.generation {
-            throw SecretStoreError.tampered("The whole vault was rolled back.")
-        }
-        let read = Contents(bytes: bytes, header: header, sealer: sealer, manifest: manifest)
-        if manifest.generation > contents?.manifest.generation ?? 0 || contents == nil { contents = read }
-        return read
+        throw SecretStoreError.busy
     }
 
-    private func unseal(_ header: VaultHeader) async throws -> Secret {
-        guard header.protection == keys.protection else {
+    private func readVaultFile() throws -> [UInt8]? {
+        do {
+            return try files.read(Self.vaultFile, limit: VaultFile.sizeLimit)
+        } catch let failure as FileFailure {
+            guard case .tooLong = failure.reason else { throw failure }
+            throw SecretStoreError.tampered("The vault's main file is longer than it can be.")
+        }
+    }
+
+    private func verify(_ file: VaultFile, known: Contents?) async throws -> (VaultGuardian, VaultSealer) {
+        let header = file.header
+        let isKnown = known?.header == header
+        let guardian: VaultGuardian
+        if let known, isKnown {
+            guardian = known.guardian
+        } else {
+            guardian = try await VaultGuardian.find(header, keys: keys)
+        }
+        guard ConstantTime.equal(guardian.fingerprint, header.fingerprint) else {
             throw SecretStoreError(
-                .keyUnavailable,
-                "This vault was made with \(header.protection.rawValue) protection. Open it with such a key; "
-                    + "another protection needs an explicit change of key.")
+                .wrongKey, "Another key made this vault. Use the key file, token or passphrase that it was made with.")
         }
-        guard header.keyKind == keys.kind else {
-            throw SecretStoreError(
-                .wrongKey, "A key of another kind sealed this vault. Use the kind that it was made with.")
+        guard guardian.isSignature(file.signature, of: file.signed) else {
+            throw SecretStoreError.tampered("The vault's main file is not what its key signed.")
         }
-        let key = try await keys.unseal(header.sealedKey, context: header.context)
-        guard key.count == VaultSealer.dataKeyLength else {
-            throw SecretStoreError(.wrongKey, "The key provider answered with something that is no key.")
+        if let known, isKnown { return (guardian, known.sealer) }
+        let derivation = try await VaultGuardian.asking { try await guardian.provider.keyDerivation ?? "" }
+        guard derivation == header.keyDerivation else {
+            throw SecretStoreError.tampered(
+                "The key file's scrypt parameters are not those that the vault was made with.")
         }
-        return key
+        let dataKey = try await guardian.unwrap(header.wrappedKey)
+        return (guardian, VaultSealer(vaultID: header.vaultID, store: header.store, dataKey: dataKey))
+    }
+
+    /// Compares with the counter outside of the vault. `false` when the file was replaced meanwhile.
+    private func isCurrent(_ manifest: VaultManifest, bytes: [UInt8], guardian: VaultGuardian) async throws -> Bool {
+        guard let counter = guardian.counter else { return true }
+        let value = try await VaultGuardian.asking { try await counter.value() }
+        // The counter follows the file: what is on the disk after the counter was read is not behind it.
+        guard try Self.storing({ try readVaultFile() }) == bytes else { return false }
+        if manifest.counter < value { throw SecretStoreError.rolledBack }
+        guard manifest.counter > value, manifest.counter - value > 1 else { return true }
+        let later = try await VaultGuardian.asking { try await counter.value() }
+        guard manifest.counter > later, manifest.counter - later > 1 else { return true }
+        throw SecretStoreError(
+            .rolledBack,
+            "The counter against rollback shows less than the vault: it was set back or exchanged. Check the device; if "
+                + "it is in order, remove the vault and sign in again.")
     }
 
     static func storing<Result>(_ body: () throws -> Result) throws -> Result {
-        do {
-            return try body()
-        } catch let failure as FileFailure {
-            throw failure.asStoreError
-        } catch let uncertain as UncertainCommit {
-            throw (uncertain.cause as? FileFailure)?.asStoreError ?? uncertain.cause
+        do { return try body() } catch { throw storeError(error) }
+    }
+
+    static func storeError(_ error: any Error) -> any Error {
+        switch error {
+        case let failure as FileFailure: failure.asStoreError
+        case let uncertain as UncertainCommit: storeError(uncertain.cause)
+        default: error
         }
     }
 }

@@ -184,7 +184,7 @@ struct CrashTests {
             if failure == nil {
                 #expect(found == change.after, "step \(step)")
             } else {
-                #expect(failure == .storageFailed)
+                #expect(failure == .diskFull)
                 #expect(found == Change.before || found == change.after, "step \(step)")
             }
             disk.arm([])
@@ -201,7 +201,7 @@ struct CrashTests {
         let vault = try await vault(on: disk)
         #expect(try await Self.contents(vault) == Change.before)
         for change in Change.all {
-            #expect(await code { try await change.run(vault) } == .storageFailed)
+            #expect(await code { try await change.run(vault) } == .notPermitted)
         }
         #expect(try await Self.contents(vault) == Change.before)
     }

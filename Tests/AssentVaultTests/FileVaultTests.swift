@@ -18,14 +18,20 @@ struct FileVaultTests {
     @Test("A vault with a passphrase opens with that passphrase only")
     func passphrase() async throws {
         let directory = try TemporaryDirectory()
-        let right = try VaultPassphrase(Secret("correct horse"))
-        try await FileVault.open(directory.vault, keys: right).update("name", to: Secret("x"), expected: .any)
-        #expect(try await FileVault.open(directory.vault, keys: right).value("name")?.value == Secret("x"))
-        let wrong = try VaultPassphrase(Secret("correct house"))
-        #expect(await code { _ = try await FileVault.open(directory.vault, keys: wrong) } == .wrongKey)
-        let keyFile = VaultKeyFile(directory.keyFile)
-        #expect(await code { _ = try await FileVault.open(directory.vault, keys: keyFile) } == .wrongKey)
-        #expect(!FileManager.default.fileExists(atPath: directory.keyFile.path))
+        func keys(_ passphrase: String) -> VaultKeys {
+            .software(
+                SoftwareKeyProvider(
+                    file: directory.keyFile, passphrase: KnownSecret(Secret(passphrase)), cost: cheap))
+        }
+        try await FileVault.open(directory.vault, keys: keys("correct horse"))
+            .update("name", to: Secret("x"), expected: .any)
+        let again = try await FileVault.open(directory.vault, keys: keys("correct horse"))
+        #expect(try await again.value("name")?.value == Secret("x"))
+        #expect(try await again.info().keyDerivation == "$scrypt$ln=14,r=8,p=1")
+        #expect(await code { _ = try await FileVault.open(directory.vault, keys: keys("correct house")) } == .wrongKey)
+        let before = try Data(contentsOf: directory.keyFile)
+        #expect(await code { _ = try await directory.open() } == .protectionMismatch)
+        #expect(try Data(contentsOf: directory.keyFile) == before)
     }
 
     @Test("Files have mode 0600 and directories 0700")
@@ -33,12 +39,13 @@ struct FileVaultTests {
         let directory = try TemporaryDirectory()
         let vault = try await FileVault.open(
             directory.url.appending(path: "made/for/vault"),
-            keys: VaultKeyFile(directory.url.appending(path: "made/for/keys/vault.key")))
+            keys: .software(
+                SoftwareKeyProvider(unprotectedFile: directory.url.appending(path: "made/for/keys/vault.key"))))
         try await vault.update("name", to: Secret("x"), expected: .any)
         let lease = try await vault.lease("name", deadline: .distantFuture)
         await lease.release()
         let files = try directory.files()
-        #expect(files.count == 5)
+        #expect(files.count == 6)
         for file in files { #expect(try directory.mode(file) == 0o600, "\(file.lastPathComponent)") }
         for path in ["made", "made/for", "made/for/vault", "made/for/keys"] {
             #expect(try directory.mode(directory.url.appending(path: path)) == 0o700, "\(path)")
@@ -68,9 +75,9 @@ struct FileVaultTests {
         let directory = try TemporaryDirectory()
         let vault = try await directory.open()
         for number in 0..<10 { try await vault.update("name", to: Secret("\(number)"), expected: .any) }
-        #expect(try directory.files().count == 5)
+        #expect(try directory.files().count == 6)
         try await vault.removeAll()
-        #expect(try directory.files().count == 3)
+        #expect(try directory.files().count == 4)
     }
 
     @Test("Another process's updates are seen, and versions are judged by them")
@@ -133,8 +140,8 @@ struct FileVaultTests {
         let later = disk.bytesWritten
         try await vault.update("name", to: Secret("x"), expected: .any)
         let among = disk.bytesWritten - later
-        // 64 references of 61 bytes, and a list of some 16 names.
-        #expect(among - alone < 64 * 61 + 40 * 80)
+        // 64 references of 65 bytes, and a list of some 16 names.
+        #expect(among - alone < 64 * 65 + 40 * 84)
     }
 
     @Test("A vault holds no more secrets than it should, and can still change those that it has")
@@ -155,13 +162,13 @@ struct FileVaultTests {
         let open = directory.url.appending(path: "open")
         try FileManager.default.createDirectory(
             at: open, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o750])
-        #expect(await code { _ = try await FileVault.open(open, keys: MemoryKey()) } == .storageFailed)
+        #expect(await code { _ = try await FileVault.open(open, keys: .software(MemoryKey())) } == .notPermitted)
         let link = directory.url.appending(path: "link")
         _ = try await directory.open()
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: directory.vault)
-        #expect(await code { _ = try await FileVault.open(link, keys: MemoryKey()) } == .storageFailed)
+        #expect(await code { _ = try await FileVault.open(link, keys: .software(MemoryKey())) } == .storageFailed)
         let slash = URL(filePath: link.path + "/", directoryHint: .isDirectory)
-        #expect(await code { _ = try await FileVault.open(slash, keys: MemoryKey()) } == .storageFailed)
+        #expect(await code { _ = try await FileVault.open(slash, keys: .software(MemoryKey())) } == .storageFailed)
     }
 
     @Test("Something else where a file belongs is an error that says so", arguments: ["directory", "link", "fifo"])
@@ -198,15 +205,17 @@ struct FileVaultTests {
         defer { try? files.setAttributes([.posixPermissions: 0o700], ofItemAtPath: directory.vault.path) }
         let vault = try await directory.open()
         #expect(try await vault.value("name")?.value == Secret("x"))
-        #expect(await code { try await vault.update("name", to: Secret("y"), expected: .any) } == .storageFailed)
+        #expect(await code { try await vault.update("name", to: Secret("y"), expected: .any) } == .notPermitted)
         #expect(try await vault.value("name")?.version == 1)
     }
 
     @Test("A missing vault is made only when that was asked for")
     func createIfMissing() async throws {
         let directory = try TemporaryDirectory()
-        let open = { _ = try await FileVault.open(directory.vault, keys: MemoryKey(), createIfMissing: false) }
-        #expect(await code(of: open) == .storageFailed)
+        let open = {
+            _ = try await FileVault.open(directory.vault, keys: .software(MemoryKey()), createIfMissing: false)
+        }
+        #expect(await code(of: open) == .absent)
         #expect(try directory.files().isEmpty)
     }
 }
@@ -226,8 +235,9 @@ extension FileVault {
             })
         var manifest = contents.manifest
         manifest.shards[unused] = VaultManifest.Shard(
-            file: SealedFile(id: [UInt8](repeating: 0, count: 16), digest: [UInt8](repeating: 0, count: 32)),
+            file: SealedFile(
+                id: [UInt8](repeating: 0, count: 16), length: 0, digest: [UInt8](repeating: 0, count: 32)),
             count: UInt32(count), highest: 1)
-        try commit(manifest, header: contents.header, sealer: contents.sealer)
+        try await commit(manifest, of: contents)
     }
 }

@@ -7,14 +7,12 @@ import Testing
 
 @Suite("The contract of key providers")
 struct KeyProviderTests {
-    private static let cost = ScryptCost(logRounds: 14, blockSize: 8, parallelism: 1) ?? .standard
-
     @Test("Software keys under a passphrase keep it", arguments: KeyProviderContract.rules)
     func passphrase(_ rule: KeyProviderContract.Rule) async throws {
         let directory = try TemporaryDirectory()
         try await rule.check {
             SoftwareKeyProvider(
-                file: directory.keyFile, passphrase: KnownSecret(Secret("correct horse")), cost: Self.cost)
+                file: directory.keyFile, passphrase: KnownSecret(Secret("correct horse")), cost: cheap)
         }
     }
 

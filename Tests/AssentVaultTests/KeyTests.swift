@@ -7,25 +7,26 @@ import Testing
 
 @Suite("Vault keys in software")
 struct KeyTests {
-    private let context = Array("a vault's header".utf8)
-    private let dataKey = Secret(bytes: [UInt8](repeating: 7, count: 32))
-
-    @Test("A key file opens what it sealed, and nothing that was changed")
-    func keyFile() async throws {
-        let directory = try TemporaryDirectory()
-        let key = VaultKeyFile(directory.keyFile)
-        let sealed = try await key.seal(dataKey, context: context)
-        #expect(try await VaultKeyFile(directory.keyFile).unseal(sealed, context: context) == dataKey)
-        #expect(await code { _ = try await key.unseal(sealed, context: [0] + context) } == .tampered)
-        for position in sealed.indices {
-            var changed = sealed
-            changed[position] ^= 1
-            let failure = await code { _ = try await key.unseal(changed, context: context) }
-            // The first 16 bytes say which key sealed it.
-            #expect(failure == (position < 16 ? .wrongKey : .tampered))
-            let cut = Array(sealed.prefix(position))
-            #expect(await code { _ = try await key.unseal(cut, context: context) } == .tampered)
+    /// The code of the key error that `body` throws; anything else fails the test.
+    private func keyCode(
+        _ location: SourceLocation = #_sourceLocation, of body: () async throws -> Void
+    ) async -> KeyProviderError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch let error as KeyProviderError {
+            #expect(error.detail.count > 20, "\(error)", sourceLocation: location)
+            return error.code
+        } catch {
+            Issue.record("\(error)", sourceLocation: location)
+            return nil
         }
+    }
+
+    private static func provider(_ disk: SimulatedDisk, passphrase: String? = nil) -> SoftwareKeyProvider {
+        SoftwareKeyProvider(
+            name: "key", passphrase: passphrase.map { KnownSecret(Secret($0)) }, cost: cheap
+        ) { _ in disk }
     }
 
     @Test("A key file that is gone is never made anew for a vault that exists")
@@ -34,12 +35,39 @@ struct KeyTests {
         try await directory.open().update("name", to: Secret("x"), expected: .any)
         let key = try Data(contentsOf: directory.keyFile)
         try FileManager.default.removeItem(at: directory.keyFile)
-        #expect(await code { _ = try await directory.open() } == .keyUnavailable)
+        #expect(await code { _ = try await directory.open() } == .keyLost)
         #expect(!FileManager.default.fileExists(atPath: directory.keyFile.path))
         let made = FileManager.default.createFile(
             atPath: directory.keyFile.path, contents: key, attributes: [.posixPermissions: 0o600])
         #expect(made)
         #expect(try await directory.open().value("name")?.value == Secret("x"))
+    }
+
+    @Test("A vault restored under another key, or put in another user's place, is told apart from damage")
+    func foreignKeyFile() async throws {
+        let (one, other) = (try TemporaryDirectory(), try TemporaryDirectory())
+        try await one.open().update("name", to: Secret("x"), expected: .any)
+        try await other.open().update("name", to: Secret("y"), expected: .any)
+        let files = FileManager.default
+        // The other user's vault with this user's keys.
+        try files.moveItem(at: one.vault, to: one.url.appending(path: "aside"))
+        try files.copyItem(at: other.vault, to: one.vault)
+        do {
+            _ = try await one.open()
+            Issue.record("the other user's vault was opened")
+        } catch let error as SecretStoreError {
+            #expect(error.code == .keyLost)
+            #expect(error.detail.contains("another user's vault"))
+        }
+        // This user's vault, and keys of the same name that are not the same.
+        try files.removeItem(at: one.vault)
+        try files.moveItem(at: one.url.appending(path: "aside"), to: one.vault)
+        let name = try #require(try await SoftwareKeyProvider(unprotectedFile: one.keyFile).keyNames().first)
+        try files.removeItem(at: one.keyFile)
+        let replaced = SoftwareKeyProvider(unprotectedFile: one.keyFile)
+        _ = try await replaced.makeSigningKey(named: name, algorithm: .es256)
+        _ = try await replaced.makeAgreementKey(named: name)
+        #expect(await code { _ = try await one.open() } == .wrongKey)
     }
 
     @Test("A key file of others, a link or anything but a file is refused", arguments: [0o640, 0o604, 0o620, 0o601])
@@ -59,50 +87,49 @@ struct KeyTests {
         try files.removeItem(at: directory.keyFile)
         try files.createDirectory(at: directory.keyFile, withIntermediateDirectories: false)
         #expect(await code { _ = try await directory.open() } == .keyUnavailable)
-        #expect(mkfifo(directory.url.appending(path: "fifo").path, 0o600) == 0)
-        let fifo = VaultKeyFile(directory.url.appending(path: "fifo"))
-        #expect(await code { _ = try await FileVault.open(directory.vault, keys: fifo) } == .keyUnavailable)
+        try files.removeItem(at: directory.keyFile)
+        #expect(mkfifo(directory.keyFile.path, 0o600) == 0)
+        #expect(await code { _ = try await directory.open() } == .keyUnavailable)
     }
 
     @Test("A key file in a directory that others can write to is refused")
     func exposedKeyDirectory() async throws {
         let directory = try TemporaryDirectory()
         try FileManager.default.setAttributes([.posixPermissions: 0o770], ofItemAtPath: directory.url.path)
-        let key = VaultKeyFile(directory.keyFile)
-        #expect(await code { _ = try await key.seal(dataKey, context: context) } == .keyUnavailable)
+        let keys = SoftwareKeyProvider(unprotectedFile: directory.keyFile)
+        #expect(await keyCode { _ = try await keys.makeSigningKey(named: "k", algorithm: .es256) } == .unavailable)
+        #expect(await !keys.isAvailable)
         #expect(!FileManager.default.fileExists(atPath: directory.keyFile.path))
     }
 
-    @Test("A key file that is cut off or holds something else is no key")
-    func damagedKeyFile() async throws {
+    @Test("A key file that was cut off or changed is no key, whichever bit it is", arguments: [nil, "correct horse"])
+    func damagedKeyFile(passphrase: String?) async throws {
         let disk = SimulatedDisk()
-        let key = VaultKeyFile(name: "key") { _ in disk }
-        let sealed = try await key.seal(dataKey, context: context)
+        let key = try await Self.provider(disk, passphrase: passphrase).makeSigningKey(named: "k", algorithm: .es256)
         let content = try #require(disk["key"])
-        for length in content.indices {
-            disk["key"] = Array(content.prefix(length))
-            #expect(await code { _ = try await key.unseal(sealed, context: context) } == .wrongKey, "\(length)")
-            #expect(await code { _ = try await key.seal(dataKey, context: context) } == .wrongKey, "\(length)")
-        }
-        disk["key"] = Array("assent-vault-key:2:\n".utf8)
-        #expect(await code { _ = try await key.unseal(sealed, context: context) } == .newerFormat)
-        disk["key"] = [UInt8](repeating: 65, count: 300)
-        #expect(await code { _ = try await key.unseal(sealed, context: context) } == .keyUnavailable)
-    }
-
-    @Test("Processes that make the key file at once agree on one key")
-    func keyFileRace() async throws {
-        let directory = try TemporaryDirectory()
-        let sealed = try await withThrowingTaskGroup(of: [UInt8].self) { group in
-            for _ in 0..<8 {
-                group.addTask { try await VaultKeyFile(directory.keyFile).seal(dataKey, context: context) }
+        let expected: Set<KeyProviderError.Code> = [.tampered, .newerFormat, .unavailable, .wrongSecret]
+        for position in content.indices {
+            // With a passphrase each try costs what a guess costs.
+            if passphrase != nil, position > 14, position % 9 != 0 { continue }
+            for damaged in [Array(content.prefix(position)), content] {
+                var damaged = damaged
+                if damaged.count == content.count { damaged[position] ^= 1 << UInt8(position % 8) }
+                disk["key"] = damaged
+                let provider = Self.provider(disk, passphrase: passphrase)
+                let failure = await keyCode { _ = try await provider.signingKey(named: "k") }
+                #expect(failure.map(expected.contains) == true, "\(position): \(failure.debugDescription)")
+                #expect(
+                    await keyCode { _ = try await provider.makeSigningKey(named: "n", algorithm: .es256) } != nil)
+                #expect(disk["key"] == damaged, "what was damaged was overwritten")
             }
-            return try await group.reduce(into: []) { $0.append($1) }
         }
-        for blob in sealed {
-            #expect(try await VaultKeyFile(directory.keyFile).unseal(blob, context: context) == dataKey)
-        }
-        #expect(try directory.files().count == 1)
+        disk["key"] = content
+        let found = try await Self.provider(disk, passphrase: passphrase).signingKey(named: "k")
+        #expect(found?.publicKeyInfo == key.publicKeyInfo)
+        disk["key"] = Array("assent-vault-key:1:AAAA\n".utf8)
+        #expect(await keyCode { _ = try await Self.provider(disk).signingKey(named: "k") } == .olderFormat)
+        disk["key"] = [UInt8](repeating: 65, count: 2 << 20)
+        #expect(await keyCode { _ = try await Self.provider(disk).signingKey(named: "k") } == .unavailable)
     }
 
     @Test("Vaults that are made at once in one directory are one vault")
@@ -117,73 +144,146 @@ struct KeyTests {
             try await group.waitForAll()
         }
         #expect(try await directory.open().names().count == 6)
+        #expect(try await SoftwareKeyProvider(unprotectedFile: directory.keyFile).keyNames().count == 1)
     }
 
     @Test(
         "scrypt parameters outside of the limits are refused before any work",
         arguments: [
-            [13, 8, 1], [19, 8, 1], [63, 8, 1], [255, 8, 1], [15, 0, 1], [15, 7, 1], [15, 17, 1], [15, 255, 1],
-            [15, 8, 0],
-            [15, 8, 5],
+            [13, 8, 1], [19, 8, 1], [63, 8, 1], [255, 8, 1], [0, 8, 1], [15, 0, 1], [15, 7, 1], [15, 17, 1],
+            [15, 255, 1], [15, 8, 0], [15, 8, 5],
         ] as [[UInt8]])
     func costLimits(parameters: [UInt8]) async throws {
-        #expect(
-            VaultPassphrase.Cost(
-                logRounds: parameters[0], blockSize: parameters[1], parallelism: parameters[2]) == nil)
-        let key = try VaultPassphrase(Secret("correct horse"))
-        let blob = parameters + [UInt8](repeating: 0, count: 32 + 76)
-        #expect(await code { _ = try await key.unseal(blob, context: context) } == .tampered)
-    }
-
-    @Test("A passphrase's blob is bound to its parameters and its salt")
-    func passphraseBlob() async throws {
-        let cost = try #require(VaultPassphrase.Cost(logRounds: 14, blockSize: 8, parallelism: 1))
-        let key = try VaultPassphrase(Secret("correct horse"), cost: cost, random: SeededRandom(seed: 1))
-        let sealed = try await key.seal(dataKey, context: context)
-        // A passphrase opens what another cost sealed: the blob says which.
-        let other = try VaultPassphrase(Secret("correct horse"))
-        #expect(try await other.unseal(sealed, context: context) == dataKey)
-        for position in [0, 1, 2, 3, 34, 35, 50, 51, 70, sealed.count - 1] {
-            var changed = sealed
-            changed[position] ^= 1
-            #expect(await code { _ = try await key.unseal(changed, context: context) } != nil, "\(position)")
-        }
-        for length in [0, 2, 3, 34, 35, sealed.count - 1] {
-            let cut = Array(sealed.prefix(length))
-            #expect(await code { _ = try await key.unseal(cut, context: context) } == .tampered, "\(length)")
-        }
-        #expect(await code { _ = try VaultPassphrase(Secret("")) } == .invalidInput)
-    }
-
-    @Test("A vault made with hardware never opens with software, or the other way round")
-    func protectionIsKept() async throws {
+        #expect(ScryptCost(logRounds: parameters[0], blockSize: parameters[1], parallelism: parameters[2]) == nil)
+        let text = "$scrypt$ln=\(parameters[0]),r=\(parameters[1]),p=\(parameters[2])"
+        #expect(ScryptCost(description: text) == nil)
         let disk = SimulatedDisk()
-        let hardware = try await vault(on: disk, keys: MemoryKey(protection: .hardware))
-        #expect(hardware.protection == .hardware)
-        #expect(await code { _ = try await vault(on: disk, keys: MemoryKey()) } == .keyUnavailable)
-        let other = SimulatedDisk()
-        _ = try await vault(on: other)
-        #expect(
-            await code { _ = try await vault(on: other, keys: MemoryKey(protection: .hardware)) } == .keyUnavailable)
+        _ = try await Self.provider(disk, passphrase: "correct horse").makeSigningKey(named: "k", algorithm: .es256)
+        disk["key"]?.replaceSubrange(11..<14, with: parameters)
+        let asked = Locked(0)
+        let provider = SoftwareKeyProvider(name: "key", passphrase: Counting(asked: asked), cost: cheap) { _ in disk }
+        #expect(await keyCode { _ = try await provider.signingKey(named: "k") } == .tampered)
+        #expect(asked.withLock { $0 } == 0)
     }
 
-    @Test("Another key and another kind of key are told apart from damage")
-    func wrongKey() async throws {
+    @Test("A vault's header that names parameters below the minimum is refused, whoever signed it")
+    func costInHeader() async throws {
+        let device = FakeDevice(protection: .software)
+        let guardian = try await VaultGuardian.make(
+            vaultID: [UInt8](repeating: 1, count: 16), epoch: 1, provider: device)
+        func header(_ derivation: String) async throws -> VaultHeader {
+            VaultHeader(
+                vaultID: [UInt8](repeating: 1, count: 16), store: "default", level: .software, protection: .software,
+                kind: "fake", epoch: 1, keyDerivation: derivation, hasCounter: false,
+                fingerprint: guardian.fingerprint, wrappedKey: [1])
+        }
+        let fine = try await header("$scrypt$ln=14,r=8,p=1")
+        #expect(try VaultHeader(decoding: fine.encoded) == fine)
+        for text in ["$scrypt$ln=1,r=8,p=1", "$scrypt$ln=63,r=8,p=1", "$scrypt$", "$scrypt$ln=014,r=8,p=1"] {
+            let weak = try await header(text)
+            #expect(throws: SecretStoreError.tampered("")) { try VaultHeader(decoding: weak.encoded) }
+        }
+    }
+
+    @Test("A key file with other scrypt parameters than the vault was made with is refused")
+    func exchangedCost() async throws {
+        let directory = try TemporaryDirectory()
+        func keys(_ cost: ScryptCost) -> SoftwareKeyProvider {
+            SoftwareKeyProvider(file: directory.keyFile, passphrase: KnownSecret(Secret("correct horse")), cost: cost)
+        }
+        let costly = try #require(ScryptCost(logRounds: 14, blockSize: 8, parallelism: 2))
+        _ = try await FileVault.open(directory.vault, keys: .software(keys(costly)))
+        // Somebody who knows the passphrase writes the same keys down at a lower cost.
+        let content = Array(try Data(contentsOf: directory.keyFile))
+        let seal = try #require(try KeyFile.seal(of: content))
+        let file = try KeyFile(
+            decoding: content, key: seal.cost.key(Secret("correct horse"), salt: seal.salt))
+        let lower = KeyFile.Seal(cost: cheap, salt: seal.salt)
+        try Data(file.encoded(seal: lower, key: cheap.key(Secret("correct horse"), salt: seal.salt)))
+            .write(to: directory.keyFile)
+        #expect(await code { _ = try await FileVault.open(directory.vault, keys: .software(keys(cheap))) } == .tampered)
+    }
+
+    @Test("A wrong passphrase is asked for again three times, and a known one only once")
+    func retries() async throws {
         let disk = SimulatedDisk()
-        _ = try await vault(on: disk)
-        #expect(await code { _ = try await vault(on: disk, keys: MemoryKey(seed: 2)) } == .wrongKey)
-        #expect(await code { _ = try await vault(on: disk, keys: MemoryKey(kind: "other")) } == .wrongKey)
+        _ = try await Self.provider(disk, passphrase: "right").makeSigningKey(named: "k", algorithm: .es256)
+        let asked = Locked<[PresenceRequest]>([])
+        let answers = Locked(["wrong", "also wrong", "right"])
+        let presence = Scripted(asked: asked, answers: answers)
+        let patient = SoftwareKeyProvider(name: "key", passphrase: presence, cost: cheap) { _ in disk }
+        #expect(try await patient.signingKey(named: "k") != nil)
+        let requests = asked.withLock { $0 }
+        #expect(requests.map(\.isRetry) == [false, true, true])
+        #expect(requests.allSatisfy { $0.kind == .passphrase && $0.guardian == "key" })
+        _ = try await patient.signingKey(named: "k")
+        #expect(asked.withLock { $0.count } == 3, "the passphrase was asked for again")
+        #expect(
+            await keyCode { _ = try await Self.provider(disk, passphrase: "wrong").signingKey(named: "k") }
+                == .wrongSecret)
+        #expect(
+            await keyCode { _ = try await Self.provider(disk, passphrase: "").signingKey(named: "k") } == .invalidInput)
+    }
+
+    @Test("A passphrase is changed at once and whole, and the old one opens nothing any more")
+    func changedPassphrase() async throws {
+        let directory = try TemporaryDirectory()
+        func provider(_ passphrase: String) -> SoftwareKeyProvider {
+            SoftwareKeyProvider(file: directory.keyFile, passphrase: KnownSecret(Secret(passphrase)), cost: cheap)
+        }
+        let vault = try await FileVault.open(directory.vault, keys: .software(provider("old")))
+        try await vault.update("name", to: Secret("x"), expected: .absent)
+        let changing = provider("old")
+        try await changing.changePassphrase(to: KnownSecret(Secret("new")))
+        #expect(
+            await code { _ = try await FileVault.open(directory.vault, keys: .software(provider("old"))) } == .wrongKey)
+        let again = try await FileVault.open(directory.vault, keys: .software(provider("new")))
+        #expect(try await again.value("name")?.value == Secret("x"))
+        #expect(
+            await keyCode { try await provider("wrong").changePassphrase(to: KnownSecret(Secret("z"))) } == .wrongSecret
+        )
+        let unprotected = SoftwareKeyProvider(unprotectedFile: directory.url.appending(path: "plain"))
+        #expect(await keyCode { try await unprotected.changePassphrase(to: KnownSecret(Secret("z"))) } == .unsupported)
     }
 
     @Test("No error, description or dump shows a key or a passphrase")
     func nothingShown() async throws {
         let directory = try TemporaryDirectory()
-        let passphrase = try VaultPassphrase(Secret("correct horse battery"))
-        let vault = try await FileVault.open(directory.vault, keys: passphrase)
+        let provider = SoftwareKeyProvider(
+            file: directory.keyFile, passphrase: KnownSecret(Secret("correct horse battery")), cost: cheap)
+        let vault = try await FileVault.open(directory.vault, keys: .software(provider))
         try await vault.update("name", to: Secret("staple staple"), expected: .any)
-        var text = "\(passphrase) \(vault) \(try await vault.value("name").debugDescription)"
-        dump(passphrase, to: &text)
+        var text = "\(provider) \(vault) \(try await vault.value("name").debugDescription)"
+        dump(provider, to: &text)
+        dump(vault, to: &text)
         dump(try await vault.value("name"), to: &text)
         for secret in ["correct horse", "staple"] { #expect(!text.contains(secret)) }
+    }
+
+    @Test("A wiped buffer holds zeros")
+    func wiping() {
+        var bytes = Array("secret".utf8)
+        Wipe.bytes(&bytes)
+        #expect(bytes == [UInt8](repeating: 0, count: 6))
+        var data = Data("secret".utf8)
+        Wipe.bytes(&data)
+        #expect(data == Data(count: 6))
+    }
+}
+
+private struct Counting: UserPresence {
+    let asked: Locked<Int>
+    func secret(for request: PresenceRequest) async throws -> Secret {
+        asked.withLock { $0 += 1 }
+        return Secret("correct horse")
+    }
+}
+
+private struct Scripted: UserPresence {
+    let asked: Locked<[PresenceRequest]>
+    let answers: Locked<[String]>
+    func secret(for request: PresenceRequest) async throws -> Secret {
+        asked.withLock { $0.append(request) }
+        return Secret(answers.withLock { $0.removeFirst() })
     }
 }

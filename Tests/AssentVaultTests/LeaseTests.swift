@@ -94,7 +94,7 @@ struct LeaseTests {
         try await vault.update("name", to: Secret("1"), expected: .absent)
         let holder = try Holder(directory.vault.appending(path: PosixDirectory.lockFile), offset: 0)
         #expect(holder.answer == "held")
-        let impatient = try await FileVault.open(directory.vault, keys: VaultKeyFile(directory.keyFile), lockTimeout: 0)
+        let impatient = try await FileVault.open(directory.vault, keys: directory.keys, lockTimeout: 0)
         #expect(await code { try await impatient.update("name", to: Secret("2"), expected: .any) } == .busy)
         #expect(try await impatient.value("name")?.value == Secret("1"))
         let waiting = Task { try await vault.update("name", to: Secret("2"), expected: .exactly(1)) }
@@ -128,7 +128,7 @@ struct LeaseTests {
         let held = try await holder.lease("name", deadline: .distantFuture)
         let clock = ManualClock()
         let vault = try await FileVault.open(
-            directory.vault, keys: VaultKeyFile(directory.keyFile), clock: clock)
+            directory.vault, keys: directory.keys, clock: clock)
         let deadline = clock.now.addingTimeInterval(30)
         let waiting = Task { try await vault.lease("name", deadline: deadline) }
         try await until { clock.sleeperCount > 0 }

@@ -22,8 +22,11 @@ final class TemporaryDirectory: Sendable {
     var vault: URL { url.appending(path: "vault") }
     var keyFile: URL { url.appending(path: "vault.key") }
 
+    /// Keys in plain sight, the fastest that there are.
+    var keys: VaultKeys { .software(SoftwareKeyProvider(unprotectedFile: keyFile)) }
+
     func open() async throws -> FileVault {
-        try await FileVault.open(vault, keys: VaultKeyFile(keyFile), lockTimeout: unhurried)
+        try await FileVault.open(vault, keys: keys, lockTimeout: unhurried)
     }
 
     func mode(_ url: URL) throws -> Int {
@@ -37,30 +40,186 @@ final class TemporaryDirectory: Sendable {
     }
 }
 
-/// A key in memory.
-struct MemoryKey: VaultKeyProvider {
+/// A cost at the lower limit.
+let cheap = ScryptCost(logRounds: 14, blockSize: 8, parallelism: 1) ?? .standard
+
+/// A key provider whose device a test holds in its hand: it can be unplugged, answer with garbage, and lose keys.
+final class FakeDevice: KeyProvider {
+    struct State {
+        var signing: [String: Secret] = [:]
+        var agreement: [String: Secret] = [:]
+        var counters: [String: UInt64] = [:]
+        var highest: UInt64 = 40
+        var failure: KeyProviderError?
+        var garbage = false
+        var incrementsFail = false
+        var calls: [String] = []
+    }
+
+    let kind: String
+    let protection: KeyProtection
+    let hasCounters: Bool
+    let state = Locked(State())
+
+    init(kind: String = "fake", protection: KeyProtection = .hardware, counters: Bool = false) {
+        self.kind = kind
+        self.protection = protection
+        hasCounters = counters
+    }
+
+    var availability: KeyAvailability {
+        state.withLock { $0.failure }.map { .unavailable(reason: $0.detail) } ?? .available
+    }
+
+    /// What every call does from now on.
+    func fail(_ code: KeyProviderError.Code?) {
+        state.withLock { $0.failure = code.map { KeyProviderError($0, "The device does not work, for a test.") } }
+    }
+
+    /// Whether counting fails while everything else works.
+    func failIncrements(_ fail: Bool) { state.withLock { $0.incrementsFail = fail } }
+
+    func calls() -> [String] { state.withLock { $0.calls } }
+
+    fileprivate func call(_ name: String) throws {
+        let failure = state.withLock { state in
+            state.calls.append(name)
+            return state.failure
+        }
+        if let failure { throw failure }
+    }
+
+    func keyNames() async throws -> [String] {
+        try call("keyNames")
+        return state.withLock { Set($0.signing.keys).union($0.agreement.keys).sorted() }
+    }
+
+    func signingKey(named name: String) async throws -> (any SigningKey)? {
+        try call("signingKey")
+        return try state.withLock { $0.signing[name] }.map { try Signer(device: self, key: SoftwareSigner($0)) }
+    }
+
+    func makeSigningKey(named name: String, algorithm: SignatureAlgorithm) async throws -> any SigningKey {
+        try call("makeSigningKey")
+        let key = Secret(bytes: SystemRandom().bytes(31) + [1])
+        state.withLock { $0.signing[name] = key }
+        return try Signer(device: self, key: SoftwareSigner(key))
+    }
+
+    func agreementKey(named name: String) async throws -> (any KeyAgreementKey)? {
+        try call("agreementKey")
+        return try state.withLock { $0.agreement[name] }.map { try Agreement(device: self, key: SoftwareAgreement($0)) }
+    }
+
+    func makeAgreementKey(named name: String) async throws -> any KeyAgreementKey {
+        try call("makeAgreementKey")
+        let key = Secret(bytes: SystemRandom().bytes(31) + [1])
+        state.withLock { $0.agreement[name] = key }
+        return try Agreement(device: self, key: SoftwareAgreement(key))
+    }
+
+    func removeKey(named name: String) async throws {
+        try call("removeKey")
+        state.withLock { state in
+            state.signing[name] = nil
+            state.agreement[name] = nil
+            state.counters[name] = nil
+        }
+    }
+
+    func rollbackCounter(named name: String) async throws -> (any RollbackCounter)? {
+        try call("rollbackCounter")
+        return state.withLock { $0.counters[name] == nil ? nil : Counter(device: self, name: name) }
+    }
+
+    func makeRollbackCounter(named name: String) async throws -> (any RollbackCounter)? {
+        guard hasCounters else { return nil }
+        try call("makeRollbackCounter")
+        state.withLock { state in
+            state.highest += 1
+            state.counters[name] = state.highest
+        }
+        return Counter(device: self, name: name)
+    }
+
+    private struct Signer: SigningKey {
+        let device: FakeDevice
+        let key: SoftwareSigner
+        var algorithm: SignatureAlgorithm { key.algorithm }
+        var publicKeyInfo: [UInt8] { key.publicKeyInfo }
+        func signature(for message: [UInt8]) async throws -> [UInt8] {
+            try device.call("sign")
+            if device.state.withLock({ $0.garbage }) { return [UInt8](repeating: 7, count: 64) }
+            return try await key.signature(for: message)
+        }
+    }
+
+    private struct Agreement: KeyAgreementKey {
+        let device: FakeDevice
+        let key: SoftwareAgreement
+        var publicPoint: [UInt8] { key.publicPoint }
+        func sharedSecret(with peer: [UInt8]) async throws -> Secret {
+            try device.call("agree")
+            if device.state.withLock({ $0.garbage }) { return Secret(bytes: [UInt8](repeating: 7, count: 32)) }
+            return try await key.sharedSecret(with: peer)
+        }
+    }
+
+    private struct Counter: RollbackCounter {
+        let device: FakeDevice
+        let name: String
+        func value() async throws -> UInt64 {
+            try device.call("counter")
+            return device.state.withLock { $0.counters[name] ?? 0 }
+        }
+        func increment() async throws -> UInt64 {
+            try device.call("increment")
+            if device.state.withLock({ $0.incrementsFail }) {
+                throw KeyProviderError(.failed, "The counter does not count, for a test.")
+            }
+            return device.state.withLock { state in
+                let next = (state.counters[name] ?? 0) + 1
+                state.counters[name] = next
+                state.highest = max(state.highest, next)
+                return next
+            }
+        }
+    }
+}
+
+/// Software keys that are the same wherever they are asked for: for tests that copy disks.
+struct MemoryKey: KeyProvider {
     var seed: UInt8 = 1
     var protection = KeyProtection.software
     var kind = "memory"
 
-    private var key: SoftwareVaultKey {
-        SoftwareVaultKey(Secret(bytes: [UInt8](repeating: seed, count: 32)).symmetricKey)
-    }
+    var availability: KeyAvailability { .available }
+    private var scalar: Secret { Secret(bytes: [UInt8](repeating: seed, count: 32)) }
 
-    func seal(_ dataKey: Secret, context: [UInt8]) async throws -> [UInt8] {
-        try key.seal(dataKey, context: context)
+    func keyNames() async throws -> [String] { [] }
+    func signingKey(named name: String) async throws -> (any SigningKey)? { try SoftwareSigner(scalar) }
+    func makeSigningKey(named name: String, algorithm: SignatureAlgorithm) async throws -> any SigningKey {
+        try SoftwareSigner(scalar)
     }
-
-    func unseal(_ sealed: [UInt8], context: [UInt8]) async throws -> Secret {
-        try key.unseal(sealed, context: context)
-    }
+    func agreementKey(named name: String) async throws -> (any KeyAgreementKey)? { try SoftwareAgreement(scalar) }
+    func makeAgreementKey(named name: String) async throws -> any KeyAgreementKey { try SoftwareAgreement(scalar) }
+    func removeKey(named name: String) async throws {}
 }
 
 func vault(
-    on disk: any VaultDirectory, keys: any VaultKeyProvider = MemoryKey(), createIfMissing: Bool = true
+    on disk: any VaultDirectory, keys: any KeyProvider = MemoryKey(), store: String = "default",
+    createIfMissing: Bool = true
+) async throws -> FileVault {
+    try await vault(
+        on: disk, guardedBy: keys.protection == .hardware ? .requireHardware(keys) : .software(keys), store: store,
+        createIfMissing: createIfMissing)
+}
+
+func vault(
+    on disk: any VaultDirectory, guardedBy keys: VaultKeys, store: String = "default", createIfMissing: Bool = true
 ) async throws -> FileVault {
     let vault = FileVault(
-        files: disk, keys: keys, clock: SystemClock(), random: SystemRandom(), lockTimeout: unhurried)
+        files: disk, store: store, keys: keys, clock: SystemClock(), random: SystemRandom(), lockTimeout: unhurried)
     try await vault.start(createIfMissing: createIfMissing)
     return vault
 }

@@ -109,19 +109,39 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
 
         /// Somebody else changed the value meanwhile.
         public static let versionMismatch = Code("versionMismatch")
-        /// Somebody else held the name until the deadline.
+        /// Somebody else held the name, or the store, until the deadline.
         public static let busy = Code("busy")
-        /// The store's file is not what it was: truncated, changed, swapped or rolled back.
+        /// A file of the store is shorter than it was, or empty: a write that never ended, or a copy that was cut off.
+        public static let truncated = Code("truncated")
+        /// A file of the store is not what it was: changed, exchanged, forged or missing.
         public static let tampered = Code("tampered")
-        /// The key does not open this store.
+        /// An old copy of the store was put in its place.
+        public static let rolledBack = Code("rolledBack")
+        /// This is a store, but not the one that was asked for: another user's, or one for another purpose.
+        public static let anotherStore = Code("anotherStore")
+        /// The key, PIN or passphrase does not open this store.
         public static let wrongKey = Code("wrongKey")
-        /// The key's guardian cannot be reached.
+        /// The key's guardian cannot be reached or used now. Trying later may help.
         public static let keyUnavailable = Code("keyUnavailable")
+        /// The key's guardian refuses every PIN or passphrase after too many wrong ones.
+        public static let keyLocked = Code("keyLocked")
+        /// The key's guardian works, and does not have this store's key any more.
+        public static let keyLost = Code("keyLost")
+        /// The store is guarded in another way than was asked for. It takes an explicit change of key.
+        public static let protectionMismatch = Code("protectionMismatch")
         /// A newer version of this library wrote the store.
         public static let newerFormat = Code("newerFormat")
+        /// A version of this library that was never released wrote the store.
+        public static let olderFormat = Code("olderFormat")
         /// The name or the value is not acceptable (empty, too long).
         public static let invalidInput = Code("invalidInput")
-        /// Reading or writing failed.
+        /// There is no store here, and none was to be made.
+        public static let absent = Code("absent")
+        /// The disk is full, or a quota or a size limit is reached.
+        public static let diskFull = Code("diskFull")
+        /// The disk is read-only, or owner or mode of a file do not permit the access.
+        public static let notPermitted = Code("notPermitted")
+        /// Reading or writing failed otherwise.
         public static let storageFailed = Code("storageFailed")
     }
 }

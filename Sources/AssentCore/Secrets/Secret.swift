@@ -11,12 +11,13 @@ public struct Secret: Sendable, Equatable {
 
     /// Keeps `string` as UTF-8.
     public init(_ string: String) {
-        storage = SymmetricKey(data: Array(string.utf8))
+        self.init(bytes: string.utf8)
     }
 
     /// Keeps `bytes` as they are.
     public init(bytes: some Sequence<UInt8>) {
-        storage = SymmetricKey(data: Array(bytes))
+        // Without a copy in between, which nobody would wipe.
+        storage = bytes.withContiguousStorageIfAvailable { SymmetricKey(data: $0) } ?? SymmetricKey(data: Array(bytes))
     }
 
     /// Keeps the bytes of a symmetric key.

@@ -42,6 +42,16 @@ final class PosixDirectory: VaultDirectory {
         }
     }
 
+    /// Opens `path`, or returns `nil` when there is nothing of that name.
+    static func existing(_ path: String, privacy: Privacy) throws -> PosixDirectory? {
+        do {
+            return try PosixDirectory(path, creating: false, privacy: privacy)
+        } catch let failure as FileFailure {
+            guard case .missing = failure.reason else { throw failure }
+            return nil
+        }
+    }
+
     deinit { Self.closeQuietly(descriptor) }
 
     func list() throws -> [String] {

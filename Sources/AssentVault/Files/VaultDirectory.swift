@@ -78,5 +78,11 @@ struct FileFailure: Error {
         }
     }
 
-    var asStoreError: SecretStoreError { SecretStoreError(.storageFailed, advice) }
+    var asStoreError: SecretStoreError {
+        switch reason {
+        case .diskFull: SecretStoreError(.diskFull, advice)
+        case .notPermitted, .exposed: SecretStoreError(.notPermitted, advice)
+        default: SecretStoreError(.storageFailed, advice)
+        }
+    }
 }

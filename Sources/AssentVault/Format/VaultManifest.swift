@@ -1,8 +1,9 @@
 import AssentCore
 
-/// A sealed file that the manifest or a shard refers to: its random name, and the digest of its ciphertext.
+/// A sealed file that the manifest or a shard refers to: its random name, and length and digest of its ciphertext.
 struct SealedFile: Hashable, Sendable {
     let id: [UInt8]
+    let length: UInt32
     let digest: [UInt8]
 
     static let idLength = 16
@@ -10,11 +11,13 @@ struct SealedFile: Hashable, Sendable {
 
     func write(to writer: inout VaultWriter) {
         writer.raw(id)
+        writer.integer(length)
         writer.raw(digest)
     }
 
     static func read(from reader: inout VaultReader) throws(VaultReader.Malformed) -> SealedFile {
-        SealedFile(id: try reader.raw(idLength), digest: try reader.raw(digestLength))
+        SealedFile(
+            id: try reader.raw(idLength), length: try reader.integer(UInt32.self), digest: try reader.raw(digestLength))
     }
 }
 
@@ -34,6 +37,8 @@ struct VaultManifest: Hashable, Sendable {
 
     /// Counts the commits.
     var generation: UInt64 = 0
+    /// What the counter outside of the vault shows once this is committed; 0 without one.
+    var counter: UInt64 = 0
     /// Names that are not listed any more had versions up to this one; a new name starts above.
     var floor: UInt64 = 0
     var shards: [UInt8: Shard] = [:]
@@ -43,6 +48,7 @@ struct VaultManifest: Hashable, Sendable {
     var encoded: [UInt8] {
         var writer = VaultWriter()
         writer.integer(generation)
+        writer.integer(counter)
         writer.integer(floor)
         writer.integer(UInt8(clamping: shards.count))
         for (index, shard) in shards.sorted(by: { $0.key < $1.key }) {
@@ -59,6 +65,7 @@ struct VaultManifest: Hashable, Sendable {
     init(decoding bytes: [UInt8]) throws(VaultReader.Malformed) {
         var reader = VaultReader(bytes)
         generation = try reader.integer(UInt64.self)
+        counter = try reader.integer(UInt64.self)
         floor = try reader.integer(UInt64.self)
         for _ in 0..<(try reader.integer(UInt8.self)) {
             let index = try reader.integer(UInt8.self)

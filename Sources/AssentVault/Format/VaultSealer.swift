@@ -13,14 +13,16 @@ struct VaultSealer: Sendable {
     }
 
     static let dataKeyLength = 32
-    private static let overhead = 12 + 16
+    static let overhead = 12 + 16
 
     let vaultID: [UInt8]
+    private let store: [UInt8]
     private let dataKey: SymmetricKey
     private let shardKey: SymmetricKey
 
-    init(vaultID: [UInt8], dataKey: Secret) {
+    init(vaultID: [UInt8], store: String, dataKey: Secret) {
         self.vaultID = vaultID
+        self.store = Array(store.utf8)
         self.dataKey = dataKey.symmetricKey
         shardKey = HKDF<SHA256>.deriveKey(
             inputKeyMaterial: dataKey.symmetricKey, salt: vaultID, info: Array("assent vault shard".utf8),
@@ -54,6 +56,13 @@ struct VaultSealer: Sendable {
         }
     }
 
+    /// Opens a value. The cipher's own buffer is wiped.
+    func openValue(_ sealed: [UInt8], bound context: [UInt8]) throws -> Secret {
+        var plaintext = try open(sealed, as: .record, bound: context)
+        defer { Wipe.bytes(&plaintext) }
+        return Secret(SymmetricKey(data: plaintext))
+    }
+
     func recordContext(name: String, version: UInt64, file: [UInt8]) -> [UInt8] {
         var writer = VaultWriter()
         writer.raw(file)
@@ -69,9 +78,10 @@ struct VaultSealer: Sendable {
     private func associatedData(_ purpose: Purpose, _ context: [UInt8]) -> [UInt8] {
         var writer = VaultWriter()
         writer.raw(Array("assent vault".utf8))
-        writer.integer(VaultHeader.format)
+        writer.integer(VaultFile.format)
         writer.integer(purpose.rawValue)
         writer.raw(vaultID)
+        writer.counted(store)
         writer.raw(context)
         return writer.bytes
     }

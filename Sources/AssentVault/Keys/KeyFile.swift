@@ -62,7 +62,9 @@ struct KeyFile: Sendable {
             }
             do {
                 let box = try AES.GCM.SealedBox(combined: body.dropFirst(Self.checkLength))
-                return try KeyFile(entries: Array(AES.GCM.open(box, using: key, authenticating: prefix)))
+                var content = try AES.GCM.open(box, using: key, authenticating: prefix)
+                defer { Wipe.bytes(&content) }
+                return try content.withUnsafeBytes { try KeyFile(entries: Array($0)) }
             } catch is CryptoKitError {
                 throw KeyProviderError.damagedFile
             }

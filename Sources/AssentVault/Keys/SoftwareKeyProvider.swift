@@ -16,11 +16,11 @@ public actor SoftwareKeyProvider: KeyProvider {
         case passphrase(any UserPresence, cost: ScryptCost)
     }
 
-    private static let lockTimeout: TimeInterval = 10
+    private static let lockTimeout: TimeInterval = 30
     private static let passphraseTries = 3
 
     private let name: String
-    private let guardian: Guardian
+    private var guardian: Guardian
     private let directory: @Sendable (_ creating: Bool) throws -> any VaultDirectory
     private let random: any RandomSource
     private let clock: any WallClock
@@ -68,6 +68,11 @@ public actor SoftwareKeyProvider: KeyProvider {
     ) {
         self.name = name
         self.guardian = guardian
+        protection =
+            switch guardian {
+            case .nobody: .unprotected
+            case .passphrase: .software
+            }
         self.random = random
         self.clock = clock
         self.directory = directory
@@ -85,12 +90,7 @@ public actor SoftwareKeyProvider: KeyProvider {
     public nonisolated var kind: String { "software" }
 
     /// `software` under a passphrase, `unprotected` without one.
-    public nonisolated var protection: KeyProtection {
-        switch guardian {
-        case .nobody: .unprotected
-        case .passphrase: .software
-        }
-    }
+    public nonisolated let protection: KeyProtection
 
     /// Whether the file can be read, or can be made.
     public var availability: KeyAvailability {
@@ -162,6 +162,35 @@ public actor SoftwareKeyProvider: KeyProvider {
         try await change { file in for slot in slots { file.keys[slot] = nil } }
     }
 
+    /// Seals the file anew under another passphrase and a fresh salt, at once and whole, for this and all other processes.
+    ///
+    /// The keys stay the same: an old copy of the file still opens with the old passphrase. Change the vault's key
+    /// afterwards (``FileVault/rekey(to:)``), so that such a copy is worth nothing.
+    /// The cost stays, since a vault remembers it.
+    /// - Parameter passphrase: knows or asks for the new passphrase; from now on it answers for this provider.
+    /// - Throws: ``AssentCore/KeyProviderError`` with code `unsupported` without a passphrase, `unavailable` without a file.
+    public func changePassphrase(to passphrase: any UserPresence) async throws {
+        guard case .passphrase(_, let cost) = guardian else {
+            throw KeyProviderError(
+                .unsupported, "This key file has no passphrase. Move the vault to a file with one: assent vault rekey.")
+        }
+        let directory = try Self.guarded { try self.directory(false) }
+        let lock = try await lock(directory)
+        defer { lock.release() }
+        guard let content = try read(), let old = try await decode(content).seal else {
+            throw KeyProviderError(.unavailable, "There is no key file yet, so that there is no passphrase to change.")
+        }
+        let file = try await decode(content).file
+        let chosen = try await Self.checked(
+            passphrase.secret(for: PresenceRequest(.newPassphrase, guardian: name)))
+        let seal = KeyFile.Seal(cost: old.cost, salt: random.bytes(KeyFile.Seal.saltLength))
+        let key = try seal.cost.key(chosen, salt: seal.salt)
+        let bytes = try file.encoded(seal: seal, key: key)
+        try Self.guarded { try replace(with: bytes, in: directory) }
+        guardian = .passphrase(passphrase, cost: cost)
+        unsealed = (seal, key)
+    }
+
     private func find(_ slot: KeyFile.Slot) async throws -> Secret? {
         try KeyName.check(slot.name)
         return try await load()?.keys[slot]
@@ -211,7 +240,11 @@ public actor SoftwareKeyProvider: KeyProvider {
 
     private func ask(_ kind: PresenceRequest.Kind, isRetry: Bool = false) async throws -> Secret {
         guard case .passphrase(let presence, _) = guardian else { throw KeyProviderError.damagedFile }
-        let passphrase = try await presence.secret(for: PresenceRequest(kind, guardian: name, isRetry: isRetry))
+        return try Self.checked(
+            await presence.secret(for: PresenceRequest(kind, guardian: name, isRetry: isRetry)))
+    }
+
+    private static func checked(_ passphrase: Secret) throws -> Secret {
         guard (1...1_024).contains(passphrase.count) else {
             throw KeyProviderError(.invalidInput, "A passphrase has 1 to 1,024 bytes. Enter another.")
         }
@@ -246,22 +279,14 @@ public actor SoftwareKeyProvider: KeyProvider {
     /// Reads, changes and replaces the file while no other process does.
     private func change(_ body: (inout KeyFile) throws -> Void) async throws {
         let directory = try Self.guarded { try self.directory(true) }
+        // Asking a person and scrypt take long: not while others wait for the lock.
+        let fresh = try await load() == nil ? try await freshSeal() : nil
         let lock = try await lock(directory)
         defer { lock.release() }
-        var file: KeyFile
-        var seal: KeyFile.Seal?
-        var key: SymmetricKey?
-        if let content = try Self.guarded({ try directory.read(name, limit: KeyFile.sizeLimit, isPrivate: true) }) {
-            (file, seal, key) = try await decode(content)
-        } else {
-            file = KeyFile()
-            if case .passphrase(_, let cost) = guardian {
-                let passphrase = try await ask(.newPassphrase)
-                let fresh = KeyFile.Seal(cost: cost, salt: random.bytes(KeyFile.Seal.saltLength))
-                seal = fresh
-                key = try cost.key(passphrase, salt: fresh.salt)
-            }
-        }
+        var file = KeyFile()
+        var seal = fresh?.seal
+        var key = fresh?.key
+        if let content = try read() { (file, seal, key) = try await decode(content) }
         try body(&file)
         let bytes = try file.encoded(seal: seal, key: key)
         guard bytes.count <= KeyFile.sizeLimit else {
@@ -269,6 +294,14 @@ public actor SoftwareKeyProvider: KeyProvider {
         }
         try Self.guarded { try replace(with: bytes, in: directory) }
         if let seal, let key { unsealed = (seal, key) }
+    }
+
+    /// How a file that is made now is sealed; `nil` without a passphrase.
+    private func freshSeal() async throws -> (seal: KeyFile.Seal, key: SymmetricKey)? {
+        guard case .passphrase(_, let cost) = guardian else { return nil }
+        let passphrase = try await ask(.newPassphrase)
+        let seal = KeyFile.Seal(cost: cost, salt: random.bytes(KeyFile.Seal.saltLength))
+        return (seal, try cost.key(passphrase, salt: seal.salt))
     }
 
     private func replace(with bytes: [UInt8], in directory: any VaultDirectory) throws {
