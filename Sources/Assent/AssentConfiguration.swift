@@ -2,7 +2,6 @@ public import AssentAuthorization
 public import AssentCore
 public import AssentJourney
 public import AssentTransportNIO
-public import AssentVault
 public import Foundation
 public import Logging
 

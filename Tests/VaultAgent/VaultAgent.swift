@@ -36,7 +36,8 @@ struct VaultAgent {
 
     private func open() async throws -> FileVault {
         try await FileVault.open(
-            directory.appending(path: "vault"), keys: VaultKeyFile(directory.appending(path: "vault.key")),
+            directory.appending(path: "vault"),
+            keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"))),
             lockTimeout: 60)
     }
 
