@@ -68,7 +68,8 @@ struct SingleFlightTests {
         var managers: [TokenManager] = []
         for _ in 0..<8 {
             let vault = try await FileVault.open(
-                directory.appending(path: "vault"), keys: VaultKeyFile(directory.appending(path: "key")),
+                directory.appending(path: "vault"),
+                keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "key"))),
                 lockTimeout: 300)
             managers.append(
                 TokenManager(configuration: configuration, transport: transport, store: vault, clock: provider.clock))

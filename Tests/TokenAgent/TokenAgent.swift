@@ -24,7 +24,8 @@ enum TokenAgent {
                 trustRoots: arguments[6].isEmpty ? .system : .pemFile(arguments[6]),
                 pins: ["localhost": .unpinned], allowPlaintextLoopback: true))
         let vault = try await FileVault.open(
-            directory.appending(path: "vault"), keys: VaultKeyFile(directory.appending(path: "vault.key")),
+            directory.appending(path: "vault"),
+            keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"))),
             lockTimeout: 120)
         let manager = TokenManager(
             configuration: configuration, transport: transport, store: vault,
