@@ -176,9 +176,10 @@ let package = Package(
         .testTarget(
             name: "AssentPlatformTests",
             dependencies: [
-                "AssentPlatform", "AssentVault", "AssentCore", "AssentTesting", crypto, logging,
+                "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", crypto, logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
-            ]),
+                .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
+            ], exclude: ["PKCS11/faulty-module.c"]),
         .testTarget(name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", grdb]),
         .testTarget(
             name: "AssentEngineTests",

@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import Foundation
 
 extension SecretStoreError {
@@ -29,9 +29,9 @@ extension SecretStoreError {
 }
 
 /// The vault's limits. They hold for every `SecretStore` of this module.
-enum VaultLimits {
-    static let valueBytes = 1 << 20
-    static let entries = 10_000
+package enum VaultLimits {
+    package static let valueBytes = 1 << 20
+    package static let entries = 10_000
     static let nameScalars = 200
 
     /// Removed names whose versions are remembered one by one, so that a name made again does not repeat a version.
@@ -39,8 +39,8 @@ enum VaultLimits {
 }
 
 /// A secret's name as the stores compare it: in normal form C, since equal Swift strings must be one name.
-enum SecretName {
-    static func normalized(_ name: String) throws -> String {
+package enum SecretName {
+    package static func normalized(_ name: String) throws -> String {
         let normal = name.precomposedStringWithCanonicalMapping
         guard (1...VaultLimits.nameScalars).contains(normal.unicodeScalars.count) else {
             throw SecretStoreError(
@@ -50,7 +50,7 @@ enum SecretName {
         return normal
     }
 
-    static func check(_ value: Secret?) throws {
+    package static func check(_ value: Secret?) throws {
         guard let value, value.count > VaultLimits.valueBytes else { return }
         throw SecretStoreError(
             .invalidInput,
@@ -68,7 +68,7 @@ extension ExpectedVersion {
         }
     }
 
-    func check(_ version: UInt64?) throws {
+    package func check(_ version: UInt64?) throws {
         guard matches(version) else {
             throw SecretStoreError(
                 .versionMismatch, "Somebody else changed this secret meanwhile. Read it again and decide anew.")

@@ -12,19 +12,19 @@ import Glibc
 #endif
 
 /// A directory of a real file system, held by descriptor so that it cannot be exchanged while the vault is open.
-final class PosixDirectory: VaultDirectory {
-    enum Privacy {
+package final class PosixDirectory: VaultDirectory {
+    package enum Privacy {
         case onlyThisUser
         case othersMustNotWrite
     }
 
-    static let lockFile = "vault.lock"
+    package static let lockFile = "vault.lock"
 
     private let descriptor: Int32
     private let lockFile: String
 
     /// Opens `path`. Missing directories are made with mode 0700 when `creating`.
-    init(_ path: String, creating: Bool, privacy: Privacy, lockFile: String = PosixDirectory.lockFile) throws {
+    package init(_ path: String, creating: Bool, privacy: Privacy, lockFile: String = PosixDirectory.lockFile) throws {
         self.lockFile = lockFile
         // With a slash at its end, a symbolic link would be followed in spite of O_NOFOLLOW.
         let trimmed = path.replacing(/\/+$/, with: "")
@@ -54,7 +54,7 @@ final class PosixDirectory: VaultDirectory {
 
     deinit { Self.closeQuietly(descriptor) }
 
-    func list() throws -> [String] {
+    package func list() throws -> [String] {
         let copy = try Self.check("listing the directory") {
             openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         }
@@ -74,7 +74,7 @@ final class PosixDirectory: VaultDirectory {
         return names
     }
 
-    func read(_ name: String, limit: Int, isPrivate: Bool) throws -> [UInt8]? {
+    package func read(_ name: String, limit: Int, isPrivate: Bool) throws -> [UInt8]? {
         // Without O_NONBLOCK a FIFO put in the file's place would stop this thread.
         let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
@@ -109,13 +109,13 @@ final class PosixDirectory: VaultDirectory {
         }
     }
 
-    func create(_ name: String) throws -> Int32 {
+    package func create(_ name: String) throws -> Int32 {
         try Self.check("creating \(name)") {
             openat(descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         }
     }
 
-    func write(_ bytes: [UInt8], to file: Int32) throws {
+    package func write(_ bytes: [UInt8], to file: Int32) throws {
         try bytes.withUnsafeBytes { buffer in
             var rest = buffer[...]
             while !rest.isEmpty {
@@ -127,7 +127,7 @@ final class PosixDirectory: VaultDirectory {
         }
     }
 
-    func sync(_ file: Int32) throws {
+    package func sync(_ file: Int32) throws {
         #if canImport(Darwin)
         // fsync leaves the data in the drive's cache there.
         _ = try Self.check("writing") { fcntl(file, F_FULLFSYNC) }
@@ -136,27 +136,27 @@ final class PosixDirectory: VaultDirectory {
         #endif
     }
 
-    func close(_ file: Int32) { Self.closeQuietly(file) }
+    package func close(_ file: Int32) { Self.closeQuietly(file) }
 
-    func rename(_ source: String, to target: String) throws {
+    package func rename(_ source: String, to target: String) throws {
         _ = try Self.check("renaming to \(target)") { renameat(descriptor, source, descriptor, target) }
     }
 
-    func link(_ source: String, to target: String) throws -> Bool {
+    package func link(_ source: String, to target: String) throws -> Bool {
         if linkat(descriptor, source, descriptor, target, 0) == 0 { return true }
         if errno == EEXIST { return false }
         throw Self.failure("making \(target)")
     }
 
-    func remove(_ name: String) throws {
+    package func remove(_ name: String) throws {
         if unlinkat(descriptor, name, 0) != 0, errno != ENOENT { throw Self.failure("removing \(name)") }
     }
 
-    func syncDirectory() throws {
+    package func syncDirectory() throws {
         _ = try Self.check("writing the directory") { fsync(descriptor) }
     }
 
-    func tryLock(at offset: Int64) throws -> (any FileLock)? {
+    package func tryLock(at offset: Int64) throws -> (any FileLock)? {
         let operation = "locking \(lockFile)"
         let file = try Self.check(operation) {
             openat(descriptor, lockFile, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)

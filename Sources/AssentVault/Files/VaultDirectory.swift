@@ -1,9 +1,9 @@
-import AssentCore
+package import AssentCore
 
 /// The file operations of one directory: a seam, so that a test can fail or crash after any of them.
 ///
 /// Names are leaf names that the vault made itself. No operation follows a symbolic link.
-protocol VaultDirectory: Sendable {
+package protocol VaultDirectory: Sendable {
     func list() throws -> [String]
 
     /// The file's content, or `nil` when there is none. Fails when it is longer than `limit`, no regular file, or (when
@@ -28,17 +28,17 @@ protocol VaultDirectory: Sendable {
 }
 
 /// A lock between processes, until it is released or the process ends.
-protocol FileLock: Sendable {
+package protocol FileLock: Sendable {
     func release()
 }
 
 extension VaultDirectory {
-    func read(_ name: String, limit: Int) throws -> [UInt8]? {
+    package func read(_ name: String, limit: Int) throws -> [UInt8]? {
         try read(name, limit: limit, isPrivate: false)
     }
 
     /// Writes a new file whose *content* is on the disk when this returns; its name is after `syncDirectory()`.
-    func writeDurably(_ bytes: [UInt8], to name: String) throws {
+    package func writeDurably(_ bytes: [UInt8], to name: String) throws {
         let file = try create(name)
         defer { close(file) }
         try write(bytes, to: file)
@@ -47,8 +47,8 @@ extension VaultDirectory {
 }
 
 /// A file operation that failed.
-struct FileFailure: Error {
-    enum Reason {
+package struct FileFailure: Error {
+    package enum Reason {
         case diskFull
         case notPermitted
         case notAFile
@@ -60,11 +60,11 @@ struct FileFailure: Error {
         case other(Int32)
     }
 
-    let operation: String
-    let reason: Reason
+    package let operation: String
+    package let reason: Reason
 
     /// What happened and what to do.
-    var advice: String {
+    package var advice: String {
         switch reason {
         case .diskFull: "The disk is full (\(operation)). Free some space and try again."
         case .notPermitted: "\(operation) is not permitted. Check owner, mode and mount options of the directory."
@@ -78,7 +78,7 @@ struct FileFailure: Error {
         }
     }
 
-    var asStoreError: SecretStoreError {
+    package var asStoreError: SecretStoreError {
         switch reason {
         case .diskFull: SecretStoreError(.diskFull, advice)
         case .notPermitted, .exposed: SecretStoreError(.notPermitted, advice)

@@ -1,10 +1,12 @@
-import AssentCore
-import Foundation
+package import AssentCore
+package import Foundation
 
 /// Exclusion by name among the tasks of this process, first come, first served.
-final class NameQueue: Sendable {
+package final class NameQueue: Sendable {
+    package init() {}
+
     /// The right to work on a name, to be given back to the queue.
-    struct Turn: Hashable, Sendable {
+    package struct Turn: Hashable, Sendable {
         let name: String
         let number: Int
     }
@@ -33,7 +35,7 @@ final class NameQueue: Sendable {
     /// Waits for the turn on `name`.
     ///
     /// - Throws: `busy` at the deadline, `CancellationError` when the task is cancelled.
-    func acquire(_ name: String, deadline: Date, clock: any WallClock) async throws -> Turn {
+    package func acquire(_ name: String, deadline: Date, clock: any WallClock) async throws -> Turn {
         try Task.checkCancellation()
         let (turn, isFirst) = enter(name)
         if isFirst { return turn }
@@ -53,7 +55,7 @@ final class NameQueue: Sendable {
     }
 
     /// Ends a turn and lets the next one in.
-    func release(_ turn: Turn) {
+    package func release(_ turn: Turn) {
         let next = state.withLock { state in
             state.places[turn.number] = nil
             return Self.leave(turn, &state)
@@ -140,14 +142,14 @@ extension WallClock {
 }
 
 /// A lease that runs an action once when it is released.
-final class HeldLease: SecretLease {
+package final class HeldLease: SecretLease {
     private let action: Locked<(@Sendable () -> Void)?>
 
-    init(_ action: @escaping @Sendable () -> Void) {
+    package init(_ action: @escaping @Sendable () -> Void) {
         self.action = Locked(action)
     }
 
-    func release() async {
+    package func release() async {
         let action = action.withLock { action in
             defer { action = nil }
             return action

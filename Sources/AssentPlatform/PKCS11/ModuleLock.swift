@@ -1,0 +1,36 @@
+#if PKCS11 && os(Linux)
+import AssentCore
+import Foundation
+
+/// Exclusion among processes that make keys through one module, since a token takes two keys of one name.
+///
+/// The lock is on the module's own file: everybody who uses the module can open it, and the end of a process frees it.
+struct ModuleLock: Sendable {
+    private let file: Int32
+
+    init(_ path: String, clock: any WallClock, timeout: TimeInterval) async throws {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            throw KeyProviderError(
+                .unavailable, "There is no PKCS#11 module at \(path). Install the token's driver, or correct the path.")
+        }
+        self.file = file
+        do {
+            let deadline = clock.now.addingTimeInterval(timeout)
+            while flock(file, LOCK_EX | LOCK_NB) != 0 {
+                guard clock.now < deadline else {
+                    throw KeyProviderError(
+                        .unavailable, "Another process is making keys in this token. Try again, or see which one hangs."
+                    )
+                }
+                try await clock.sleep(until: clock.now.addingTimeInterval(0.005))
+            }
+        } catch {
+            close(file)
+            throw error
+        }
+    }
+
+    func release() { close(file) }
+}
+#endif

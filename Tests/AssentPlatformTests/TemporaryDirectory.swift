@@ -1,0 +1,23 @@
+import AssentCore
+import Foundation
+
+/// A directory of the real file system that is gone after the test.
+final class TemporaryDirectory: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appending(path: "assent-platform-\(SystemRandom().uuid())")
+        try FileManager.default.createDirectory(
+            at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    func path(_ name: String) -> String { url.appending(path: name).path(percentEncoded: false) }
+
+    /// Everything that lies in files below.
+    func bytes() -> [UInt8] {
+        let paths = FileManager.default.subpaths(atPath: url.path(percentEncoded: false)) ?? []
+        return paths.flatMap { (try? Data(contentsOf: url.appending(path: $0))).map(Array.init) ?? [] }
+    }
+}
