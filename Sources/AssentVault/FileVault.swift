@@ -91,6 +91,9 @@ public actor FileVault: SecretStore {
             _ = try await keys.providerForNewVault()
             files = try storing { try PosixDirectory(path, creating: true, privacy: .onlyThisUser) }
         }
+        #if canImport(Darwin)
+        try excludeFromBackup(directory)
+        #endif
         let vault = FileVault(
             files: files, store: store, keys: keys, clock: clock, random: random, lockTimeout: lockTimeout)
         try await vault.start(createIfMissing: createIfMissing)
