@@ -19,8 +19,7 @@ extension FileVault {
 
     func value(_ name: String, _ version: UInt64, _ record: SealedFile, _ sealer: VaultSealer) throws -> Secret {
         let sealed = try read(Self.recordName(record), as: record, limit: VaultLimits.valueBytes + VaultSealer.overhead)
-        let context = sealer.recordContext(name: name, version: version, file: record.id)
-        return try sealer.openValue(sealed, bound: context)
+        return try sealer.open(sealed, name: name, version: version, file: record.id)
     }
 
     func shard(_ index: UInt8, in contents: Contents) throws -> VaultShard {
@@ -51,7 +50,7 @@ extension FileVault {
         guard bytes.count >= Int(file.length) else {
             throw SecretStoreError.truncated("A file of the vault \(bytes.isEmpty ? "is empty" : "was cut off").")
         }
-        guard ConstantTime.equal(Array(SHA256.hash(data: bytes)), file.digest) else {
+        guard file.has(bytes) else {
             throw SecretStoreError.tampered("A file of the vault was changed.")
         }
         return bytes
@@ -111,8 +110,7 @@ extension FileVault {
         _ value: Secret, _ name: String, _ version: UInt64, _ sealer: VaultSealer, _ written: inout [String]
     ) throws -> SealedFile {
         try write("r-", &written) { id in
-            let context = sealer.recordContext(name: name, version: version, file: id)
-            return try value.withUnsafeBytes { try sealer.seal($0, as: .record, bound: context) }
+            try sealer.seal(value, name: name, version: version, file: id)
         }
     }
 
@@ -135,7 +133,7 @@ extension FileVault {
         let name = prefix + Hex.encode(id)
         written.append(name)
         try files.writeDurably(sealed, to: name)
-        return SealedFile(id: id, length: UInt32(clamping: sealed.count), digest: Array(SHA256.hash(data: sealed)))
+        return SealedFile(id: id, content: sealed)
     }
 
     /// Makes `manifest` the current one, as the next generation, under the key that the vault has.

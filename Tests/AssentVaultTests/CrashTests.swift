@@ -95,8 +95,8 @@ struct CrashTests {
         let steps = try await Self.steps(of: change)
         let syncs = steps.indices.filter { steps[$0].hasPrefix("sync") }
         // removeAll's manifest refers to no new files, so that only its content and its name need to be on the disk.
+        try #require(syncs.count == (change.after.isEmpty ? 3 : change.after.count < 3 ? 4 : 5))
         let needed = change.after.isEmpty ? [syncs[0], syncs[2]] : syncs
-        #expect(syncs.count == (change.after.isEmpty ? 3 : change.after.count < 3 ? 4 : 5))
         for sync in needed {
             let wrong = try await Self.wrecks(change, faults: [.lostSync(at: sync)], upTo: 1)
             #expect(wrong != [], "step \(sync): \(steps[sync])")

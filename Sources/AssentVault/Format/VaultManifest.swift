@@ -1,10 +1,30 @@
 import AssentCore
+import Crypto
+import Foundation
 
 /// A sealed file that the manifest or a shard refers to: its random name, and length and digest of its ciphertext.
-struct SealedFile: Hashable, Sendable {
+package struct SealedFile: Hashable, Sendable {
     let id: [UInt8]
     let length: UInt32
     let digest: [UInt8]
+
+    init(id: [UInt8], length: UInt32, digest: [UInt8]) {
+        self.id = id
+        self.length = length
+        self.digest = digest
+    }
+
+    /// The file called `id` with this content.
+    package init(id: [UInt8], content: [UInt8]) {
+        self.init(
+            id: id, length: UInt32(clamping: content.count),
+            digest: SHA256.hash(data: content).withUnsafeBytes(Array.init))
+    }
+
+    /// Whether it has this content.
+    package func has(_ content: [UInt8]) -> Bool {
+        SHA256.hash(data: content).withUnsafeBytes { ConstantTime.equal($0, digest) }
+    }
 
     static let idLength = 16
     static let digestLength = 32

@@ -1,11 +1,11 @@
-import AssentCore
+package import AssentCore
 import Crypto
 import Foundation
 
 /// Seals and opens a vault's files with its data key (AES-256-GCM, NIST SP 800-38D).
 ///
 /// Nonces come from swift-crypto and never from an injected generator: a repeated one would give the key away.
-struct VaultSealer: Sendable {
+package struct VaultSealer: Sendable {
     enum Purpose: UInt8 {
         case manifest = 1
         case shard = 2
@@ -16,13 +16,23 @@ struct VaultSealer: Sendable {
     static let overhead = 12 + 16
 
     let vaultID: [UInt8]
-    private let store: [UInt8]
+    /// The associated data up to what differs: a record costs little more than its cipher.
+    private let binding: [UInt8]
     private let dataKey: SymmetricKey
     private let shardKey: SymmetricKey
 
-    init(vaultID: [UInt8], store: String, dataKey: Secret) {
+    private static let domain = Array("assent vault".utf8)
+    private static let purposeIndex = domain.count + MemoryLayout.size(ofValue: VaultFile.format)
+
+    package init(vaultID: [UInt8], store: String, dataKey: Secret) {
         self.vaultID = vaultID
-        self.store = Array(store.utf8)
+        var writer = VaultWriter()
+        writer.raw(Self.domain)
+        writer.integer(VaultFile.format)
+        writer.integer(UInt8(0))
+        writer.raw(vaultID)
+        writer.counted(Array(store.utf8))
+        binding = writer.bytes
         self.dataKey = dataKey.symmetricKey
         shardKey = HKDF<SHA256>.deriveKey(
             inputKeyMaterial: dataKey.symmetricKey, salt: vaultID, info: Array("assent vault shard".utf8),
@@ -38,10 +48,20 @@ struct VaultSealer: Sendable {
     func seal(_ plaintext: some DataProtocol, as purpose: Purpose, bound context: [UInt8]) throws -> [UInt8] {
         let box = try AES.GCM.seal(
             plaintext, using: dataKey, authenticating: associatedData(purpose, context))
-        var sealed = Array(box.nonce)
-        sealed.append(contentsOf: box.ciphertext)
-        sealed.append(contentsOf: box.tag)
-        return sealed
+        // Nonce, ciphertext and tag in one piece, which there is for nonces of 12 bytes.
+        guard let combined = box.combined else { throw CryptoKitError.incorrectParameterSize }
+        return Array(combined)
+    }
+
+    /// Seals the value of a record.
+    package func seal(_ value: Secret, name: String, version: UInt64, file: [UInt8]) throws -> [UInt8] {
+        let context = recordContext(name: name, version: version, file: file)
+        return try value.withUnsafeBytes { try seal($0, as: .record, bound: context) }
+    }
+
+    /// Opens the value of a record.
+    package func open(_ sealed: [UInt8], name: String, version: UInt64, file: [UInt8]) throws -> Secret {
+        try openValue(sealed, bound: recordContext(name: name, version: version, file: file))
     }
 
     func open(_ sealed: [UInt8], as purpose: Purpose, bound context: [UInt8]) throws -> Data {
@@ -64,11 +84,12 @@ struct VaultSealer: Sendable {
     }
 
     func recordContext(name: String, version: UInt64, file: [UInt8]) -> [UInt8] {
-        var writer = VaultWriter()
-        writer.raw(file)
-        writer.integer(version)
-        writer.raw(Array(name.utf8))
-        return writer.bytes
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(file.count + 8 + name.utf8.count)
+        bytes += file
+        withUnsafeBytes(of: version.bigEndian) { bytes += $0 }
+        bytes += name.utf8
+        return bytes
     }
 
     func shardContext(index: UInt8, file: [UInt8]) -> [UInt8] {
@@ -76,13 +97,11 @@ struct VaultSealer: Sendable {
     }
 
     private func associatedData(_ purpose: Purpose, _ context: [UInt8]) -> [UInt8] {
-        var writer = VaultWriter()
-        writer.raw(Array("assent vault".utf8))
-        writer.integer(VaultFile.format)
-        writer.integer(purpose.rawValue)
-        writer.raw(vaultID)
-        writer.counted(store)
-        writer.raw(context)
-        return writer.bytes
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(binding.count + context.count)
+        bytes += binding
+        bytes[Self.purposeIndex] = purpose.rawValue
+        bytes += context
+        return bytes
     }
 }

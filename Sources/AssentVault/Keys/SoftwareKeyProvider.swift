@@ -305,6 +305,10 @@ public actor SoftwareKeyProvider: KeyProvider {
     }
 
     private func replace(with bytes: [UInt8], in directory: any VaultDirectory) throws {
+        // What interrupted changes left behind. Keys are in it that may have been removed since.
+        for left in try directory.list() where left.hasPrefix(name + ".") && left.hasSuffix(".tmp") {
+            try directory.remove(left)
+        }
         let temporary = "\(name).\(Hex.encode(random.bytes(SealedFile.idLength))).tmp"
         do {
             try directory.writeDurably(bytes, to: temporary)

@@ -26,6 +26,8 @@ struct KillTests {
             let manifest = try await vault.current().manifest
             let names = try FileManager.default.contentsOfDirectory(atPath: directory.vault.path)
             let sealed = names.filter { FileVault.isSealedFile($0) || $0.hasPrefix("t-") }
+            let beside = try FileManager.default.contentsOfDirectory(atPath: directory.url.path)
+            if beside.contains(where: { $0.hasSuffix(".tmp") }) { wrong.append("left behind: \(beside)") }
             if sealed.count != manifest.count + manifest.shards.count { wrong.append("left behind: \(sealed)") }
         } catch {
             wrong.append("unreadable: \(error)")
