@@ -110,6 +110,7 @@ public struct SecureEnclaveKeyProvider: KeyProvider {
     ///
     /// - Parameter applicationTag: `com.forgerock.ios.securedKey.identifier` or `com.pingidentity.securedKey.identifier`.
     /// - Returns: `nil` when there is none.
+    /// - Throws: ``AssentCore/KeyProviderError`` when the keychain refuses.
     public func vendorKey(applicationTag: String) throws -> (any KeyAgreementKey)? {
         try handle(Data(applicationTag.utf8)).map(EnclaveAgreement.init)
     }
