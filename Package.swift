@@ -96,8 +96,9 @@ let package = Package(
             name: "AssentServer",
             dependencies: [
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentStore", "AssentEngine", hummingbird,
+                "AssentTransportNIO",
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Yams", package: "Yams"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 crypto, httpTypes, logging,

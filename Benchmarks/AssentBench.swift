@@ -15,26 +15,24 @@ struct AssentBench: AsyncParsableCommand {
             """,
         subcommands: [ServeGateway.self])
 
-    /// What can be measured by itself.
-    enum Part: String, CaseIterable, ExpressibleByArgument {
-        case a
-        case b
-        case c
-    }
-
     @Flag(name: .long, help: "Few rounds: whether it works, not how fast it is.")
     var quick = false
 
     @Flag(name: .long, help: "The result as JSON on standard output, with the figures of every round.")
     var json = false
 
-    @Option(name: .long, help: "Only one part: a (call), b (take) or c (gateway).")
-    var only: Part?
+    @Flag(name: .long, help: "What can be measured.")
+    var list = false
+
+    @Option(name: .long, help: "Only these, by name, with commas between them.")
+    var only: String?
 
     @Option(name: .long, help: "Where to put the work files, on a real disk; else beside the executable.")
     var directory: String?
 
     func run() async throws {
+        let chosen = try chosen()
+        guard !list else { return chosen.forEach { print("\($0.name): \($0.summary)") } }
         let watchdog = Task.detached {
             try await Task.sleep(for: .seconds(20 * 60))
             Progress.say("given up after 20 minutes")
@@ -44,15 +42,24 @@ struct AssentBench: AsyncParsableCommand {
         defer { watchdog.cancel() }
         let workspace = try Workspace(in: directory)
         defer { workspace.remove() }
+        let setting = BenchSetting(workspace: workspace, isQuick: quick)
         var results: [Comparison] = []
-        for part in only.map({ [$0] }) ?? Part.allCases {
-            switch part {
-            case .a: results += try await CallBenchmark(workspace: workspace, isQuick: quick).run()
-            case .b: results += try await TakeBenchmark(workspace: workspace, isQuick: quick).run()
-            case .c: results.append(try await GatewayBenchmark(workspace: workspace, isQuick: quick).run())
-            }
+        for (index, benchmark) in chosen.enumerated() {
+            Progress.say("[\(index + 1)/\(chosen.count)] \(benchmark.name): \(benchmark.summary)")
+            results += try await benchmark.make(setting).run()
         }
         let report = Report(comparisons: results, isQuick: quick)
         print(json ? report.json.serialized() : report.table)
+    }
+
+    private func chosen() throws -> [Benchmarks.Entry] {
+        guard let only else { return Benchmarks.all }
+        return try only.split(separator: ",").map { name in
+            guard let found = Benchmarks.all.first(where: { $0.name == name }) else {
+                let names = Benchmarks.all.map(\.name).joined(separator: ", ")
+                throw ValidationError("there is no benchmark \(name); there are \(names)")
+            }
+            return found
+        }
     }
 }

@@ -9,12 +9,16 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// (a) A call through the SDK, against the same call by hand on NIO and NIOSSL: the same request on a kept connection to the
+/// A call through the SDK, against the same call by hand on NIO and NIOSSL: the same request on a kept connection to the
 /// same server in another process, one at a time, in blocks that take turns. The SDK is once the whole façade with a
 /// session that it attaches, and once only the cookie layer with the pinned transport.
-struct CallBenchmark {
-    let workspace: Workspace
-    let isQuick: Bool
+struct CallBenchmark: Benchmark {
+    static let name = "call"
+    static let summary = "a call through the SDK against the same call by hand on NIO"
+
+    private let setting: BenchSetting
+
+    init(_ setting: BenchSetting) { self.setting = setting }
 
     private static let path = "/accounts"
     private static let accept = "application/json"
@@ -22,12 +26,12 @@ struct CallBenchmark {
     private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
     private static let block = 25
 
-    private var rounds: Int { isQuick ? 3 : 15 }
-    private var blocks: Int { isQuick ? 8 : 40 }
+    private var rounds: Int { setting.rounds(15, quick: 3) }
+    private var blocks: Int { setting.rounds(40, quick: 8) }
 
     @concurrent
     func run() async throws -> [Comparison] {
-        let directory = try workspace.directory("call")
+        let directory = try setting.workspace.directory("call")
         let certificates = try GeneratedCertificates.make(now: Date())
         try Data(certificates.chainPEM.utf8).write(to: URL(fileURLWithPath: directory + "/chain.pem"))
         try Data(certificates.privateKeyPEM.revealBytes()).write(to: URL(fileURLWithPath: directory + "/key.pem"))
@@ -104,7 +108,7 @@ struct CallBenchmark {
         _ call: () async throws -> [UInt8]
     ) async throws -> Comparison {
         let byHand = { try await Self.call(hand, port: port, fields: fields) }
-        var comparison = Comparison(part: "a", title: title, unit: "s", aim: .atMost(1.1))
+        var comparison = Comparison(benchmark: Self.name, title: title, unit: "s", aim: .atMost(1.1))
         for round in 0...rounds {
             var subject: [Double] = []
             var baseline: [Double] = []

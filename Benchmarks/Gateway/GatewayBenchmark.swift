@@ -5,23 +5,27 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// (c) A GET with an access token through the gateway, against nginx with `proxy_pass` and `auth_request`, both with TLS and
+/// A GET with an access token through the gateway, against nginx with `proxy_pass` and `auth_request`, both with TLS and
 /// the same certificate in front and the same nginx behind: processor time per request of all server processes but the one
 /// behind, which is the same for both.
 ///
 /// The gateway verifies the token's signature, looks up its grant, user and session in the database, and evaluates the
 /// policies. nginx asks a second nginx server, in the same process, which compares the token with the one it knows: the
 /// least that can be called a check.
-struct GatewayBenchmark {
-    let workspace: Workspace
-    let isQuick: Bool
+struct GatewayBenchmark: Benchmark {
+    static let name = "gateway"
+    static let summary = "the gateway against nginx with auth_request, as processor time"
+
+    private let setting: BenchSetting
+
+    init(_ setting: BenchSetting) { self.setting = setting }
 
     private static let connections = 16
     private static let path = "/accounts"
     private static let body = #"{"accounts":[{"id":"ES91","owner":"ana","balance":"1250.00","currency":"EUR"}]}"#
 
-    private var rounds: Int { isQuick ? 2 : 7 }
-    private var requests: Int { isQuick ? 2_000 : 8_000 }
+    private var rounds: Int { setting.rounds(7, quick: 2) }
+    private var requests: Int { setting.rounds(8_000, quick: 2_000) }
 
     /// A way to the protected service.
     private struct Side {
@@ -31,16 +35,16 @@ struct GatewayBenchmark {
     }
 
     @concurrent
-    func run() async throws -> Comparison {
+    func run() async throws -> [Comparison] {
         let ports = try await Nginx.freePorts(3)
         guard ports.count == 3 else { throw BenchFailure("no free ports") }
         let upstream = try await Nginx.start(
             """
             server { listen 127.0.0.1:\(ports[0]); location / { return 200 '\(Self.body)'; } }
-            """, in: try workspace.directory("upstream"), ports: [ports[0]])
+            """, in: try setting.workspace.directory("upstream"), ports: [ports[0]])
         defer { upstream.stop() }
 
-        let directory = try workspace.directory("gateway")
+        let directory = try setting.workspace.directory("gateway")
         guard let executable = Bundle.main.executablePath else { throw BenchFailure("where is this program?") }
         let gateway = try ChildProcess(
             executable,
@@ -55,7 +59,7 @@ struct GatewayBenchmark {
             Self.frontLines(
                 port: ports[1], checkPort: ports[2], upstreamPort: ports[0], token: token,
                 tls: Nginx.tls(chain: chain, key: directory + "/data/server.key")),
-            in: try workspace.directory("front"), ports: [ports[1], ports[2]])
+            in: try setting.workspace.directory("front"), ports: [ports[1], ports[2]])
         defer { front.stop() }
 
         let certificate = try String(contentsOfFile: chain, encoding: .utf8)
@@ -76,7 +80,7 @@ struct GatewayBenchmark {
         let comparison = try await measure(
             subject: try await side(gateway, port: Int(port)), baseline: try await side(front, port: ports[1]))
         try await group.shutdownGracefully()
-        return comparison
+        return [comparison]
     }
 
     private func measure(subject: Side, baseline: Side) async throws -> Comparison {
@@ -85,7 +89,8 @@ struct GatewayBenchmark {
         // The server may still be on its way to its first answer.
         for side in [subject, baseline] { _ = try await load(side, requests: requests / 4) }
         var comparison = Comparison(
-            part: "c", title: "gateway / nginx proxy_pass + auth_request, processor time", unit: "s per request",
+            benchmark: Self.name, title: "gateway / nginx proxy_pass + auth_request, processor time",
+            unit: "s per request",
             aim: .atMost(2.5))
         for round in 1...rounds {
             let (first, second) = round.isMultiple(of: 2) ? (baseline, subject) : (subject, baseline)

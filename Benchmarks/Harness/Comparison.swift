@@ -4,11 +4,13 @@ struct Comparison: Sendable {
     enum Aim: Sendable {
         case atMost(Double)
         case atLeast(Double)
+        case exactly(Double)
 
         func isMet(by ratio: Double) -> Bool {
             switch self {
             case .atMost(let limit): ratio <= limit
             case .atLeast(let limit): ratio >= limit
+            case .exactly(let value): ratio == value
             }
         }
 
@@ -16,6 +18,7 @@ struct Comparison: Sendable {
             switch self {
             case .atMost(let limit): "≤ \(Figure.text(limit))"
             case .atLeast(let limit): "≥ \(Figure.text(limit))"
+            case .exactly(let value): "\(Figure.text(value))"
             }
         }
     }
@@ -27,8 +30,8 @@ struct Comparison: Sendable {
         var ratio: Double { subject / baseline }
     }
 
-    /// The letter under which it can be asked for.
-    let part: String
+    /// The name of the benchmark.
+    let benchmark: String
 
     /// What the ratio is of: subject, baseline and quantity.
     let title: String
@@ -39,8 +42,8 @@ struct Comparison: Sendable {
     let aim: Aim
     private(set) var rounds: [Round] = []
 
-    init(part: String, title: String, unit: String, aim: Aim) {
-        self.part = part
+    init(benchmark: String, title: String, unit: String, aim: Aim) {
+        self.benchmark = benchmark
         self.title = title
         self.unit = unit
         self.aim = aim
@@ -55,7 +58,7 @@ struct Comparison: Sendable {
     mutating func add(subject: Double, baseline: Double, of count: Int) {
         let round = Round(subject: subject, baseline: baseline)
         rounds.append(round)
-        Progress.say("\(part): \(title), round \(rounds.count) of \(count): \(Figure.text(round.ratio))")
+        Progress.say("  \(title), round \(rounds.count) of \(count): \(Figure.text(round.ratio))")
     }
 }
 

@@ -10,7 +10,7 @@ struct Report {
         let heading = ["", "ratio of", "median", "min–max", "rounds", "aim", ""]
         let rows = comparisons.map { comparison in
             [
-                comparison.part, comparison.title, Figure.text(comparison.median),
+                comparison.benchmark, comparison.title, Figure.text(comparison.median),
                 "\(Figure.text(comparison.least))–\(Figure.text(comparison.most))", "\(comparison.rounds.count)",
                 comparison.aim.text, comparison.isMet ? "met" : "not met",
             ]
@@ -30,7 +30,7 @@ struct Report {
             "comparisons": .array(
                 comparisons.map { comparison in
                     [
-                        "part": .string(comparison.part), "ratioOf": .string(comparison.title),
+                        "benchmark": .string(comparison.benchmark), "ratioOf": .string(comparison.title),
                         "median": Self.number(comparison.median), "min": Self.number(comparison.least),
                         "max": Self.number(comparison.most), "aim": .string(comparison.aim.text),
                         "met": .bool(comparison.isMet), "unit": .string(comparison.unit),

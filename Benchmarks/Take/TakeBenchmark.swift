@@ -1,19 +1,23 @@
 import AssentStore
 
-/// (b) A policy decision that takes an approved transaction, against the same two statements in one transaction by hand on
+/// A policy decision that takes an approved transaction, against the same two statements in one transaction by hand on
 /// the same file: how many in the same time, one at a time and eight in parallel, in blocks that take turns.
-struct TakeBenchmark {
-    let workspace: Workspace
-    let isQuick: Bool
+struct TakeBenchmark: Benchmark {
+    static let name = "take"
+    static let summary = "a decision that takes a transaction against the same SQL by hand"
+
+    private let setting: BenchSetting
+
+    init(_ setting: BenchSetting) { self.setting = setting }
 
     private static let block = 24
 
-    private var rounds: Int { isQuick ? 3 : 15 }
-    private var blocks: Int { isQuick ? 4 : 16 }
+    private var rounds: Int { setting.rounds(15, quick: 3) }
+    private var blocks: Int { setting.rounds(16, quick: 4) }
 
     @concurrent
     func run() async throws -> [Comparison] {
-        let path = try workspace.directory("take") + "/assent.sqlite"
+        let path = try setting.workspace.directory("take") + "/assent.sqlite"
         let world = try await TakeWorld(path: path)
         guard try await world.database.synchronousLevel() == 2 else { throw BenchFailure("synchronous is not FULL") }
         var comparisons: [Comparison] = []
@@ -28,7 +32,7 @@ struct TakeBenchmark {
     private func measure(_ world: TakeWorld, parallel: Int) async throws -> Comparison {
         let way = parallel == 1 ? "one at a time" : "\(parallel) in parallel"
         var comparison = Comparison(
-            part: "b", title: "evaluate-with-take / same SQL by hand, throughput, \(way)", unit: "1/s",
+            benchmark: Self.name, title: "evaluate-with-take / same SQL by hand, throughput, \(way)", unit: "1/s",
             aim: .atLeast(0.7))
         for round in 0...rounds {
             let prepared = try await world.prepare(2 * blocks * Self.block)

@@ -18,6 +18,8 @@ import NIOPosix
 public final class NIOTransport: HTTPTransport {
     private let pool: ConnectionPool
     private let allowPlaintextLoopback: Bool
+    private let allowsPlaintext: Bool
+    private let keepsConnections: Bool
     private let lastOrigin = Locked<KnownOrigin?>(nil)
 
     /// A transport with its own connections.
@@ -46,13 +48,16 @@ public final class NIOTransport: HTTPTransport {
         }
         let limits = ConnectionPool.Limits(
             connections: configuration.maximumConnectionsPerOrigin, waiters: configuration.maximumWaitingPerOrigin,
-            idle: configuration.idleTimeout.timeAmount,
+            idle: configuration.idleTimeout.timeAmount, keepsConnections: configuration.keepsConnections,
+            allowsPlaintext: configuration.allowsPlaintext,
             parser: .init(headerBytes: configuration.headerBytes, headerFields: configuration.headerFields))
         pool = ConnectionPool(
             pins: try PinTable(configuration.pins), limits: limits,
             tls: try TLSClient(identity: configuration.clientIdentity, evaluator: evaluator),
             group: eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton, logger: logger)
         allowPlaintextLoopback = configuration.allowPlaintextLoopback
+        allowsPlaintext = configuration.allowsPlaintext
+        keepsConnections = configuration.keepsConnections
     }
 
     deinit {
@@ -63,7 +68,7 @@ public final class NIOTransport: HTTPTransport {
     ///
     /// - Throws: `HTTPTransportError`.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
-        let request = try RequestHead(call, to: try origin(of: call.request))
+        let request = try RequestHead(call, to: try origin(of: call.request), isLast: !keepsConnections)
         let deadline = NIODeadline.now() + call.limits.total.timeAmount
         let mayRepeat = request.isIdempotent && call.body?.isReplayable != false
         var attempts = 0
@@ -101,7 +106,7 @@ public final class NIOTransport: HTTPTransport {
         guard let origin = try? Origin(request) else {
             throw HTTPTransportError(.invalidRequest, "the URL's scheme or host cannot be used")
         }
-        guard origin.isSecure || allowPlaintextLoopback && origin.host.isLoopback else {
+        guard origin.isSecure || allowsPlaintext || allowPlaintextLoopback && origin.host.isLoopback else {
             throw HTTPTransportError(.invalidRequest, "http:// is only for this machine, and only when allowed")
         }
         lastOrigin.withLock { $0 = KnownOrigin(scheme: scheme, authority: authority, origin: origin) }

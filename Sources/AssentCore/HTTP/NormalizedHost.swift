@@ -23,29 +23,33 @@ public struct NormalizedHost: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Throws: ``WireError`` with code `malformed`.
     public init(_ text: some StringProtocol) throws(WireError) {
-        var host = text.asciiLowercased
-        if host.hasPrefix("["), host.hasSuffix("]") {
-            host = String(host.dropFirst().dropLast())
-            guard host.utf8.contains(UInt8(ascii: ":")) else { throw Self.malformed }
+        try self.init(bytes: Array(text.utf8)[...])
+    }
+
+    /// The same from bytes. Every call to a server comes through here several times.
+    init(bytes: ArraySlice<UInt8>) throws(WireError) {
+        var host = bytes
+        if host.first == UInt8(ascii: "["), host.last == UInt8(ascii: "]"), host.count >= 2 {
+            host = host.dropFirst().dropLast()
+            guard host.contains(UInt8(ascii: ":")) else { throw Self.malformed }
         }
-        if host.utf8.contains(UInt8(ascii: ":")) {
-            guard let groups = IPv6.groups(of: host) else { throw Self.malformed }
+        if host.contains(UInt8(ascii: ":")) {
+            let lower = String(decoding: host.map(\.asciiLowercased), as: UTF8.self)
+            guard let groups = IPv6.groups(of: lower) else { throw Self.malformed }
             self.text = IPv6.text(of: groups)
             kind = .ipv6
             return
         }
-        if host.hasSuffix(".") { host.removeLast() }
-        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
-        guard host.utf8.count <= 253, labels.allSatisfy(Self.isLabel), let last = labels.last else {
-            throw Self.malformed
-        }
+        if host.last == UInt8(ascii: ".") { host.removeLast() }
+        guard host.count <= 253, let last = Self.lastLabel(of: host) else { throw Self.malformed }
         if Self.isNumeric(last) {
+            let labels = host.split(separator: UInt8(ascii: "."))
             guard labels.count == 4, labels.allSatisfy(Self.isOctet) else { throw Self.malformed }
             kind = .ipv4
         } else {
             kind = .name
         }
-        self.text = host
+        text = String(decoding: host.map(\.asciiLowercased), as: UTF8.self)
     }
 
     /// Whether it is an IP address.
@@ -65,23 +69,33 @@ public struct NormalizedHost: Hashable, Sendable, CustomStringConvertible {
 
     private static let malformed = WireError(.malformed, "this is no host name or IP address")
 
-    private static func isLabel(_ label: Substring) -> Bool {
-        !label.isEmpty && label.utf8.count <= 63
-            && label.utf8.allSatisfy {
-                $0.isASCIIDigit || $0.isASCIILetter || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
+    /// The last label of a name whose labels all are well-formed, else `nil`.
+    private static func lastLabel(of host: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        var start = host.startIndex
+        for index in host.indices {
+            let byte = host[index]
+            if byte == UInt8(ascii: ".") {
+                guard (1...63).contains(index - start) else { return nil }
+                start = index + 1
+            } else {
+                guard byte.isASCIIDigit || byte.isASCIILetter || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+                else { return nil }
             }
+        }
+        return (1...63).contains(host.endIndex - start) ? host[start...] : nil
     }
 
     /// Readers of URLs take a host whose last label is a number for an IPv4 address (WHATWG URL §3.5).
-    private static func isNumeric(_ label: Substring) -> Bool {
-        if label.utf8.allSatisfy(\.isASCIIDigit) { return true }
-        return label.hasPrefix("0x")
-            && label.dropFirst(2).utf8.allSatisfy { $0.isASCIIDigit || "abcdef".utf8.contains($0) }
+    private static func isNumeric(_ label: ArraySlice<UInt8>) -> Bool {
+        guard label.first?.isASCIIDigit == true else { return false }
+        if label.allSatisfy(\.isASCIIDigit) { return true }
+        return label.first == UInt8(ascii: "0") && label.dropFirst().first?.asciiLowercased == UInt8(ascii: "x")
+            && label.dropFirst(2).allSatisfy { $0.isASCIIDigit || "abcdef".utf8.contains($0.asciiLowercased) }
     }
 
-    private static func isOctet(_ label: Substring) -> Bool {
-        guard label.utf8.count <= 3, label.utf8.allSatisfy(\.isASCIIDigit), let value = Int(label) else { return false }
-        return value <= 255 && (label.utf8.count == 1 || !label.hasPrefix("0"))
+    private static func isOctet(_ label: ArraySlice<UInt8>) -> Bool {
+        guard label.count <= 3, label.allSatisfy(\.isASCIIDigit) else { return false }
+        return label.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 255 && (label.count == 1 || label.first != 0x30)
     }
 }
 

@@ -39,7 +39,8 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
         guard let scheme = request.scheme, let authority = request.authority else {
             throw WireError(.malformed, "the request has no scheme or no authority")
         }
-        try self.init(headerValue: "\(scheme)://\(authority)")
+        let name = try Self.scheme(Array(scheme.utf8)[...])
+        self = try Self.origin(scheme: name, authority: try Self.checked(authority)[...])
     }
 
     /// Whether bytes to this origin go through TLS.
@@ -60,19 +61,37 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     private static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }
 
     private static func split(_ url: String) throws(WireError) -> (Origin, rest: ArraySlice<UInt8>) {
-        let bytes = Array(url.utf8)
+        let bytes = try checked(url)
+        let letters = bytes.prefix(while: \.isASCIILetter)
+        let scheme = try scheme(letters)
+        let rest = bytes[letters.endIndex...]
+        guard rest.starts(with: "://".utf8) else { throw notAbsolute }
+        let authority = rest.dropFirst(3).prefix {
+            $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
+        }
+        return (try origin(scheme: scheme, authority: authority), bytes[authority.endIndex...])
+    }
+
+    private static func checked(_ text: String) throws(WireError) -> [UInt8] {
+        let bytes = Array(text.utf8)
         guard bytes.count <= 16 << 10 else { throw WireError(.tooLarge, "a URL has more than 16 KiB") }
         guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else {
             throw WireError(.malformed, "a URL has white space, control or non-ASCII characters, or a backslash")
         }
-        var scanner = ByteScanner(url)
-        let scheme = String(decoding: scanner.skip(while: \.isASCIILetter), as: UTF8.self).asciiLowercased
-        guard scheme == "https" || scheme == "http", scanner.skip("://") else {
-            throw WireError(.malformed, "a URL must be absolute and begin with https:// or http://")
-        }
-        let authority = scanner.skip {
-            $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
-        }
+        return bytes
+    }
+
+    private static let notAbsolute = WireError(
+        .malformed, "a URL must be absolute and begin with https:// or http://")
+
+    private static func scheme(_ bytes: ArraySlice<UInt8>) throws(WireError) -> String {
+        let lower = bytes.lazy.map(\.asciiLowercased)
+        if lower.elementsEqual("https".utf8) { return "https" }
+        guard lower.elementsEqual("http".utf8) else { throw notAbsolute }
+        return "http"
+    }
+
+    private static func origin(scheme: String, authority: ArraySlice<UInt8>) throws(WireError) -> Origin {
         guard !authority.contains(UInt8(ascii: "@")) else {
             throw WireError(.refused, "a URL has user information")
         }
@@ -82,15 +101,17 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
         if let colon = authority[end...].firstIndex(of: UInt8(ascii: ":")) {
             host = authority[..<colon]
             let digits = authority[(colon + 1)...]
-            guard (1...5).contains(digits.count), digits.allSatisfy(\.isASCIIDigit), digits.first != UInt8(ascii: "0"),
-                let number = Int(String(decoding: digits, as: UTF8.self)), number <= 65535
-            else { throw WireError(.malformed, "a port is a number from 1 to 65535") }
-            port = number
+            guard (1...5).contains(digits.count), digits.allSatisfy(\.isASCIIDigit), digits.first != UInt8(ascii: "0")
+            else { throw invalidPort }
+            port = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            guard port <= 65535 else { throw invalidPort }
         }
-        let normalized = try NormalizedHost(String(decoding: host, as: UTF8.self))
+        let normalized = try NormalizedHost(bytes: host)
         guard normalized.kind != .ipv6 || host.first == UInt8(ascii: "[") else {
             throw WireError(.malformed, "an IPv6 address in a URL stands in brackets")
         }
-        return (Origin(scheme: scheme, host: normalized, port: port), bytes[scanner.offset...])
+        return Origin(scheme: scheme, host: normalized, port: port)
     }
+
+    private static let invalidPort = WireError(.malformed, "a port is a number from 1 to 65535")
 }

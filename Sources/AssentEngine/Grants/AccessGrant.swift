@@ -90,11 +90,10 @@ extension Grants {
         guard claims.expiresAt > now else { return .refused(.expired) }
         let row = try await context.database.run(
             .read(
-                """
-                SELECT \(GrantRecord.columns),
-                    (SELECT count(*) FROM revoked_access_tokens r WHERE r.id = ?2) AS token_revoked
-                FROM grants g JOIN users u ON u.id = g.user_id WHERE g.id = ?1 AND g.realm = ?3
-                """, [.text(claims.grantID), .text(claims.tokenID), .text(configuration.realm)])
+                Self.accessQuery,
+                [
+                    .text(claims.grantID), .text(claims.tokenID), .text(configuration.realm), .integer(now),
+                ])
         ).first
         guard let row else { return .refused(.grantEnded) }
         let grant = try GrantRecord(row)
@@ -106,26 +105,47 @@ extension Grants {
         if let bound = claims.keyThumbprint {
             guard let keyThumbprint, ConstantTime.equal(bound, keyThumbprint) else { return .refused(.keyMismatch) }
         }
-        let session = try await sessions.live(id: grant.sessionID)
+        let session = try row.optionalText("live_id").map { _ in
+            try LiveSession(row, user: grant.user, prefix: LiveSession.joinedPrefix)
+        }
         return .granted(
             AccessGrant(
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, user: grant.user,
                 scopes: claims.scopes, audience: claims.audience, issuedAt: claims.issuedAt,
-                expiresAt: claims.expiresAt, session: session?.user.id == grant.user.id ? session : nil,
+                expiresAt: claims.expiresAt, session: session,
                 sessionAuditID: grant.sessionAuditID, authLevel: grant.authLevel,
                 keyThumbprint: claims.keyThumbprint))
     }
 
+    /// A grant, its user, whether the token was revoked by itself, and the granting session while it is alive: all in one
+    /// read, so that nothing can end between two of them.
+    private static let accessQuery = """
+        SELECT \(GrantRecord.columns), \(LiveSession.joinedColumns),
+            (SELECT count(*) FROM revoked_access_tokens r WHERE r.id = ?2) AS token_revoked
+        FROM grants g JOIN users u ON u.id = g.user_id
+            LEFT JOIN sessions s ON s.id = g.session_id AND s.user_id = g.user_id AND s.expires_at > ?4
+                AND s.latest_access + s.max_idle > ?4 AND u.active = 1
+        WHERE g.id = ?1 AND g.realm = ?3
+        """
+
     /// The claims of an access token of this issuer, expired or not.
     func accessClaims(_ token: Secret) async throws -> AccessClaims? {
-        let claims = try await keys.claims(of: token, type: Self.accessTokenType, for: .accessToken)
-        guard let claims, claims.iss == configuration.issuer else { return nil }
-        return AccessClaims(claims)
+        let digest = VerifiedTokens.digest(of: token)
+        if let known = verifiedTokens.find(digest, now: now),
+            try await keys.counts(keyID: known.keyID, for: .accessToken)
+        {
+            return known.claims
+        }
+        let verified = try await keys.verified(token, type: Self.accessTokenType, for: .accessToken)
+        guard let verified, verified.claims.iss == configuration.issuer, let claims = AccessClaims(verified.claims)
+        else { return nil }
+        verifiedTokens.keep(.init(claims: claims, keyID: verified.keyID), for: digest, now: now)
+        return claims
     }
 }
 
 /// The claims of an access token, all of which are always there.
-struct AccessClaims {
+struct AccessClaims: Sendable {
     let grantID: String
     let tokenID: String
     let clientID: String

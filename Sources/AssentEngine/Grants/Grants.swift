@@ -50,6 +50,7 @@ package struct Grants: Sendable {
     let context: EngineContext
     let sessions: Sessions
     let audit: AuditLog
+    let verifiedTokens = VerifiedTokens()
 
     /// The keys that sign access and ID tokens.
     package let keys: ServerKeys

@@ -83,6 +83,21 @@ package final class ServerKeys: Sendable {
     package func claims(
         of token: Secret, type: String, for purpose: Purpose, includesExpiredKeys: Bool = false
     ) async throws -> JWTClaims? {
+        try await verified(token, type: type, for: purpose, includesExpiredKeys: includesExpiredKeys)?.claims
+    }
+
+    /// Whether signatures of this key count for a purpose now, as far as this node knows.
+    func counts(keyID: String, for purpose: Purpose) async throws -> Bool {
+        let now = context.clock.epochSeconds
+        return try await current().entries.contains {
+            $0.jwk.keyID == keyID && $0.purpose == purpose && counts($0, at: now)
+        }
+    }
+
+    /// As ``claims(of:type:for:includesExpiredKeys:)``, with the id of the key that has signed.
+    func verified(
+        _ token: Secret, type: String, for purpose: Purpose, includesExpiredKeys: Bool = false
+    ) async throws -> (claims: JWTClaims, keyID: String)? {
         guard let unverified = try? UnverifiedJWS.parse(token.reveal(), limit: 16 << 10), unverified.type == type,
             let keyID = unverified.keyID
         else { return nil }
@@ -95,7 +110,7 @@ package final class ServerKeys: Sendable {
         guard let verified = try? unverified.verified(with: JWKSet(keys), algorithms: Self.algorithms) else {
             return nil
         }
-        return try? JWTClaims(payload: verified.payload)
+        return (try? JWTClaims(payload: verified.payload)).map { ($0, keyID) }
     }
 
     /// Makes a new key for a purpose. The old one signs no more and stays published until what it signed has expired. When

@@ -38,12 +38,20 @@ package struct LiveSession: Sendable, Hashable {
 }
 
 extension LiveSession {
-    init(_ row: SQLRow, user: User) throws {
+    /// What stands before the names of the columns in ``joinedColumns``.
+    static let joinedPrefix = "live_"
+
+    /// The columns of a session `s` beside those of other tables, all NULL when there is none.
+    static let joinedColumns = [
+        "id", "audit_id", "realm", "auth_level", "created_at", "latest_access", "max_idle", "expires_at", "properties",
+    ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", ")
+
+    init(_ row: SQLRow, user: User, prefix: String = "") throws {
         self.init(
-            id: try row.text("id"), auditID: try row.text("audit_id"), user: user, realm: try row.text("realm"),
-            authLevel: Int(try row.integer("auth_level")), createdAt: try row.integer("created_at"),
-            latestAccess: try row.integer("latest_access"), maxIdle: try row.integer("max_idle"),
-            expiresAt: try row.integer("expires_at"),
-            properties: try JSONValue.parse(row.text("properties")).object ?? JSONObject())
+            id: try row.text(prefix + "id"), auditID: try row.text(prefix + "audit_id"), user: user,
+            realm: try row.text(prefix + "realm"), authLevel: Int(try row.integer(prefix + "auth_level")),
+            createdAt: try row.integer(prefix + "created_at"), latestAccess: try row.integer(prefix + "latest_access"),
+            maxIdle: try row.integer(prefix + "max_idle"), expiresAt: try row.integer(prefix + "expires_at"),
+            properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject())
     }
 }

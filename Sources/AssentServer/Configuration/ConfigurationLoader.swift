@@ -110,9 +110,7 @@ extension ServerConfiguration {
                 throw route.error("path", "path must begin with a slash and not end with one")
             }
             let upstream = try route.string("upstream")
-            guard let parts = URLComponents(string: upstream), ["http", "https"].contains(parts.scheme),
-                parts.host?.isEmpty == false, parts.path.isEmpty, parts.query == nil
-            else {
+            guard (try? Origin(headerValue: upstream)) != nil else {
                 throw route.error(
                     "upstream", "upstream must be scheme, host and port, for example http://127.0.0.1:9080")
             }

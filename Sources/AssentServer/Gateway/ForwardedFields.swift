@@ -17,7 +17,8 @@ enum ForwardedFields {
 
     /// Fields of one hop (RFC 9110 §7.6.1) and those that say how the message is framed.
     private static let hopByHop: Set<String> = [
-        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+        "connection", "keep-alive", "http2-settings", "proxy-authenticate", "proxy-authorization", "proxy-connection",
+        "te", "trailer",
         "transfer-encoding", "upgrade", "content-length", "host", "expect",
     ]
 
@@ -29,6 +30,12 @@ enum ForwardedFields {
         "x-forwarded-proto", "x-forwarded-port", "x-real-ip",
     ]
 
+    private static let forwardedProto = HTTPField.Name("X-Forwarded-Proto")!
+    private static let forwardedHost = HTTPField.Name("X-Forwarded-Host")!
+
+    /// What no client may send on to a service.
+    private static let stripped = hopByHop.union(claims)
+
     /// The fields of a request as the service gets them.
     static func request(
         _ fields: HTTPFields, cookie: SessionCookie, keepsAuthorization: Bool, user: String?,
@@ -39,12 +46,12 @@ enum ForwardedFields {
         var forwarded = HTTPFields()
         for field in fields {
             let name = field.name.canonicalName
-            if hopByHop.contains(name) || claims.contains(name) || named.contains(name) { continue }
+            if stripped.contains(name) || named.contains(name) { continue }
             // `X_Remote_User` and `X-Remote-User` are one variable to a CGI-style service.
-            if name.contains("_") || name == cookie.name.lowercased() { continue }
-            if name == "authorization", !keepsAuthorization { continue }
+            if name.utf8.contains(UInt8(ascii: "_")) || field.name == cookie.fieldName { continue }
+            if field.name == .authorization, !keepsAuthorization { continue }
             if key != nil, field.name == idempotencyKey { continue }
-            if name == "cookie" {
+            if field.name == .cookie {
                 if let kept = cookie.removed(from: field.value) { forwarded.append(.init(name: .cookie, value: kept)) }
                 continue
             }
@@ -52,8 +59,8 @@ enum ForwardedFields {
         }
         if let user { forwarded[remoteUser] = user }
         if let key { forwarded[idempotencyKey] = key }
-        forwarded[HTTPField.Name("X-Forwarded-Proto")!] = publicOrigin.scheme
-        forwarded[HTTPField.Name("X-Forwarded-Host")!] = publicOrigin.authority
+        forwarded[forwardedProto] = publicOrigin.scheme
+        forwarded[forwardedHost] = publicOrigin.authority
         return forwarded
     }
 
@@ -71,9 +78,11 @@ enum ForwardedFields {
     }
 
     private static func connectionNamed(_ fields: HTTPFields) -> Set<String> {
-        Set(
-            fields[values: .connection].flatMap { $0.split(separator: ",") }.map {
-                $0.trimmingPrefix { $0 == " " }.prefix { $0 != " " }.lowercased()
+        guard fields.contains(.connection) else { return [] }
+        return Set(
+            fields[values: .connection].flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }.map { option in
+                let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+                return Substring(option.drop(while: isBlank).prefix { !isBlank($0) }).lowercased()
             })
     }
 }

@@ -1,11 +1,8 @@
 import AssentCore
 import AssentEngine
-import AsyncHTTPClient
 import HTTPTypes
 import Hummingbird
 import Logging
-import NIOCore
-import NIOHTTP1
 
 /// One request on its way from the gateway to the service and back.
 struct Forwarding: Sendable {
@@ -57,14 +54,14 @@ struct Forwarding: Sendable {
             user: user, idempotencyKey: transaction?.id, publicOrigin: gateway.publicOrigin)
         do {
             let reply = try await gateway.upstream.forward(
-                method: request.method, url: route.upstream + resource.target, fields: fields,
+                method: request.method, service: route.upstream, target: resource.target, fields: fields,
                 body: body(of: request, boundBody: boundBody), once: transaction != nil)
-            let status = Int(reply.status.code)
-            let replyFields = ForwardedFields.reply(HTTPFields(reply.headers), cookie: gateway.credentials.cookie)
+            let replyFields = ForwardedFields.reply(
+                reply.response.headerFields, cookie: gateway.credentials.cookie)
             let response = Response(
-                status: .init(code: status), headers: replyFields,
-                body: request.method == .head ? ResponseBody() : ResponseBody(asyncSequence: reply.body))
-            return (response, .answered(status: status))
+                status: .init(code: reply.status), headers: replyFields,
+                body: request.method == .head ? ResponseBody() : ResponseBody(reply.body))
+            return (response, .answered(status: reply.status))
         } catch Upstream.Failure.notForwarded {
             let response = Response.problem(
                 502, "The service cannot be reached. Nothing has happened.", members: members(forwarded: "no"))
@@ -83,19 +80,10 @@ struct Forwarding: Sendable {
         return members
     }
 
-    private func body(of request: Request, boundBody: [UInt8]?) -> HTTPClientRequest.Body? {
-        if let boundBody { return boundBody.isEmpty ? nil : .bytes(ByteBuffer(bytes: boundBody)) }
-        let length = request.headers[.contentLength].flatMap(Int64.init)
-        if length == nil, request.headers[.transferEncoding] == nil { return nil }
-        return .stream(request.body, length: length.map { .known($0) } ?? .unknown)
-    }
-}
-
-extension HTTPFields {
-    fileprivate init(_ headers: NIOHTTP1.HTTPHeaders) {
-        self.init()
-        for (name, value) in headers {
-            if let name = HTTPField.Name(name) { append(HTTPField(name: name, value: value)) }
-        }
+    private func body(of request: Request, boundBody: [UInt8]?) -> HTTPBody? {
+        if let boundBody { return boundBody.isEmpty ? nil : HTTPBody(boundBody) }
+        let length = request.headers[.contentLength].flatMap(Int.init)
+        if length == 0 || length == nil && request.headers[.transferEncoding] == nil { return nil }
+        return HTTPBody(streaming: request.body, length: length)
     }
 }

@@ -1,6 +1,5 @@
 import AssentCore
 import AssentEngine
-import AsyncHTTPClient
 import HTTPTypes
 import Hummingbird
 import Logging

@@ -45,12 +45,16 @@ struct GatewayCredentials: Sendable {
 
     /// Whether a field is meant as an access token, be it empty or too long.
     private static func isBearer(_ value: String) -> Bool {
-        value.prefix { $0 != " " }.lowercased() == "bearer"
+        isBearer(scheme: value.utf8.prefix { $0 != UInt8(ascii: " ") })
+    }
+
+    private static func isBearer(scheme: Substring.UTF8View) -> Bool {
+        scheme.count == 6 && Substring(scheme).lowercased() == "bearer"
     }
 
     private static func bearerToken(_ value: String) -> Secret? {
-        let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
-        guard parts.count == 2, parts[0].lowercased() == "bearer", parts[1].utf8.count <= 16 << 10 else { return nil }
-        return Secret(String(parts[1]))
+        let parts = value.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1, omittingEmptySubsequences: true)
+        guard parts.count == 2, isBearer(scheme: parts[0]), parts[1].count <= 16 << 10 else { return nil }
+        return Secret(bytes: Array(parts[1]))
     }
 }

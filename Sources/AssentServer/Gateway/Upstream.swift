@@ -1,13 +1,12 @@
-import AsyncHTTPClient
-import Foundation
+import AssentCore
+import AssentTransportNIO
 import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 
-/// The protected service behind a route.
+/// The protected services behind the routes.
 struct Upstream: Sendable {
     /// Why there is no reply from the service.
     enum Failure: Error {
@@ -17,56 +16,84 @@ struct Upstream: Sendable {
         case unknown
     }
 
-    /// For requests that may stream and repeat.
-    private let pooled: HTTPClient
+    /// For requests that may stream and repeat: each event loop has its own connections, so that a request that is answered
+    /// on one never changes threads.
+    private let kept: [ObjectIdentifier: NIOTransport]
 
-    /// For requests that must not go out on a connection that the service may be closing right now: each has its own.
-    private let single: HTTPClient
-    private let timeout: TimeAmount
+    /// For requests that must not go out on a connection that the service may be closing right now: each has its own. It
+    /// stands in also for requests that come from no event loop.
+    private let single: NIOTransport
+
+    private let origins: [String: Origin]
+    private let limits: HTTPLimits
     private let logger: Logger
 
-    init(timeout: TimeAmount = .seconds(30), logger: Logger) {
-        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
-        configuration.timeout.connect = .seconds(5)
-        // A service that refuses is not asked again behind the client's back: the client is told at once.
-        configuration.connectionPool.retryConnectionEstablishment = false
-        configuration.networkFrameworkWaitForConnectivity = false
-        configuration.httpVersion = .http1Only
-        pooled = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-        configuration.connectionPool.idleTimeout = .milliseconds(1)
-        single = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-        self.timeout = timeout
+    /// Long enough for a reply that streams all day.
+    private static let longestExchange = Duration.seconds(24 * 3600)
+    private static let connectionsPerLoop = 1024
+
+    /// The services with these URLs (scheme, host and port).
+    ///
+    /// - Parameters:
+    ///   - services: the URLs.
+    ///   - timeout: how long a service may be silent.
+    ///   - group: where requests are answered.
+    ///   - logger: is told about services that do not answer.
+    /// - Throws: `WireError` or `NIOTransportError` when a URL is none.
+    init(
+        services: some Sequence<String>, timeout: Duration = .seconds(30),
+        group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger
+    ) throws {
+        var origins: [String: Origin] = [:]
+        for service in services { origins[service] = try Origin(headerValue: service) }
+        var configuration = NIOTransportConfiguration(
+            pins: Dictionary(
+                origins.values.filter(\.isSecure).map { ("\($0.host):\($0.port)", .unpinned) }, uniquingKeysWith: { $1 }
+            ))
+        configuration.allowsPlaintext = true
+        configuration.maximumConnectionsPerOrigin = Self.connectionsPerLoop
+        configuration.maximumWaitingPerOrigin = 0
+        let trust = try PinnedChainEvaluator(roots: configuration.trustRoots)
+        var kept: [ObjectIdentifier: NIOTransport] = [:]
+        for loop in group.makeIterator() {
+            kept[ObjectIdentifier(loop)] = try NIOTransport(
+                configuration: configuration, trust: trust, eventLoopGroup: loop, logger: logger)
+        }
+        configuration.keepsConnections = false
+        single = try NIOTransport(configuration: configuration, trust: trust, eventLoopGroup: group, logger: logger)
+        self.kept = kept
+        self.origins = origins
+        limits = HTTPLimits(
+            connect: .seconds(5), read: timeout, total: Self.longestExchange, replyBytes: .max)
         self.logger = logger
     }
 
     /// Ends all connections.
     func shutdown() async {
-        try? await pooled.shutdown()
-        try? await single.shutdown()
+        for transport in kept.values { await transport.shutdown() }
+        await single.shutdown()
     }
 
     /// Sends a request and returns the reply once its header is there.
     ///
+    /// - Parameters:
+    ///   - service: one of the URLs that this was made with.
+    ///   - once: whether the request goes out once at most, on a connection of its own.
     /// - Throws: ``Failure``.
     func forward(
-        method: HTTPRequest.Method, url: String, fields: HTTPFields, body: HTTPClientRequest.Body?, once: Bool
-    ) async throws -> HTTPClientResponse {
-        var request = HTTPClientRequest(url: url)
-        request.method = HTTPMethod(rawValue: method.rawValue)
-        for field in fields { request.headers.add(name: field.name.rawName, value: field.value) }
-        if once { request.headers.replaceOrAdd(name: "Connection", value: "close") }
-        request.body = body
+        method: HTTPRequest.Method, service: String, target: String, fields: HTTPFields, body: HTTPBody?, once: Bool
+    ) async throws -> HTTPReply {
+        guard let origin = origins[service] else { throw Failure.notForwarded }
+        let request = HTTPRequest(
+            method: method, scheme: origin.scheme, authority: origin.authority, path: target, headerFields: fields)
+        let local = MultiThreadedEventLoopGroup.currentEventLoop.flatMap { kept[ObjectIdentifier($0)] }
         do {
-            return try await (once ? single : pooled).execute(request, timeout: timeout, logger: logger)
-        } catch let error as HTTPClientError where error == .connectTimeout || error == .uncleanShutdown {
-            throw error == .connectTimeout ? Failure.notForwarded : Failure.unknown
-        } catch is NIOConnectionError {
-            throw Failure.notForwarded
-        } catch let error as IOError where error.errnoCode == ECONNREFUSED {
-            // Only connecting can be refused. Other errors of the socket can come after the request was written.
+            return try await (once ? single : local ?? single).send(HTTPCall(request, body: body, limits: limits))
+        } catch let error as HTTPTransportError where !error.mayHaveHadEffect {
+            logger.notice("the protected service was not reached", metadata: ["error": "\(error.code)"])
             throw Failure.notForwarded
         } catch {
-            logger.notice("the protected service gave no answer", metadata: ["error": "\(type(of: error))"])
+            logger.notice("the protected service gave no answer", metadata: ["error": "\(error)"])
             throw Failure.unknown
         }
     }

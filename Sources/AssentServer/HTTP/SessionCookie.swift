@@ -6,8 +6,16 @@ struct SessionCookie: Sendable, Hashable {
     /// The cookie's and the header field's name; AM's default is `iPlanetDirectoryPro`.
     let name: String
 
+    /// The name as a field's name; `nil` when it can be none.
+    let fieldName: HTTPField.Name?
+
     /// The longest token that is looked up.
     static let maxLength = 4096
+
+    init(name: String) {
+        self.name = name
+        fieldName = HTTPField.Name(name)
+    }
 
     /// Whether `name` can be a cookie's and a field's name (RFC 9110 §5.6.2).
     static func isValid(name: String) -> Bool {
@@ -16,7 +24,7 @@ struct SessionCookie: Sendable, Hashable {
 
     /// The token in the header field called like the cookie.
     func headerToken(_ fields: HTTPFields) -> Secret? {
-        guard let fieldName = HTTPField.Name(name), let value = fields[fieldName] else { return nil }
+        guard let fieldName, let value = fields[fieldName] else { return nil }
         return accepted(value)
     }
 

@@ -102,7 +102,7 @@ public final class IdentityServer: Service {
 
     /// Serves until the service group shuts down; what has begun is finished first.
     public func run() async throws {
-        let upstream = Upstream(logger: logger)
+        let upstream = try Upstream(services: (configuration.gateway?.routes ?? []).map(\.upstream), logger: logger)
         let listeners = [serverListener] + (gatewayListener.map { [$0] } ?? [])
         let services: [any Service] =
             listeners + [

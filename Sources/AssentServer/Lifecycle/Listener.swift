@@ -1,7 +1,7 @@
 import AssentCore
 import Foundation
 import Hummingbird
-import HummingbirdTLS
+import HummingbirdCore
 import Logging
 import NIOCore
 import NIOSSL
@@ -68,7 +68,7 @@ final class Listener: Service {
     func run() async throws {
         let application = Application(
             responder: Responder(handler: handler),
-            server: try .tls(.http1(configuration: .init(idleTimeout: Self.idleTimeout)), tlsConfiguration: tls),
+            server: .onEventLoops(.init(idleTimeout: Self.idleTimeout), tls: tls),
             configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
             onServerRunning: { [self] channel in finishStarting(.success(channel.localAddress?.port ?? 0)) },
             logger: logger)

@@ -30,11 +30,33 @@ package enum SQLValue: Sendable, Hashable, ExpressibleByStringLiteral, Expressib
 
 /// One row of a result. Reading a column that is missing or of another type throws ``StoreError`` with code `corrupt`.
 package struct SQLRow: Sendable, Hashable {
-    private let columns: [String: SQLValue]
+    private let names: [String]
+    private let values: [SQLValue]
 
     /// A row from its columns.
     package init(_ columns: [String: SQLValue]) {
-        self.columns = columns
+        names = columns.keys.sorted()
+        values = names.map { columns[$0] ?? .null }
+    }
+
+    /// A row from the names of its columns and as many values. Comparing a few short names is cheaper than hashing all of them.
+    init(names: [String], values: [SQLValue]) {
+        self.names = names
+        self.values = values
+    }
+
+    private func value(_ name: String) -> SQLValue? {
+        names.firstIndex(of: name).map { values[$0] }
+    }
+
+    /// Rows are equal when they have the same columns with the same values, in whatever order.
+    package static func == (left: Self, right: Self) -> Bool { left.columns == right.columns }
+
+    /// Hashes names and values.
+    package func hash(into hasher: inout Hasher) { hasher.combine(columns) }
+
+    private var columns: [String: SQLValue] {
+        Dictionary(zip(names, values)) { $1 }
     }
 
     /// A whole number that must be there.
@@ -45,7 +67,7 @@ package struct SQLRow: Sendable, Hashable {
 
     /// A whole number, or `nil` for NULL.
     package func optionalInteger(_ name: String) throws(StoreError) -> Int64? {
-        switch columns[name] {
+        switch value(name) {
         case .some(.integer(let value)): value
         case .some(.null): nil
         default: throw .missing(name)
@@ -63,7 +85,7 @@ package struct SQLRow: Sendable, Hashable {
 
     /// Text, or `nil` for NULL.
     package func optionalText(_ name: String) throws(StoreError) -> String? {
-        switch columns[name] {
+        switch value(name) {
         case .some(.text(let value)): value
         case .some(.null): nil
         default: throw .missing(name)
@@ -78,7 +100,7 @@ package struct SQLRow: Sendable, Hashable {
 
     /// Bytes, or `nil` for NULL.
     package func optionalBlob(_ name: String) throws(StoreError) -> [UInt8]? {
-        switch columns[name] {
+        switch value(name) {
         case .some(.blob(let value)): value
         case .some(.null): nil
         default: throw .missing(name)

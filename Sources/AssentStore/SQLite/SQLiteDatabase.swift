@@ -8,6 +8,7 @@ import GRDB
 /// wait for each other.
 package final class SQLiteDatabase: SQLDatabase {
     private let pool: DatabasePool
+    private let readers: SQLiteReaders
 
     /// Opens the database at `path`, makes it when it is missing, and brings its schema up to date.
     ///
@@ -23,6 +24,7 @@ package final class SQLiteDatabase: SQLDatabase {
             configuration.busyMode = .timeout(10)
             configuration.foreignKeysEnabled = true
             pool = try DatabasePool(path: path, configuration: configuration)
+            readers = SQLiteReaders(path: path)
             // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a power
             // loss could then undo a commit, and a spent transaction would be whole again.
             try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
@@ -32,11 +34,13 @@ package final class SQLiteDatabase: SQLDatabase {
         try await migrate(migrations, now: clock.epochSeconds)
     }
 
-    /// Runs one statement.
+    /// Runs one statement. One that reads runs on the caller's thread, as long as a connection is free: what it needs is in
+    /// memory nearly always, and handing it over to another thread costs more than running it.
     package func run(_ statement: SQLStatement) async throws -> [SQLRow] {
         if statement.isRead {
             return try await translating {
-                try await pool.read { try Self.execute(statement, index: 0, in: $0) }
+                if let rows = try readers.run(statement) { return rows }
+                return try await pool.unsafeRead { try Self.execute(statement, index: 0, in: $0) }
             }
         }
         return try await run([statement]).first ?? []
@@ -53,6 +57,7 @@ package final class SQLiteDatabase: SQLDatabase {
 
     /// Closes the file. Calls that come later fail.
     package func close() throws {
+        readers.close()
         try pool.close()
     }
 
@@ -68,13 +73,15 @@ package final class SQLiteDatabase: SQLDatabase {
         }
     }
 
-    private static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
+    static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
         let prepared = try database.cachedStatement(sql: statement.sql)
         try prepared.setArguments(StatementArguments(statement.arguments.map(\.databaseValue)))
         let rows: [SQLRow]
         let count: Int
         if prepared.columnCount > 0 {
-            rows = try Row.fetchAll(prepared).map(SQLRow.init)
+            let names = prepared.columnNames
+            rows = try Array(
+                Row.fetchCursor(prepared).map { SQLRow(names: names, values: $0.databaseValues.map(SQLValue.init)) })
             count = rows.count
         } else {
             try prepared.execute()
@@ -141,19 +148,15 @@ extension SQLValue {
     }
 }
 
-extension SQLRow {
-    fileprivate init(_ row: Row) {
-        var columns: [String: SQLValue] = [:]
-        for (name, value) in row {
-            columns[name] =
-                switch value.storage {
-                case .null: .null
-                case .int64(let value): .integer(value)
-                case .double(let value): .text("\(value)")
-                case .string(let value): .text(value)
-                case .blob(let value): .blob([UInt8](value))
-                }
-        }
-        self.init(columns)
+extension SQLValue {
+    fileprivate init(_ value: DatabaseValue) {
+        self =
+            switch value.storage {
+            case .null: .null
+            case .int64(let value): .integer(value)
+            case .double(let value): .text("\(value)")
+            case .string(let value): .text(value)
+            case .blob(let value): .blob([UInt8](value))
+            }
     }
 }

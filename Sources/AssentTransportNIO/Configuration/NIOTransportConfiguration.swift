@@ -17,6 +17,12 @@ public struct NIOTransportConfiguration: Sendable {
     /// Whether `http://` may be used to this machine itself, for a server under development. Never elsewhere.
     public var allowPlaintextLoopback: Bool
 
+    /// Whether `http://` may be used to any host: for a gateway and the services behind it, which stand in one network.
+    package var allowsPlaintext = false
+
+    /// Whether a connection serves more than one request. Without this each request says `Connection: close`.
+    package var keepsConnections = true
+
     /// Connections to one origin at one time.
     public var maximumConnectionsPerOrigin: Int
 

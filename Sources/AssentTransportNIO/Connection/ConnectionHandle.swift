@@ -25,7 +25,11 @@ struct ConnectionHandle: Sendable {
                 let start = ExchangeStart(
                     id: id, request: request, limits: limits, deadline: deadline, isReused: isReused,
                     continuation: continuation)
-                channel.eventLoop.execute { bound.value.start(start) }
+                if channel.eventLoop.inEventLoop {
+                    bound.value.start(start)
+                } else {
+                    channel.eventLoop.execute { bound.value.start(start) }
+                }
             }
         } onCancel: {
             cancel(id)

@@ -66,11 +66,15 @@ final class ConnectionPool: Sendable {
         let connections: Int
         let waiters: Int
         let idle: TimeAmount
+        let keepsConnections: Bool
+        let allowsPlaintext: Bool
         let parser: ReplyParser.Limits
     }
 
     var parserLimits: ReplyParser.Limits { limits.parser }
     var idleTimeout: TimeAmount { limits.idle }
+    var keepsConnections: Bool { limits.keepsConnections }
+    var allowsPlaintext: Bool { limits.allowsPlaintext }
 
     init(pins: PinTable, limits: Limits, tls: TLSClient, group: any EventLoopGroup, logger: Logger) {
         state = Locked(State(pins: pins))

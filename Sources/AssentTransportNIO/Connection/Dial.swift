@@ -69,7 +69,7 @@ final class Dial: Sendable {
             return !state.isDone
         }
         guard isWanted else { return channel.close(promise: nil) }
-        guard origin.isSecure || channel.remoteAddress?.isLoopback == true else {
+        guard origin.isSecure || pool.allowsPlaintext || channel.remoteAddress?.isLoopback == true else {
             return fail(HTTPTransportError(.invalidRequest, "http:// would have left this machine"))
         }
         do {

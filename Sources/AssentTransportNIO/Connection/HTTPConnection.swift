@@ -183,7 +183,8 @@ final class HTTPConnection: ChannelDuplexHandler {
         self.exchange = nil
         exchange.upload?.cancel()
         let isReusable =
-            exchange.parser.keepsAlive && exchange.isRequestComplete && input.readableBytes == 0
+            pool.keepsConnections && exchange.parser.keepsAlive && exchange.isRequestComplete
+            && input.readableBytes == 0
             && context.channel.isActive && !isClosing
         isHeld = false
         releaseHeldRead()

@@ -20,7 +20,8 @@ struct RequestHead: Sendable {
     /// Content up to this size goes out in one piece with the head.
     private static let joined = 64 << 10
 
-    init(_ call: HTTPCall, to origin: Origin) throws(HTTPTransportError) {
+    /// - Parameter isLast: whether the server is told that the connection ends with it.
+    init(_ call: HTTPCall, to origin: Origin, isLast: Bool = false) throws(HTTPTransportError) {
         let request = call.request
         self.origin = origin
         guard request.method != .connect, request.extendedConnectProtocol == nil else {
@@ -35,7 +36,7 @@ struct RequestHead: Sendable {
         try Self.writeTarget(request.path, to: &buffer)
         buffer.writeStaticString(" HTTP/1.1\r\nHost: ")
         buffer.writeString(origin.authority)
-        buffer.writeStaticString("\r\n")
+        buffer.writeStaticString(isLast ? "\r\nConnection: close\r\n" : "\r\n")
         try Self.writeFields(request.headerFields, length: call.body.map(\.length) ?? 0, to: &buffer)
         content = Self.writeFraming(method: request.method, body: call.body, to: &buffer)
         bytes = buffer

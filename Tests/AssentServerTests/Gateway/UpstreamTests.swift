@@ -1,7 +1,6 @@
-import AsyncHTTPClient
+import AssentCore
 import HTTPTypes
 import Logging
-import NIOCore
 import Testing
 
 @testable import AssentServer
@@ -9,12 +8,15 @@ import Testing
 @Suite("What the gateway knows when a service does not answer", .timeLimit(.minutes(5)))
 struct UpstreamTests {
     /// Sends a request to a port as for a transaction, or else, and returns why there was no reply.
-    private func failure(_ url: String, once: Bool, timeout: TimeAmount = .seconds(30)) async -> Upstream.Failure? {
-        let upstream = Upstream(timeout: timeout, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    private func failure(
+        _ service: String, once: Bool, timeout: Duration = .seconds(30)
+    ) async throws -> Upstream.Failure? {
+        let upstream = try Upstream(
+            services: [service], timeout: timeout, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var failure: Upstream.Failure?
         do {
             _ = try await upstream.forward(
-                method: .post, url: url, fields: [:], body: .bytes(ByteBuffer(string: "{}")), once: once)
+                method: .post, service: service, target: "/", fields: [:], body: HTTPBody("{}"), once: once)
         } catch {
             failure = error as? Upstream.Failure
         }
@@ -28,7 +30,7 @@ struct UpstreamTests {
     func refused(_ host: String) async throws {
         let refusing = try RefusingPort()
         for once in [true, false] {
-            #expect(await failure("http://\(host):\(refusing.port)/", once: once) == .notForwarded)
+            #expect(try await failure("http://\(host):\(refusing.port)", once: once) == .notForwarded)
         }
     }
 
@@ -37,14 +39,16 @@ struct UpstreamTests {
         let service = try await TestUpstream.start()
         service.answer(with: TestUpstream.closing)
         for once in [true, false] {
-            #expect(await failure("http://127.0.0.1:\(service.port)/", once: once) == .unknown)
+            #expect(try await failure("http://127.0.0.1:\(service.port)", once: once) == .unknown)
         }
         service.answer { _, peer in peer.send("HTTP/1.1 200 OK\r\nContent-Le") }
-        #expect(await failure("http://127.0.0.1:\(service.port)/", once: true, timeout: .milliseconds(300)) == .unknown)
+        #expect(
+            try await failure("http://127.0.0.1:\(service.port)", once: true, timeout: .milliseconds(300)) == .unknown)
         service.hold()
-        #expect(await failure("http://127.0.0.1:\(service.port)/", once: true, timeout: .milliseconds(300)) == .unknown)
+        #expect(
+            try await failure("http://127.0.0.1:\(service.port)", once: true, timeout: .milliseconds(300)) == .unknown)
         service.answer { _, peer in peer.send("SSH-2.0-x\r\n\r\n") }
-        #expect(await failure("http://127.0.0.1:\(service.port)/", once: true) == .unknown)
+        #expect(try await failure("http://127.0.0.1:\(service.port)", once: true) == .unknown)
         #expect(service.requests.count == 5)
         await service.stop()
     }

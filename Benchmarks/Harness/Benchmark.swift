@@ -1,0 +1,47 @@
+/// One thing that is measured.
+///
+/// To add one: a type in a file of its own that conforms to this, and its line in ``Benchmarks/all``.
+protocol Benchmark: Sendable {
+    /// The word for `--only`.
+    static var name: String { get }
+
+    /// What is compared with what, in one line, for `--list`.
+    static var summary: String { get }
+
+    init(_ setting: BenchSetting)
+
+    /// Measures. Subject and baseline take turns in each round; rounds are reported as they end (``Comparison/add(subject:baseline:of:)``).
+    @concurrent func run() async throws -> [Comparison]
+}
+
+/// Where and how thoroughly to measure.
+struct BenchSetting: Sendable {
+    /// Where files go; on a real disk.
+    let workspace: Workspace
+
+    /// Whether a few rounds are enough to see that it works.
+    let isQuick: Bool
+
+    /// `full`, or when it is only tried out, `quick`.
+    func rounds(_ full: Int, quick: Int) -> Int { isQuick ? quick : full }
+}
+
+/// All that can be measured, in the order in which it is.
+enum Benchmarks {
+    /// One of them, before it runs.
+    struct Entry {
+        let name: String
+        let summary: String
+        let make: (BenchSetting) -> any Benchmark
+
+        init<Kind: Benchmark>(_ kind: Kind.Type) {
+            name = Kind.name
+            summary = Kind.summary
+            make = { Kind($0) }
+        }
+    }
+
+    static var all: [Entry] {
+        [Entry(CallBenchmark.self), Entry(TakeBenchmark.self), Entry(GatewayBenchmark.self)]
+    }
+}
