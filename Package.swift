@@ -120,8 +120,8 @@ let package = Package(
         .executableTarget(
             name: "AssentBench",
             dependencies: [
-                "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentStore",
-                "AssentTransportNIO",
+                "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentStore", "AssentTesting",
+                "AssentTokens", "AssentTransportNIO", "AssentVault",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 crypto, grdb, httpTypes, logging,

@@ -45,16 +45,11 @@ struct GatewayBenchmark: Benchmark {
         defer { upstream.stop() }
 
         let directory = try setting.workspace.directory("gateway")
-        guard let executable = Bundle.main.executablePath else { throw BenchFailure("where is this program?") }
-        let gateway = try ChildProcess(
-            executable,
-            ["serve-gateway", directory, "http://127.0.0.1:\(ports[0])"])
+        let gateway = try BenchServer(in: directory, upstream: "http://127.0.0.1:\(ports[0])")
         defer { gateway.stop() }
-        guard let line = gateway.line(), let ready = try? JSONValue.parse(Array(line.utf8)),
-            let port = ready["port"]?.integer, let token = ready["token"]?.string
-        else { throw BenchFailure("the gateway does not start") }
+        let token = gateway.accessToken
 
-        let chain = directory + "/data/server.pem"
+        let chain = gateway.chainFile
         let front = try await Nginx.start(
             Self.frontLines(
                 port: ports[1], checkPort: ports[2], upstreamPort: ports[0], token: token,
@@ -78,7 +73,8 @@ struct GatewayBenchmark: Benchmark {
             return Side(server: server, clients: clients, head: head)
         }
         let comparison = try await measure(
-            subject: try await side(gateway, port: Int(port)), baseline: try await side(front, port: ports[1]))
+            subject: try await side(gateway.process, port: gateway.gatewayPort),
+            baseline: try await side(front, port: ports[1]))
         try await group.shutdownGracefully()
         return [comparison]
     }

@@ -42,6 +42,9 @@ enum Benchmarks {
     }
 
     static var all: [Entry] {
-        [Entry(CallBenchmark.self), Entry(TakeBenchmark.self), Entry(GatewayBenchmark.self)]
+        [
+            Entry(CallBenchmark.self), Entry(TakeBenchmark.self), Entry(GatewayBenchmark.self),
+            Entry(TokenReadBenchmark.self), Entry(TokenRefreshBenchmark.self), Entry(TokenEndpointBenchmark.self),
+        ]
     }
 }

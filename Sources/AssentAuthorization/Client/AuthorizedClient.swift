@@ -17,7 +17,10 @@ public struct AuthorizedClient: Sendable {
     private let transport: any HTTPTransport
     private let random: any RandomSource
 
+    private let sessionField: HTTPField.Name?
+
     private static let idempotencyKey = "Idempotency-Key"
+    private static let adviceForm = HTTPField.Name("x-authenticate-response")
 
     /// A client.
     ///
@@ -39,6 +42,7 @@ public struct AuthorizedClient: Sendable {
         self.tokens = tokens
         self.transport = transport
         self.random = random
+        sessionField = HTTPField.Name(journeys.configuration.sessionCookieName)
         gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
     }
 
@@ -188,7 +192,7 @@ public struct AuthorizedClient: Sendable {
     private func stamped(_ original: HTTPCall, access: ResourceAccess?) -> HTTPCall {
         var call = original
         if !call.isSafe { call.setIfMissing(Self.idempotencyKey, random.uuid()) }
-        if access != nil { call.set("x-authenticate-response", "header") }
+        if access != nil, let form = Self.adviceForm { call.request.headerFields[form] = "header" }
         return call
     }
 
@@ -206,11 +210,10 @@ public struct AuthorizedClient: Sendable {
             guard let session = try await tokens.session() else {
                 throw TokenError(.signInNeeded, "the user has to sign in", signInReason: .notSignedIn)
             }
-            let name = journeys.configuration.sessionCookieName
-            let cookie = "\(name)=\(session.token.reveal())"
+            let token = session.token.reveal()
             let others = call.request.headerFields[.cookie].map { "\($0); " } ?? ""
-            call.request.headerFields[.cookie] = others + cookie
-            call.set(name, session.token.reveal())
+            call.request.headerFields[.cookie] = "\(others)\(journeys.configuration.sessionCookieName)=\(token)"
+            if let sessionField { call.request.headerFields[sessionField] = token }
         }
         return (call, used)
     }

@@ -28,16 +28,29 @@ public struct CookieMiddleware: HTTPMiddleware {
         guard let origin = try? Origin(call.request), origins.contains(origin) else { return try await next.send(call) }
         let path = URLText.withoutQuery(call.request.path ?? "/")
         var call = call
-        let own = call.request.headerFields[.cookie] ?? ""
-        let ownNames = Set(own.split(separator: ";").map { $0.prefix { $0 != "=" }.filter { $0 != " " } })
-        let added = await store.cookies(for: origin, path: path).filter { !ownNames.contains($0.name) }
+        var added = await store.cookies(for: origin, path: path)
         if !added.isEmpty {
-            let pairs = added.map { "\($0.name)=\($0.value.reveal())" }
-            call.request.headerFields[.cookie] = ((own.isEmpty ? [] : [own]) + pairs).joined(separator: "; ")
+            var value = call.request.headerFields[.cookie] ?? ""
+            if !value.isEmpty {
+                let ownNames = Self.names(in: value)
+                added.removeAll { ownNames.contains($0.name) }
+            }
+            for cookie in added {
+                value += "\(value.isEmpty ? "" : "; ")\(cookie.name)=\(cookie.value.reveal())"
+            }
+            call.request.headerFields[.cookie] = value.isEmpty ? nil : value
         }
         let reply = try await next.send(call)
         let setCookies = reply.response.headerFields[values: .setCookie]
         if !setCookies.isEmpty { await store.store(setCookies, from: origin, path: path) }
         return reply
+    }
+
+    private static func names(in field: String) -> Set<String> {
+        Set(
+            field.utf8.split(separator: UInt8(ascii: ";")).map { pair in
+                String(
+                    decoding: pair.prefix { $0 != UInt8(ascii: "=") }.filter { $0 != UInt8(ascii: " ") }, as: UTF8.self)
+            })
     }
 }

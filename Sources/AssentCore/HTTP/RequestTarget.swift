@@ -134,8 +134,7 @@ public enum URLText {
 
     /// `url` without query and fragment.
     public static func withoutQuery(_ url: String) -> String {
-        let bytes = Array(url.utf8)
-        let end = bytes.firstIndex { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "?") } ?? bytes.endIndex
-        return String(decoding: bytes[..<end], as: UTF8.self)
+        let end = url.utf8.firstIndex { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "?") }
+        return end.map { String(url[..<$0]) } ?? url
     }
 }

@@ -110,8 +110,9 @@ struct PolicyAssessment {
     private(set) var reasons: [String] = []
 
     init(_ set: PolicySet, resource: CanonicalResource, facts: PolicyFacts) {
-        for policy in set.policies where policy.isActive && policy.covers(resource) {
+        for policy in set.policies where policy.isActive {
             if let action = facts.action, policy.actionValues[action] == nil { continue }
+            guard policy.covers(resource) else { continue }
             guard policy.subject.matches(facts.session) else {
                 reasons.append("\(policy.name): the subject does not match")
                 continue

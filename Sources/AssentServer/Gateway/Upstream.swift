@@ -74,11 +74,9 @@ struct Upstream: Sendable {
         await single.shutdown()
     }
 
-    /// Sends a request and returns the reply once its header is there.
+    /// Sends a request to one of the services and returns the reply once its header is there. With `once` it goes out once at
+    /// most, on a connection of its own.
     ///
-    /// - Parameters:
-    ///   - service: one of the URLs that this was made with.
-    ///   - once: whether the request goes out once at most, on a connection of its own.
     /// - Throws: ``Failure``.
     func forward(
         method: HTTPRequest.Method, service: String, target: String, fields: HTTPFields, body: HTTPBody?, once: Bool

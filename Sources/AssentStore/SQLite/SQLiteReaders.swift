@@ -19,14 +19,14 @@ final class SQLiteReaders: Sendable {
         case none
     }
 
-    /// More threads than this hardly ever read at the same time: a read takes microseconds.
-    private static let limit = 16
-
     private let path: String
+    private let limit: Int
     private let state = Locked(State())
 
-    init(path: String) {
+    /// Connections to a file. More threads than `limit` hardly ever read at the same time: a read takes microseconds.
+    init(path: String, limit: Int = 16) {
         self.path = path
+        self.limit = limit
     }
 
     /// Runs a statement that only reads; `nil` when all connections are in use. A single statement sees one state of the
@@ -51,7 +51,7 @@ final class SQLiteReaders: Sendable {
         let taken = state.withLock { state -> Taken in
             if state.isClosed { return .none }
             if let connection = state.free.popLast() { return .free(connection) }
-            guard state.open < Self.limit else { return .none }
+            guard state.open < limit else { return .none }
             state.open += 1
             return .mayOpen
         }

@@ -18,6 +18,9 @@ public actor TokenManager {
     let sessions: (any SessionEnding)?
     let pending: PendingSignOuts
     private var cache: (contents: TokenStorage.Contents, at: Date)?
+    private var recent: TokenSet?
+    private var recentUntil = Date.distantPast
+    private var recentSince = Date.distantFuture
     private var changes: UInt64 = 0
     private var unsaved: (tokens: TokenSet, since: UInt64?)?
     private let renewals = SingleFlight<TokenSet>()
@@ -90,9 +93,14 @@ public actor TokenManager {
     /// - Returns: tokens whose access token is good, as far as one can know.
     /// - Throws: ``TokenError`` with code `signInNeeded`, or why the renewal failed; `CancellationError`.
     public func tokens(rejecting rejected: Secret? = nil) async throws -> TokenSet {
+        if rejected == nil {
+            let now = clock.now
+            if now < recentUntil, now >= recentSince, let recent { return recent }
+        }
         var first = renewal(rejecting: rejected)
         let contents = try await contents()
         if case .use(let tokens) = first.loaded(tokens: contents.tokens, session: contents.session, now: clock.now) {
+            if rejected == nil { remember(tokens) }
             return tokens
         }
         let renewed = try await renewals { try await self.renew(rejecting: rejected) }
@@ -242,9 +250,27 @@ public actor TokenManager {
         return contents
     }
 
+    /// Good tokens need no second look as long as what was read is believed and they are not to be renewed. Before every
+    /// request somebody asks for them.
+    private func remember(_ tokens: TokenSet) {
+        forgetRecent()
+        guard let cache, cache.contents.tokens == tokens else { return }
+        var end = cache.at.addingTimeInterval(Self.cacheLifetime)
+        if let expiry = tokens.expiresAt { end = min(end, expiry.addingTimeInterval(-configuration.renewBefore)) }
+        recent = tokens
+        recentUntil = end
+        recentSince = clock.now
+    }
+
+    private func forgetRecent() {
+        recent = nil
+        recentUntil = .distantPast
+    }
+
     /// What was read, or is being read, may not be so any more.
     func forgetCache() {
         cache = nil
+        forgetRecent()
         changes &+= 1
     }
 

@@ -20,7 +20,7 @@ struct RequestHead: Sendable {
     /// Content up to this size goes out in one piece with the head.
     private static let joined = 64 << 10
 
-    /// - Parameter isLast: whether the server is told that the connection ends with it.
+    /// A request's head; with `isLast` the server is told that the connection ends with it.
     init(_ call: HTTPCall, to origin: Origin, isLast: Bool = false) throws(HTTPTransportError) {
         let request = call.request
         self.origin = origin

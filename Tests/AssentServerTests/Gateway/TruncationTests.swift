@@ -32,6 +32,27 @@ struct TruncationTests {
         }
     }
 
+    @Test("A service that answers before it has the whole body: the client gets the answer, and the next one is served")
+    func earlyReply() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            fixture.upstream.answerEarly { _, peer in peer.answer("413 Content Too Large") }
+            for rest in ["", String(repeating: "x", count: 990)] {
+                for _ in 0..<20 {
+                    let connection = try await fixture.rawConnection()
+                    try await connection.send(
+                        "PUT /files/large HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\n"
+                            + "Content-Length: 1000\r\n\r\n0123456789")
+                    #expect(await connection.reply().hasPrefix("HTTP/1.1 413 "))
+                    try await connection.send(rest)
+                    await connection.close()
+                }
+            }
+            let next = try await fixture.send("GET", fixture.gateway("/files/x"), ServerFixture.session(token))
+            #expect(next.status == 413)
+        }
+    }
+
     @Test("A request that breaks off in its body spends nothing and reaches nobody")
     func request() async throws {
         try await ServerFixture.run { fixture in

@@ -57,6 +57,7 @@ final class TestUpstream: Sendable {
     let seen: Watched<Seen>
     private let script: Locked<Script>
     private let held: Watched<[Peer]>
+    private let isHasty: Locked<Bool>
     private let listener: any Channel
     private let channels: Locked<[any Channel]>
 
@@ -66,6 +67,7 @@ final class TestUpstream: Sendable {
         let seen = Watched(Seen())
         let script = Locked<Script>(answering)
         let channels = Locked<[any Channel]>([])
+        let isHasty = Locked(false)
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
@@ -73,19 +75,22 @@ final class TestUpstream: Sendable {
                     channels.withLock { $0.append(channel) }
                     seen.update { $0.connections += 1 }
                     try channel.pipeline.syncOperations.addHandler(
-                        Requests(seen: seen) { request, peer in script.withLock { $0 }(request, peer) })
+                        Requests(seen: seen, isHasty: isHasty) { request, peer in script.withLock { $0 }(request, peer)
+                        })
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        return TestUpstream(listener: listener, seen: seen, script: script, channels: channels)
+        return TestUpstream(listener: listener, seen: seen, script: script, isHasty: isHasty, channels: channels)
     }
 
     private init(
-        listener: any Channel, seen: Watched<Seen>, script: Locked<Script>, channels: Locked<[any Channel]>
+        listener: any Channel, seen: Watched<Seen>, script: Locked<Script>, isHasty: Locked<Bool>,
+        channels: Locked<[any Channel]>
     ) {
         self.listener = listener
         self.seen = seen
         self.script = script
+        self.isHasty = isHasty
         self.channels = channels
         held = Watched([])
         port = listener.localAddress?.port ?? 0
@@ -94,6 +99,12 @@ final class TestUpstream: Sendable {
     /// From now on requests are answered so.
     func answer(with script: @escaping Script) {
         self.script.withLock { $0 = script }
+    }
+
+    /// From now on requests are answered so as soon as their header is there, and what follows on their connections is ignored.
+    func answerEarly(with script: @escaping Script) {
+        answer(with: script)
+        isHasty.withLock { $0 = true }
     }
 
     /// From now on requests wait until ``release(_:)``.
@@ -127,12 +138,15 @@ final class TestUpstream: Sendable {
 private final class Requests: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     private let seen: Watched<TestUpstream.Seen>
+    private let isHasty: Locked<Bool>
     private let script: TestUpstream.Script
     private var head: String?
     private var bytes: [UInt8] = []
+    private var ignoresMore = false
 
-    init(seen: Watched<TestUpstream.Seen>, script: @escaping TestUpstream.Script) {
+    init(seen: Watched<TestUpstream.Seen>, isHasty: Locked<Bool>, script: @escaping TestUpstream.Script) {
         self.seen = seen
+        self.isHasty = isHasty
         self.script = script
     }
 
@@ -144,6 +158,7 @@ private final class Requests: ChannelInboundHandler {
         let buffer = unwrapInboundIn(data)
         bytes += buffer.readableBytesView
         seen.update { $0.bytes += buffer.readableBytes }
+        if ignoresMore { return }
         while true {
             if head == nil {
                 guard let end = Data(bytes).range(of: Data("\r\n\r\n".utf8)) else { return }
@@ -151,6 +166,12 @@ private final class Requests: ChannelInboundHandler {
                 bytes.removeFirst(end.upperBound)
             }
             guard let head else { return }
+            if isHasty.withLock({ $0 }) {
+                ignoresMore = true
+                let request = TestUpstream.Request(head: head, body: bytes)
+                seen.update { $0.requests.append(request) }
+                return script(request, TestUpstream.Peer(channel: context.channel))
+            }
             let length: Int
             if head.lowercased().contains("transfer-encoding: chunked") {
                 guard bytes.suffix(5).elementsEqual("0\r\n\r\n".utf8) else { return }

@@ -16,8 +16,8 @@ struct ServeGateway: AsyncParsableCommand {
     @Argument var upstream: String
 
     private static let realm = "/alpha"
-    private static let client = "bank-app"
-    private static let redirectURI = "http://127.0.0.1/callback"
+    static let client = "bank-app"
+    static let redirectURI = "http://127.0.0.1/callback"
 
     /// One realm, one user without a password, one client, one policy for what is asked for and one more beside it.
     private static func yaml(upstream: String) -> String {
@@ -76,16 +76,19 @@ struct ServeGateway: AsyncParsableCommand {
         let running = Task { [logger] in try await ServiceGroup(services: [server], logger: logger).run() }
         let endpoints = try await server.endpoints
         guard let port = try await server.gatewayPort else { throw BenchFailure("there is no gateway") }
-        let token = try await Self.accessToken(configuration, endpoints: endpoints, logger: logger)
-        let ready: JSONValue = ["port": .integer(port), "token": .string(token.reveal())]
+        let (token, session) = try await Self.signIn(configuration, endpoints: endpoints, logger: logger)
+        let ready: JSONValue = [
+            "port": .integer(port), "token": .string(token.reveal()), "session": .string(session.reveal()),
+            "server": .string(endpoints.server),
+        ]
         try FileHandle.standardOutput.write(contentsOf: Data((ready.serialized() + "\n").utf8))
         try await running.value
     }
 
-    /// An access token of a session that lives, from the server's own database: signing in is not what is measured.
-    private static func accessToken(
+    /// A session, and an access token that it has granted, from the server's own database: signing in is not what is measured.
+    private static func signIn(
         _ configuration: ServerConfiguration, endpoints: Endpoints, logger: Logger
-    ) async throws -> Secret {
+    ) async throws -> (accessToken: Secret, session: Secret) {
         let data = configuration.dataDirectory
         let keyText = try String(contentsOfFile: data + "/master.key", encoding: .utf8)
         guard let key = Data(base64Encoded: keyText.trimmingCharacters(in: .whitespacesAndNewlines)) else {
@@ -117,12 +120,12 @@ struct ServeGateway: AsyncParsableCommand {
         guard case .redirect(let redirect) = outcome, let code = redirect["code"] else {
             throw BenchFailure("no authorization code")
         }
-        return try await grants.tokens(
+        let reply = try await grants.tokens(
             OAuthParameters(
                 FormItems([
                     "grant_type": "authorization_code", "client_id": client, "redirect_uri": redirectURI, "code": code,
                     "code_verifier": verifier,
-                ]))
-        ).accessToken
+                ])))
+        return (reply.accessToken, begun.token)
     }
 }

@@ -1,0 +1,71 @@
+import AssentCore
+import AssentPeers
+import AssentStore
+import AssentTokens
+import AssentTransportNIO
+import AssentVault
+import Foundation
+
+/// The server as a process of its own, with a user who has signed in.
+struct BenchServer {
+    let process: ChildProcess
+    let gatewayPort: Int
+
+    /// An access token for the gateway.
+    let accessToken: String
+
+    private let session: String
+    private let url: String
+    private let directory: String
+
+    /// Starts one in `directory`, its gateway in front of `upstream`.
+    init(in directory: String, upstream: String = "http://127.0.0.1:9") throws {
+        guard let executable = Bundle.main.executablePath else { throw BenchFailure("where is this program?") }
+        self.directory = directory
+        process = try ChildProcess(executable, ["serve-gateway", directory, upstream])
+        guard let line = process.line(), let ready = try? JSONValue.parse(Array(line.utf8)),
+            let port = ready["port"]?.integer, let token = ready["token"]?.string,
+            let session = ready["session"]?.string, let url = ready["server"]?.string
+        else {
+            process.stop()
+            throw BenchFailure("the server does not start")
+        }
+        gatewayPort = Int(port)
+        accessToken = token
+        self.session = session
+        self.url = url
+    }
+
+    /// The PEM file of its certificate, with the CA behind it.
+    var chainFile: String { directory + "/data/server.pem" }
+
+    /// Ends it.
+    func stop() { process.stop() }
+
+    /// A client's token manager, with the user signed in.
+    func manager(clock: any WallClock = SystemClock()) async throws -> TokenManager {
+        let manager = TokenManager(
+            configuration: try TokenConfiguration(
+                issuer: url + "/oauth2/realms/root/realms/alpha", clientID: ServeGateway.client,
+                redirectURI: ServeGateway.redirectURI, scopes: ["accounts"]),
+            transport: try transport(), store: MemorySecretStore(), clock: clock)
+        try await manager.install(Session(token: Secret(session)))
+        return manager
+    }
+
+    /// The SDK's transport, which trusts the server's own CA.
+    func transport() throws -> NIOTransport {
+        try NIOTransport(
+            configuration: NIOTransportConfiguration(
+                trustRoots: .pemFile(directory + "/data/authority.pem"), pins: ["localhost": .unpinned]))
+    }
+
+    /// How many refreshes its audit log knows.
+    func refreshes() async throws -> Int {
+        let database = try await SQLiteDatabase(path: directory + "/data/assent.sqlite", clock: SystemClock())
+        defer { try? database.close() }
+        let rows = try await database.run(
+            .read("SELECT count(*) AS n FROM audit WHERE event = 'oauth.refresh' AND outcome = 'success'"))
+        return Int(try rows.first?.integer("n") ?? -1)
+    }
+}
