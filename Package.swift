@@ -208,9 +208,9 @@ let package = Package(
         .testTarget(
             name: "InteropTests",
             dependencies: [
-                "AssentPeers", "AssentTokens", "AssentTransportNIO", "AssentVault", "AssentCore", "AssentJOSE",
-                "AssentTesting", "TokenAgent", "TokenTableSupport",
-                httpTypes, logging,
+                "AssentPeers", "AssentServer", "AssentTokens", "AssentTransportNIO", "AssentVault", "AssentCore",
+                "AssentJOSE", "AssentTesting", "TokenAgent", "TokenTableSupport", httpTypes, logging,
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], exclude: ["peers"]),
     ],
     swiftLanguageModes: [.v6]

@@ -40,13 +40,7 @@ package final class ChildProcess {
         guardian.arguments = ["-c", Self.script, "sh", directory, executable] + arguments
         guardian.standardInput = leash
         guardian.standardOutput = output
-        // A worker thread blocks signals, a process inherits that, and a shell that gets no SIGCHLD waits for ever.
-        var none = sigset_t()
-        var before = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        try guardian.run()
+        try guardian.runWithSignals()
         guard let id = Self.line(of: output).flatMap({ Int32($0) }) else {
             throw PeerFailure("cannot start \(executable)")
         }
@@ -83,5 +77,18 @@ package final class ChildProcess {
             line.append(byte)
         }
         return nil
+    }
+}
+
+extension Process {
+    /// Starts it so that it gets its signals: a worker thread blocks them, a process inherits that, and a shell that gets no
+    /// SIGCHLD waits for ever.
+    func runWithSignals() throws {
+        var none = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        try run()
     }
 }

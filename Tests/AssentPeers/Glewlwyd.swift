@@ -7,7 +7,8 @@ import HTTPTypes
 /// glewlwyd, an OpenID provider in C, on a port and with a database and a signing key of its own.
 ///
 /// It has one user, a public and a confidential client, and two issuers: ``issuer`` gives a new refresh token with every
-/// refresh and refuses the old one, ``keepingIssuer`` gives none. Both insist on PKCE. It speaks plain HTTP on loopback.
+/// refresh and refuses the old one, ``keepingIssuer`` gives none. Both insist on PKCE. It speaks plain HTTP on loopback, and
+/// bears one request at a time: use ``PeerClient/transport()``.
 package final class Glewlwyd: Sendable {
     /// The one instance of this process; it ends with the process.
     package static var shared: Glewlwyd { get async throws { try await starting.value } }
@@ -39,9 +40,10 @@ package final class Glewlwyd: Sendable {
 
     /// Starts an instance.
     ///
+    /// - Parameter doublesSlash: whether the endpoints that it names begin with two slashes, as in `http://127.0.0.1:1//api`.
     /// - Throws: ``PeerFailure`` when glewlwyd is not installed or does not start.
-    package init() async throws {
-        let (process, port) = try await Peer.start("glewlwyd.sh")
+    package init(doublesSlash: Bool = false) async throws {
+        let (process, port) = try await Peer.start("glewlwyd.sh", doublesSlash ? ["/"] : [])
         self.process = process
         base = "http://127.0.0.1:\(port)"
         do {
@@ -123,7 +125,7 @@ extension Glewlwyd {
             }
         }
         try await say(.post, "/auth/", ["username": "admin", "password": "password"])
-        let key = P256.Signing.PrivateKey()
+        let key = Self.signingKey()
         for (name, rotates) in [("oidc", true), ("keeping", false)] {
             try await say(.post, "/mod/plugin/", plugin(name, at: "\(base)/api/\(name)", key: key, rotates: rotates))
         }
@@ -154,6 +156,16 @@ extension Glewlwyd {
             let answer = try await browser.send(
                 .put, base + "/api/auth/grant/\(client)", json: ["scope": "openid"])
             guard answer.status == 200 else { throw PeerFailure("glewlwyd: the grant answers \(answer.status)") }
+        }
+    }
+
+    /// A key whose coordinates do not begin with a zero: glewlwyd leaves that out of its key set, against RFC 7518 §6.2.1.2, and
+    /// nobody who keeps to it can use such a key.
+    private static func signingKey() -> P256.Signing.PrivateKey {
+        while true {
+            let key = P256.Signing.PrivateKey()
+            let point = key.publicKey.rawRepresentation
+            if point.first != 0, point.dropFirst(32).first != 0 { return key }
         }
     }
 

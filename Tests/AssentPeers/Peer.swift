@@ -30,19 +30,15 @@ package enum Peer {
     ///   - script: its name; it is given the directory, a free port and `arguments`, and writes `ready` when the program that
     ///     it has become answers, or else a line that says what is wrong.
     ///   - arguments: what else it is given.
-    ///   - prepare: puts files into the directory first.
     /// - Returns: the process and its port.
     /// - Throws: ``PeerFailure``.
     package static func start(
-        _ script: String, _ arguments: [String] = [], prepare: (_ directory: String) throws -> Void = { _ in }
+        _ script: String, _ arguments: [String] = []
     ) async throws -> (process: Locked<ChildProcess>, port: Int) {
         var said = ""
         // A port that was free a moment ago may be somebody else's now.
         for _ in 0..<3 {
-            let directory = NSTemporaryDirectory() + "/assent-peer-" + SystemRandom().token(byteCount: 9)
-            try FileManager.default.createDirectory(
-                atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-            try prepare(directory)
+            let directory = try temporaryDirectory()
             let port = try await freePort()
             let process = Locked(
                 try ChildProcess(
@@ -52,6 +48,17 @@ package enum Peer {
             process.withLock { $0.stop() }
         }
         throw PeerFailure("\(script): \(said)")
+    }
+
+    /// A new directory that only this user may read.
+    ///
+    /// - Returns: its path.
+    /// - Throws: what the file system says.
+    package static func temporaryDirectory() throws -> String {
+        let directory = NSTemporaryDirectory() + "/assent-peer-" + SystemRandom().token(byteCount: 9)
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        return directory
     }
 
     /// Waits for a line on a thread on which waiting holds nobody up.

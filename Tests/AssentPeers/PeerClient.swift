@@ -1,5 +1,5 @@
 package import AssentCore
-package import AssentTransportNIO
+import AssentTransportNIO
 package import HTTPTypes
 
 /// A plain HTTP client for programs on this machine, with the cookies of one browser.
@@ -10,15 +10,24 @@ package struct PeerClient: Sendable {
     private let cookies = Locked<[String: String]>([:])
 
     /// A client without cookies.
-    package init() throws {
-        transport = try Self.transport()
+    ///
+    /// - Parameter transport: what carries the requests; `nil` stands for ``transport()``.
+    /// - Throws: what making a transport throws.
+    package init(_ transport: (any HTTPTransport)? = nil) throws {
+        self.transport = try transport ?? Self.transport()
     }
 
     /// The SDK's own transport, with the one option that lets it speak without TLS to this machine.
-    package static func transport() throws -> NIOTransport {
-        try NIOTransport(
-            configuration: NIOTransportConfiguration(
-                pins: ["127.0.0.1": .unpinned, "localhost": .unpinned], allowPlaintextLoopback: true))
+    ///
+    /// All of these transports together send one request at a time to each program: glewlwyd mixes up requests that come at
+    /// once, and gives one caller what another has asked for.
+    /// - Returns: a transport with connections of its own.
+    /// - Throws: what making a transport throws.
+    package static func transport() throws -> any HTTPTransport {
+        OneAtATime(
+            base: try NIOTransport(
+                configuration: NIOTransportConfiguration(
+                    pins: ["127.0.0.1": .unpinned, "localhost": .unpinned], allowPlaintextLoopback: true)))
     }
 
     /// A reply, read to its end.

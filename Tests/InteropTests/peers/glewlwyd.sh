@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# glewlwyd.sh DIRECTORY PORT: becomes a glewlwyd on 127.0.0.1:PORT whose database, log and configuration are in DIRECTORY.
+# glewlwyd.sh DIRECTORY PORT [SLASH]: becomes a glewlwyd on 127.0.0.1:PORT whose database, log and configuration are in DIRECTORY.
+# With a slash behind its own URL, the endpoints that it names begin with two: http://127.0.0.1:PORT//api.
 # Writes "ready" when it answers. It has what its own script puts into the database: an administrator, no issuer.
 set -euo pipefail
-directory=$1 port=$2
+directory=$1 port=$2 slash=${3:-}
 here=$(cd "$(dirname "$0")" && pwd)
 for program in glewlwyd sqlite3 curl; do
     command -v "$program" >/dev/null || { echo "$program is missing: run Scripts/setup.sh"; exit 1; }
 done
 cd "$directory"
-sed -e "s|@DIRECTORY@|$directory|g; s|@PORT@|$port|g" "$here/glewlwyd.conf" >glewlwyd.conf
+sed -e "s|@DIRECTORY@|$directory|g; s|@PORT@|$port|g; s|@SLASH@|$slash|g" "$here/glewlwyd.conf" >glewlwyd.conf
 {
     echo 'PRAGMA synchronous=OFF; BEGIN;'
     zcat /usr/share/doc/glewlwyd/database/init.sqlite3.sql.gz

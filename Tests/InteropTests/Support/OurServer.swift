@@ -1,0 +1,177 @@
+import AssentCore
+import AssentPeers
+import AssentTesting
+import AssentTokens
+import AssentTransportNIO
+import AssentVault
+import Foundation
+import HTTPTypes
+import Logging
+import ServiceLifecycle
+import Testing
+
+@testable import AssentServer
+
+/// Our server with TLS, on a free port, with a database in a directory of its own.
+final class OurServer: Sendable {
+    /// The server of the suite, where the suite has ``OurServerTrait``.
+    @TaskLocal static var current: OurServer?
+
+    /// A client with a secret, and a resource server.
+    static let webSecret = Secret(SystemRandom().token())
+    static let apiSecret = Secret(SystemRandom().token())
+
+    /// What the access tokens of the clients `app` and `web` are for.
+    static let audience = "https://api.example"
+
+    let endpoints: Endpoints
+    /// It shows the time at which it was made, so that programs with a clock of their own agree.
+    let clock = ManualClock(Date())
+    let transport: NIOTransport
+    private let directory: String
+    private let running: Task<Void, any Error>
+
+    static func run(_ body: (OurServer) async throws -> Void) async throws {
+        let server = try await OurServer()
+        defer { server.stop() }
+        try await body(server)
+    }
+
+    init() async throws {
+        directory = try Peer.temporaryDirectory()
+        let logger = Logger(label: "interop") { _ in SwiftLogNoOpLogHandler() }
+        let server = try await IdentityServer(
+            configuration: try .parse(Self.yaml, file: directory + "/assent.yaml"), clock: clock, logger: logger)
+        let group = ServiceGroup(services: [server], logger: logger)
+        running = Task { try await group.run() }
+        endpoints = try await server.endpoints
+        transport = try NIOTransport(
+            configuration: NIOTransportConfiguration(
+                trustRoots: .pemFile(try #require(endpoints.authorityFile)), pins: ["localhost": .unpinned]))
+        let client = try PeerClient(transport)
+        // The port is known a moment before the server has its handlers.
+        while try await client.send(.get, endpoints.server + "/json/serverinfo/*").status == 503 {}
+    }
+
+    /// Lets go of everything but the server itself, which ends with the process.
+    func stop() {
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    var issuer: String { endpoints.server + "/oauth2/realms/root/realms/alpha" }
+
+    /// A session of Ana's.
+    func signIn() async throws -> Session {
+        let account = try #require(endpoints.accounts.first)
+        let browser = try PeerClient(transport)
+        let url = endpoints.server + "/json/realms/root/realms/alpha/authenticate"
+        let step = try await browser.send(.post, url, json: [:]).json
+        let text = String(decoding: step.serializedBytes(), as: UTF8.self)
+        let callbacks = try #require(step["callbacks"]?.array)
+        #expect(callbacks.count == 2, "\(text)")
+        let filled: JSONValue = [
+            "authId": try #require(step["authId"]),
+            "callbacks": [
+                [
+                    "type": "NameCallback", "output": [],
+                    "input": [["name": "IDToken1", "value": .string(account.username)]],
+                ],
+                [
+                    "type": "PasswordCallback", "output": [],
+                    "input": [["name": "IDToken2", "value": .string(account.password.reveal())]],
+                ],
+            ],
+        ]
+        let done = try await browser.send(.post, url, json: filled).json
+        return Session(token: Secret(try #require(done["tokenId"]?.string)))
+    }
+
+    func configuration(
+        client: String = "app", redirectURI: String = "http://127.0.0.1:9999/cb"
+    ) throws -> TokenConfiguration {
+        try TokenConfiguration(
+            issuer: issuer, clientID: client, redirectURI: redirectURI, scopes: ["openid", "profile"])
+    }
+
+    /// Tokens of a new sign-in, got by the SDK.
+    func tokens(client: String = "app") async throws -> TokenSet {
+        let manager = TokenManager(
+            configuration: try configuration(client: client), transport: transport, store: MemorySecretStore(),
+            clock: clock)
+        try await manager.install(try await signIn())
+        return try await manager.tokens()
+    }
+
+    /// What the Python clients are told.
+    func job(client: String, authentication: String) throws -> JSONValue {
+        let account = try #require(endpoints.accounts.first)
+        return [
+            "issuer": .string(issuer), "client_id": .string(client), "auth": .string(authentication),
+            "secret": authentication == "none" ? .null : .string(Self.webSecret.reveal()),
+            "redirect_uri": "http://127.0.0.1:9999/cb", "scope": "openid profile",
+            "ca": .string(try #require(endpoints.authorityFile)), "server": .string(endpoints.server), "realm": "alpha",
+            "username": .string(account.username), "password": .string(account.password.reveal()),
+            "introspect": [
+                "client_id": "api", "secret": .string(Self.apiSecret.reveal()), "auth": "basic",
+            ],
+        ]
+    }
+
+    private static func hash(_ secret: Secret) -> String { Base64URL.encode(SHA2.sha256(secret.revealBytes())) }
+
+    private static let yaml = """
+        development: true
+        publicURL: https://localhost:0/am
+        listen: {host: 127.0.0.1, port: 0}
+        dataDirectory: data
+        passwordCost: 1024
+        realms:
+          alpha:
+            defaultJourney: Login
+            users:
+              - {username: ana, credentials: generated, attributes: {givenName: Ana}}
+            journeys:
+              Login:
+                entry: credentials
+                nodes:
+                  credentials:
+                    type: PageNode
+                    config: {nodes: [{type: UsernameCollectorNode}, {type: PasswordCollectorNode}]}
+                    outcomes: {outcome: check}
+                  check: {type: DataStoreDecisionNode, outcomes: {"true": success, "false": failure}}
+            clients:
+              app:
+                redirectURIs: ["http://127.0.0.1/cb", "http://localhost:9999/cb"]
+                scopes: [openid, profile]
+                audience: ["\(audience)"]
+              elsewhere:
+                redirectURIs: ["http://127.0.0.1/cb"]
+                scopes: [openid, profile]
+                audience: ["https://elsewhere.example"]
+              web:
+                secretHash: \(hash(webSecret))
+                redirectURIs: ["http://127.0.0.1/cb"]
+                scopes: [openid, profile]
+                audience: ["\(audience)"]
+              api:
+                secretHash: \(hash(apiSecret))
+                grantTypes: []
+                introspectsAll: true
+        """
+}
+
+/// One server for all tests of a suite.
+struct OurServerTrait: SuiteTrait, TestScoping {
+    @concurrent func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        try await OurServer.run { server in
+            try await OurServer.$current.withValue(server) { try await function() }
+        }
+    }
+}
+
+extension SuiteTrait where Self == OurServerTrait {
+    /// One server of ours for the suite.
+    static var ourServer: Self { OurServerTrait() }
+}
