@@ -73,7 +73,7 @@ struct TokenEndpointBenchmark: Benchmark {
         var subject = try await side(each: setting.rounds(300, quick: 50), transport: try server.transport()) {
             try await server.manager()
         }
-        let plain = try PeerClient.transport()
+        let plain = try PeerClient.transport(oneAtATime: false)
         var baseline = try await side(each: setting.rounds(15, quick: 5), transport: plain) {
             let manager = TokenManager(
                 configuration: try peer.configuration(), transport: plain, store: MemorySecretStore())

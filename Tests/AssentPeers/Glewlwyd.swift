@@ -93,7 +93,7 @@ package final class Glewlwyd: Sendable {
     /// - Throws: ``PeerFailure`` when glewlwyd refuses.
     package func addIssuer(_ name: String, at url: String) async throws {
         let administrator = try PeerClient()
-        let plugin = plugin(name, at: url, key: P256.Signing.PrivateKey(), rotates: true)
+        let plugin = plugin(name, at: url, key: Self.signingKey(), rotates: true)
         for (path, json) in [("/auth/", ["username": "admin", "password": "password"]), ("/mod/plugin/", plugin)] {
             let answer = try await administrator.send(.post, base + "/api" + path, json: json)
             guard answer.status == 200 else { throw PeerFailure("glewlwyd: \(path) answers \(answer.status)") }

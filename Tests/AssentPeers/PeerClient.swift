@@ -19,15 +19,15 @@ package struct PeerClient: Sendable {
 
     /// The SDK's own transport, with the one option that lets it speak without TLS to this machine.
     ///
-    /// All of these transports together send one request at a time to each program: glewlwyd mixes up requests that come at
-    /// once, and gives one caller what another has asked for.
+    /// - Parameter oneAtATime: whether all of these transports together send one request at a time to each program: glewlwyd
+    ///   mixes up sign-ins that come at once, and gives one caller what another has asked for.
     /// - Returns: a transport with connections of its own.
     /// - Throws: what making a transport throws.
-    package static func transport() throws -> any HTTPTransport {
-        OneAtATime(
-            base: try NIOTransport(
-                configuration: NIOTransportConfiguration(
-                    pins: ["127.0.0.1": .unpinned, "localhost": .unpinned], allowPlaintextLoopback: true)))
+    package static func transport(oneAtATime: Bool = true) throws -> any HTTPTransport {
+        let transport = try NIOTransport(
+            configuration: NIOTransportConfiguration(
+                pins: ["127.0.0.1": .unpinned, "localhost": .unpinned], allowPlaintextLoopback: true))
+        return oneAtATime ? OneAtATime(base: transport) : transport
     }
 
     /// A reply, read to its end.
