@@ -18,12 +18,12 @@ package struct SealedFile: Hashable, Sendable {
     package init(id: [UInt8], content: [UInt8]) {
         self.init(
             id: id, length: UInt32(clamping: content.count),
-            digest: SHA256.hash(data: content).withUnsafeBytes(Array.init))
+            digest: SHA256.hash(data: content).withUnsafeBytes { [UInt8]($0) })
     }
 
     /// Whether it has this content.
     package func has(_ content: [UInt8]) -> Bool {
-        SHA256.hash(data: content).withUnsafeBytes { ConstantTime.equal($0, digest) }
+        ConstantTime.equal(SHA256.hash(data: content).withUnsafeBytes { [UInt8]($0) }, digest)
     }
 
     static let idLength = 16

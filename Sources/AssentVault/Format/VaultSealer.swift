@@ -45,18 +45,22 @@ package struct VaultSealer: Sendable {
         return (code.first { _ in true } ?? 0) % VaultManifest.shardCount
     }
 
-    func seal(_ plaintext: some DataProtocol, as purpose: Purpose, bound context: [UInt8]) throws -> [UInt8] {
-        let box = try AES.GCM.seal(
-            plaintext, using: dataKey, authenticating: associatedData(purpose, context))
-        // Nonce, ciphertext and tag in one piece, which there is for nonces of 12 bytes.
-        guard let combined = box.combined else { throw CryptoKitError.incorrectParameterSize }
-        return Array(combined)
+    func seal(_ plaintext: some ContiguousBytes, as purpose: Purpose, bound context: [UInt8]) throws -> [UInt8] {
+        try plaintext.withUnsafeBytes { try seal($0, authenticating: associatedData(purpose, context)) }
     }
 
     /// Seals the value of a record.
     package func seal(_ value: Secret, name: String, version: UInt64, file: [UInt8]) throws -> [UInt8] {
-        let context = recordContext(name: name, version: version, file: file)
-        return try value.withUnsafeBytes { try seal($0, as: .record, bound: context) }
+        let associated = associatedData(.record, recordContext(name: name, version: version, file: file))
+        return try value.withUnsafeBytes { try seal($0, authenticating: associated) }
+    }
+
+    // Not generic: the compiler would leave the cipher's own generics as they are, which costs as much as the cipher.
+    private func seal(_ plaintext: UnsafeRawBufferPointer, authenticating associated: [UInt8]) throws -> [UInt8] {
+        let box = try AES.GCM.seal(plaintext, using: dataKey, authenticating: associated)
+        // Nonce, ciphertext and tag in one piece, which there is for nonces of 12 bytes.
+        guard let combined = box.combined else { throw CryptoKitError.incorrectParameterSize }
+        return Array(combined)
     }
 
     /// Opens the value of a record.
