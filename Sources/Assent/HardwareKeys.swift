@@ -1,6 +1,18 @@
 import AssentCore
+import AssentPlatform
+import AssentVault
+import Foundation
 
 /// The key providers of hardware that work without being told more, in the order in which they are tried.
 enum HardwareKeys {
-    static var providers: [any KeyProvider] { [] }
+    /// Where a TPM's wrapped keys lie in a vault's directory.
+    static let tpmDirectory = "tpm"
+
+    static func providers(for vault: URL) -> [any KeyProvider] {
+        #if TPM && os(Linux)
+        [TPMKeyProvider(directory: vault.appending(path: tpmDirectory), pin: nil)]
+        #else
+        []
+        #endif
+    }
 }

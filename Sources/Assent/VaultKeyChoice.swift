@@ -6,7 +6,7 @@ extension Assent {
     /// What guards a file vault, and how much protection the app insists on. There is no default: what is weaker has to be
     /// said. It is decided when the vault is made; a vault never opens with less than it was made with.
     public struct VaultKeys: Sendable {
-        private let choice: @Sendable (_ vault: URL, Surroundings) -> AssentVault.VaultKeys
+        let choice: @Sendable (_ vault: URL, Surroundings) -> AssentVault.VaultKeys
 
         /// Where time and randomness come from.
         struct Surroundings: Sendable {
@@ -15,7 +15,9 @@ extension Assent {
         }
 
         /// A device of this build that never gives its key out. It fails where there is none; it never becomes a software key.
-        public static var requireHardware: VaultKeys { requireHardware(HardwareKeys.providers) }
+        public static var requireHardware: VaultKeys {
+            VaultKeys { vault, _ in .requireHardware(HardwareKeys.providers(for: vault)) }
+        }
 
         /// The first of `providers` that is available; fails when none is.
         public static func requireHardware(_ providers: [any KeyProvider]) -> VaultKeys {
@@ -25,7 +27,10 @@ extension Assent {
         /// A device when one is available while the vault is made, `otherwise` when none is. Decided once: a vault made
         /// with a device never opens without it.
         public static func preferHardware(otherwise: Software) -> VaultKeys {
-            preferHardware(HardwareKeys.providers, otherwise: otherwise)
+            VaultKeys { vault, surroundings in
+                .preferHardware(
+                    HardwareKeys.providers(for: vault), otherwise: otherwise.provider(vault, surroundings))
+            }
         }
 
         /// The first of `providers` that is available while the vault is made, `otherwise` when none is.

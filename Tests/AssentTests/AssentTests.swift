@@ -207,7 +207,7 @@ extension HTTPFields {
     @Test("A vault that wants hardware never becomes a software vault")
     func hardware() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "assent-\(UUID().uuidString)")
-        let assent = try Servers().assent { $0.vault = .file(at: directory, keys: .requireHardware) }
+        let assent = try Servers().assent { $0.vault = .file(at: directory, keys: .requireHardware([])) }
         await #expect(throws: TokenError(.storageFailed, "")) { try await assent.journey("Login", handler: answer) }
         #expect(!FileManager.default.fileExists(atPath: directory.path(percentEncoded: false)))
     }
