@@ -20,13 +20,13 @@ enum Stylesheet {
     static let text = """
         :root {
           color-scheme: light dark;
-          --ink: #16202c; --dim: #566273; --line: #b9c3cf; --card: #ffffff; --back: #eef2f6;
+          --ink: #16202c; --dim: #566273; --line: #cbd3dc; --edge: #7d8a9a; --card: #ffffff; --back: #eef2f6;
           --accent: #0b57b7; --accent-ink: #ffffff; --accent-over: #094794; --soft: #e6eefa;
           --bad: #b3201d; --bad-back: #fdecec; --warn: #7a4b00; --warn-back: #fff4db;
         }
         @media (prefers-color-scheme: dark) {
           :root {
-            --ink: #e8edf3; --dim: #a4b0be; --line: #4a5766; --card: #1b222b; --back: #10151b;
+            --ink: #e8edf3; --dim: #a4b0be; --line: #3c4856; --edge: #76869a; --card: #1b222b; --back: #10151b;
             --accent: #7fb4ff; --accent-ink: #08203f; --accent-over: #a6cbff; --soft: #24364f;
             --bad: #ffaba6; --bad-back: #47191a; --warn: #ffd58a; --warn-back: #40300f;
           }
@@ -50,7 +50,7 @@ enum Stylesheet {
         label, legend { font-weight: 550; font-size: .95rem; overflow-wrap: anywhere; }
         input[type=text], input[type=password] {
           width: 100%; min-height: 2.9rem; padding: .55rem .8rem; font: inherit; color: inherit;
-          background: transparent; border: 1px solid var(--line); border-radius: .6rem;
+          background: transparent; border: 1px solid var(--edge); border-radius: .6rem;
         }
         input[autocomplete=one-time-code] { font-size: 1.2rem; letter-spacing: .15em; font-variant-numeric: tabular-nums; }
         input[aria-invalid=true] { border-color: var(--bad); }
@@ -59,7 +59,7 @@ enum Stylesheet {
         legend { padding: 0; margin-bottom: .5rem; }
         fieldset label {
           display: flex; gap: .7rem; align-items: center; min-height: 2.9rem; padding: .5rem .8rem; font-weight: 400;
-          border: 1px solid var(--line); border-radius: .6rem; cursor: pointer;
+          border: 1px solid var(--edge); border-radius: .6rem; cursor: pointer;
         }
         fieldset label:has(:checked) { border-color: var(--accent); background: var(--soft); }
         input[type=radio] { flex: none; width: 1.15rem; height: 1.15rem; margin: 0; accent-color: var(--accent); }
@@ -68,7 +68,7 @@ enum Stylesheet {
         button, .button {
           display: block; width: 100%; min-height: 2.9rem; padding: .65rem 1rem; font: inherit; font-weight: 600;
           text-align: center; text-decoration: none; cursor: pointer; border-radius: .6rem;
-          color: var(--accent); background: transparent; border: 1px solid var(--line); overflow-wrap: anywhere;
+          color: var(--accent); background: transparent; border: 1px solid var(--edge); overflow-wrap: anywhere;
         }
         button[hidden] { display: none; }
         button:hover, .button:hover { background: var(--soft); }
@@ -90,7 +90,7 @@ enum Stylesheet {
           main { max-width: none; padding: 2rem 1.25rem; border-radius: 0; box-shadow: none; }
         }
         @media (forced-colors: active) { main, .alert, .warning, .message { border: 1px solid; } }
-        @media (prefers-contrast: more) { :root { --line: currentcolor; --dim: var(--ink); } }
+        @media (prefers-contrast: more) { :root { --line: currentcolor; --edge: currentcolor; --dim: var(--ink); } }
 
         """
 }
