@@ -7,7 +7,7 @@ import HTTPTypes
 struct AdminCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "admin", abstract: "Administer the server as the user who is signed in.",
-        subcommands: [Bootstrap.self, Roles.self, Enable.self, Disable.self, Audit.self])
+        subcommands: [Bootstrap.self, Roles.self, Enable.self, Disable.self, Keys.self, Audit.self])
 
     /// `assent admin bootstrap`
     struct Bootstrap: AsyncParsableCommand {
@@ -73,6 +73,38 @@ struct AdminCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await AdminCall(client).post("setActive", ["username": .string(username), "active": false])
+        }
+    }
+
+    /// `assent admin keys`
+    struct Keys: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "The server's signing keys.", subcommands: [Rotate.self])
+    }
+
+    /// `assent admin keys rotate`
+    struct Rotate: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make new signing keys. What the old ones have signed counts until it expires.")
+
+        @OptionGroup var client: ClientOptions
+
+        @Option(name: .long, help: "Only the keys of id_token or access_token.")
+        var purpose: String?
+
+        @Flag(name: .long, help: "A key may be in other hands: what the old ones have signed stops counting at once.")
+        var discardOld = false
+
+        func validate() throws {
+            guard purpose.map({ ["id_token", "access_token"].contains($0) }) ?? true else {
+                throw ValidationError("--purpose is id_token or access_token")
+            }
+        }
+
+        func run() async throws {
+            var body: [JSONObject.Member] = [.init(name: "discardOld", value: .bool(discardOld))]
+            if let purpose { body.append(.init(name: "purpose", value: .string(purpose))) }
+            try await AdminCall(client).post("rotateKeys", .object(JSONObject(body)))
         }
     }
 

@@ -13,7 +13,8 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve", abstract: "Run the server and the gateway that a YAML file describes.",
         discussion: """
             The first start makes the database, the master key and, with 'development: true', a CA and accounts; it writes \
-            client.yaml for 'assent login'. Stop it with Ctrl-C or SIGTERM: what has begun is finished first.
+            client.yaml for 'assent login'. Stop it with Ctrl-C or SIGTERM: what has begun is finished first. A second \
+            signal cuts that short; the exit status is then 1.
             """)
 
     @Option(name: .shortAndLong, help: "The configuration file.")
@@ -29,6 +30,8 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        // A file that may not grow is an error of one write, not the end of the process.
+        signal(SIGXFSZ, SIG_IGN)
         let console = Console()
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
@@ -42,11 +45,34 @@ struct ServeCommand: AsyncParsableCommand {
                         .init(
                             service: Announcement(server: server, configuration: configuration, console: console),
                             successTerminationBehavior: .ignore),
-                    ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-            try await group.run()
+                    ], logger: logger))
+            try await Self.run(group)
         } catch let error as ConfigurationError {
             console.warn("assent serve: \(error)")
             throw ExitCode(78)
+        } catch is CutShort {
+            console.warn("assent serve: stopped at the second signal, without waiting for requests in progress")
+            throw ExitCode(1)
+        }
+    }
+
+    private struct CutShort: Error {}
+
+    /// Runs until a signal ends it; the next one ends the waiting, too.
+    private static func run(_ group: ServiceGroup) async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            tasks.addTask {
+                var isStopping = false
+                for await _ in signals {
+                    if isStopping { throw CutShort() }
+                    isStopping = true
+                    await group.triggerGracefulShutdown()
+                }
+            }
+            try await tasks.next()
+            tasks.cancelAll()
         }
     }
 }

@@ -29,6 +29,9 @@ package struct AuthenticateRequest: Sendable {
     /// The body's bytes: a repetition of a step is recognised by them.
     package var rawBody: [UInt8]
 
+    /// Where the request comes from, as far as limits go; `nil` when nothing is to be counted.
+    package var clientAddress: String?
+
     /// A header field of the request by its name, in any case; for nodes that take values from there.
     package var header: @Sendable (String) -> String?
 
@@ -36,7 +39,7 @@ package struct AuthenticateRequest: Sendable {
     package init(
         realm: String, authIndexType: String? = nil, authIndexValue: String? = nil, forceAuth: Bool = false,
         noSession: Bool = false, suspendedID: String? = nil, sessionToken: Secret? = nil,
-        body: JSONObject = JSONObject(), rawBody: [UInt8] = [],
+        body: JSONObject = JSONObject(), rawBody: [UInt8] = [], clientAddress: String? = nil,
         header: @escaping @Sendable (String) -> String? = { _ in nil }
     ) {
         self.realm = realm
@@ -48,6 +51,7 @@ package struct AuthenticateRequest: Sendable {
         self.sessionToken = sessionToken
         self.body = body
         self.rawBody = rawBody
+        self.clientAddress = clientAddress
         self.header = header
     }
 }

@@ -12,6 +12,8 @@ package struct Authentication: Sendable {
     let audit: AuditLog
     let steps: JourneySteps
     let signer: AuthIDSigner
+    let starts: AttemptCounter
+    let startsPerMinute: Int64
     let inFlight = StepsInFlight()
 
     struct Realm: Sendable {
@@ -40,6 +42,8 @@ package struct Authentication: Sendable {
         audit = AuditLog(context)
         steps = JourneySteps(context)
         signer = AuthIDSigner(context.masterKey)
+        starts = AttemptCounter(context)
+        startsPerMinute = settings.startsPerMinute
         realms = try settings.realms.mapValues { realm in
             if let name = realm.defaultJourney, realm.journeys[name] == nil {
                 throw JourneyIssue(node: nil, "the default journey \(name) does not exist")
@@ -83,6 +87,11 @@ package struct Authentication: Sendable {
 
     private func start(_ request: AuthenticateRequest, _ realm: Realm) async throws -> AuthenticateReply {
         let choice = try request.choice(in: realm.settings)
+        if let address = request.clientAddress {
+            guard try await starts.attempt("start:\(address)", limit: startsPerMinute, window: 60) else {
+                throw EngineError(status: 429, "Too many journeys were begun from this address. Try again in a minute.")
+            }
+        }
         let session = try await liveSession(request)
         switch choice {
         case .transaction(let id):

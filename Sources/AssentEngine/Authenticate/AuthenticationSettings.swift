@@ -3,9 +3,13 @@ package struct AuthenticationSettings: Sendable {
     /// The realms by their names, for example `/alpha`.
     package var realms: [String: RealmAuthentication]
 
+    /// How many journeys clients at one address may begin in a minute; each is a row in the database until its time is over.
+    package var startsPerMinute: Int64
+
     /// Settings.
-    package init(realms: [String: RealmAuthentication]) {
+    package init(realms: [String: RealmAuthentication], startsPerMinute: Int64 = 600) {
         self.realms = realms
+        self.startsPerMinute = startsPerMinute
     }
 }
 

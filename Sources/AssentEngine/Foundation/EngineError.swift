@@ -1,4 +1,5 @@
 package import AssentCore
+package import AssentStore
 
 /// Why the engine did not do what it was asked, in the wire's terms. Routes turn it into the form that their endpoint speaks.
 package struct EngineError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -35,4 +36,13 @@ package struct EngineError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// The database cannot serve: nothing was changed, and the same request may succeed later.
     package static let unavailable = EngineError(status: 503, "The server cannot reach its database. Try again later.")
+
+    /// What a client is told when the store has failed: only of one that cannot be reached that it is worth another try.
+    package init(_ error: StoreError) {
+        switch error.code {
+        case .unavailable: self = .unavailable
+        case .statement: self.init(status: 500, "The server failed. Its log says why.")
+        default: self.init(status: 500, "The server's database is damaged.")
+        }
+    }
 }

@@ -1,6 +1,6 @@
 package import AssentCore
 package import AssentJOSE
-import AssentStore
+package import AssentStore
 
 /// The server's signing keys: one for each purpose, made at the first start, sealed under the master key, rotated at will.
 ///
@@ -115,8 +115,12 @@ package final class ServerKeys: Sendable {
 
     /// Makes a new key for a purpose. The old one signs no more and stays published until what it signed has expired. When
     /// another node rotates at the same moment, that counts for both. With `discardingOld` the old keys' signatures stop
-    /// counting, on other nodes within ``staleness``: the key may be in other hands.
-    package func rotate(_ purpose: Purpose, discardingOld: Bool = false) async throws {
+    /// counting, on other nodes within ``staleness``: the key may be in other hands. The `accompanying` statements succeed or
+    /// fail together with it. Returns whether it was this call that did it.
+    @discardableResult
+    package func rotate(
+        _ purpose: Purpose, discardingOld: Bool = false, accompanying: [SQLStatement] = []
+    ) async throws -> Bool {
         let now = context.clock.epochSeconds
         guard let old = active(purpose, in: try await read(at: now).entries)?.jwk.keyID else {
             throw EngineError(status: 500, "there is no key for \(purpose.rawValue)")
@@ -128,14 +132,17 @@ package final class ServerKeys: Sendable {
             "UPDATE server_keys SET retired_at = ?1 WHERE purpose = ?2 AND retired_at IS NULL",
             [.integer(now), .text(purpose.rawValue)])
         let discard = SQLStatement("DELETE FROM server_keys WHERE purpose = ?1", [.text(purpose.rawValue)])
+        var isFirst = true
         do {
             _ = try await context.database.run(
-                [retire, discardingOld ? discard : retireOthers, try insertion(of: purpose, at: now)])
+                [retire, discardingOld ? discard : retireOthers, try insertion(of: purpose, at: now)] + accompanying)
         } catch let error as StoreError where error.code == .unexpectedCount && error.statement == 0 {
             guard !discardingOld else { throw EngineError.unavailable }
+            isFirst = false
         }
         let fresh = try await read(at: now)
         snapshot.withLock { $0 = fresh }
+        return isFirst
     }
 
     /// Deletes the keys whose signatures nobody can need any more. Returns how many.

@@ -201,8 +201,7 @@ extension EngineContext {
             return try await body()
         } catch let error as StoreError {
             logger.error("the store failed", metadata: ["code": "\(error.code.rawValue)", "detail": "\(error.detail)"])
-            throw error.code == .unavailable
-                ? EngineError.unavailable : EngineError(status: 500, "The server's database is damaged.")
+            throw EngineError(error)
         }
     }
 }

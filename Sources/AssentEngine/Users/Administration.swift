@@ -86,6 +86,29 @@ package struct Administration: Sendable {
                 """, [SQLValue(active), .text(user.id)], expecting: .exactly(1)))
     }
 
+    /// Makes new signing keys for these purposes; with `discardingOld`, what the old ones have signed stops counting at once.
+    ///
+    /// Throws ``EngineError`` 403 without the role `admin`.
+    package func rotate(
+        _ purposes: [ServerKeys.Purpose], of keys: ServerKeys, discardingOld: Bool, by session: LiveSession
+    ) async throws {
+        let event = "admin.keys"
+        guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
+        try await context.storing {
+            for purpose in purposes {
+                var record = record(event, by: session, about: nil)
+                record.detail["purpose"] = .string(purpose.rawValue)
+                record.detail["discardOld"] = .bool(discardingOld)
+                let isFirst = try await keys.rotate(
+                    purpose, discardingOld: discardingOld, accompanying: [audit.statement(record)])
+                if !isFirst {
+                    record.reason = "alreadyRotated"
+                    try await audit.write(record)
+                }
+            }
+        }
+    }
+
     /// Audit records: those of a transaction, or the newest, at most `limit`. That somebody has looked is a record too.
     ///
     /// Throws ``EngineError`` 403 without the role `auditor` or `admin`.

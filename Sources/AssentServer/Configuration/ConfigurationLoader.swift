@@ -59,7 +59,8 @@ extension ServerConfiguration {
             passwordCost: cost,
             transactionLimits: TransactionLimits(
                 creations: Int64(try root.integer("transactionsPerMinute", default: 20, in: 1...10_000)), window: 60),
-            realms: realms, gateway: gateway)
+            journeyStartsPerMinute: try root.integer("journeyStartsPerMinute", default: 600, in: 1...1_000_000),
+            drainSeconds: try root.integer("drainSeconds", default: 35, in: 1...600), realms: realms, gateway: gateway)
         try root.finish()
         return configuration
     }

@@ -37,6 +37,12 @@ public struct ServerConfiguration: Sendable {
     /// How many transactions a session may have made for one policy in a minute.
     package let transactionLimits: TransactionLimits
 
+    /// How many journeys clients at one address may begin in a minute.
+    package var journeyStartsPerMinute: Int
+
+    /// How long a stop waits for requests in progress, in seconds. The default is longer than a protected service may take.
+    package var drainSeconds: Int
+
     /// The realms.
     package let realms: [RealmConfiguration]
 
@@ -54,7 +60,8 @@ public struct ServerConfiguration: Sendable {
     init(
         isDevelopment: Bool, file: String, publicURL: String, host: String, port: Int, dataDirectory: String,
         masterKeyFile: String?, tls: TLS, cookieName: String, passwordCost: Int,
-        transactionLimits: TransactionLimits, realms: [RealmConfiguration],
+        transactionLimits: TransactionLimits, journeyStartsPerMinute: Int, drainSeconds: Int,
+        realms: [RealmConfiguration],
         gateway: GatewayConfiguration?
     ) {
         self.isDevelopment = isDevelopment
@@ -68,6 +75,8 @@ public struct ServerConfiguration: Sendable {
         self.cookieName = cookieName
         self.passwordCost = passwordCost
         self.transactionLimits = transactionLimits
+        self.journeyStartsPerMinute = journeyStartsPerMinute
+        self.drainSeconds = drainSeconds
         self.realms = realms
         self.gateway = gateway
     }

@@ -23,7 +23,7 @@ struct Gateway: RequestHandler {
     private static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
     private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
 
-    func respond(to request: Request) async throws -> Response {
+    func respond(to request: Request, from client: ClientAddress) async throws -> Response {
         do {
             return try await answer(request)
         } catch let error as EngineError {

@@ -33,8 +33,8 @@ extension Response {
     /// The envelope for an engine's error.
     static func crest(_ error: EngineError) -> Response {
         crest(
-            error.status, error.message,
-            detail: error.detail.map(JSONValue.object))
+            error.status, error.message, detail: error.detail.map(JSONValue.object),
+            headers: error.status == 429 ? [.retryAfter: "60"] : [:])
     }
 }
 

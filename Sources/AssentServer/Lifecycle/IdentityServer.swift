@@ -3,6 +3,8 @@ package import AssentEngine
 import AssentStore
 import Foundation
 public import Logging
+import NIOCore
+import NIOPosix
 public import ServiceLifecycle
 
 /// The server: journeys, sessions, tokens, policies, transactions, and the gateway in front of protected services.
@@ -16,6 +18,8 @@ public final class IdentityServer: Service {
     let context: EngineContext
     let database: SQLiteDatabase
     private let credentials: ServerCredentials
+    private let keys: ServerKeys
+    let connections = OpenConnections()
     private let serverListener: Listener
     private let gatewayListener: Listener?
     private let directory: DataDirectory
@@ -43,6 +47,7 @@ public final class IdentityServer: Service {
         }
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey, logger: logger)
+        keys = try ServerKeys(context)
         credentials =
             switch configuration.tls {
             case .generated: try ServerCredentials.generated(in: directory, now: clock.now)
@@ -54,11 +59,11 @@ public final class IdentityServer: Service {
         let tls = credentials.tlsConfiguration()
         serverListener = Listener(
             host: configuration.host, port: configuration.port, tls: tls, configurationFile: configuration.file,
-            logger: logger)
-        gatewayListener = configuration.gateway.map {
+            connections: connections, logger: logger)
+        gatewayListener = configuration.gateway.map { [connections] in
             Listener(
-                host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file, logger: logger
-            )
+                host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file,
+                connections: connections, logger: logger)
         }
         generated = try await UserSeeding(context: context, passwords: passwords).seed(configuration.realms)
         bootstrapFile = directory.file("bootstrap-token")
@@ -100,32 +105,58 @@ public final class IdentityServer: Service {
         try await AuditLog(context).records(transactionID: transactionID)
     }
 
-    /// Serves until the service group shuts down; what has begun is finished first.
+    /// Serves until the service group shuts down; what has begun is finished first, as far as
+    /// ``ServerConfiguration/drainSeconds`` allow. Cancelling ends all connections at once; what was forwarded is recorded all
+    /// the same.
     public func run() async throws {
         let upstream = try Upstream(services: (configuration.gateway?.routes ?? []).map(\.upstream), logger: logger)
-        let listeners = [serverListener] + (gatewayListener.map { [$0] } ?? [])
-        let services: [any Service] =
-            listeners + [
-                Housekeeping(
-                    context: context, grants: Array(try makeGrants(publicURL: configuration.publicURL).values),
-                    authentication: try makeAuthentication()),
-                Starting { try await self.startAnswering(upstream) },
-            ]
         let group = ServiceGroup(
-            configuration: .init(
-                services: services.map { .init(service: $0, successTerminationBehavior: .ignore) }, logger: logger))
+            configuration: .init(services: try services(upstream), logger: logger))
+        let deadline = Locked<Scheduled<Void>?>(nil)
+        let result: Result<Void, any Error>
         do {
-            try await group.run()
+            try await withTaskCancellationHandler {
+                try await withGracefulShutdownHandler {
+                    try await group.run()
+                } onGracefulShutdown: { [self] in
+                    let scheduled = MultiThreadedEventLoopGroup.singleton.any().scheduleTask(
+                        in: .seconds(Int64(configuration.drainSeconds))
+                    ) { [self] in cut(upstream, because: "it took longer than drainSeconds") }
+                    deadline.withLock { $0 = scheduled }
+                }
+            } onCancel: {
+                cut(upstream, because: "the stop was cut short")
+            }
+            result = .success(())
         } catch {
-            await close(upstream)
-            throw error
+            cut(upstream, because: "the server failed")
+            result = .failure(error)
         }
-        await close(upstream)
-    }
-
-    private func close(_ upstream: Upstream) async {
+        await connections.waitUntilServed()
+        deadline.withLock { $0?.cancel() }
         await upstream.shutdown()
         try? database.close()
+        try result.get()
+    }
+
+    private func services(_ upstream: Upstream) throws -> [ServiceGroupConfiguration.ServiceConfiguration] {
+        let services: [any Service] = [
+            Together(services: [serverListener] + (gatewayListener.map { [$0] } ?? [])),
+            Housekeeping(
+                context: context, grants: Array(try makeGrants(publicURL: configuration.publicURL).values),
+                authentication: try makeAuthentication()),
+            Starting { try await self.startAnswering(upstream) },
+        ]
+        return services.map { .init(service: $0, successTerminationBehavior: .ignore) }
+    }
+
+    /// Ends all connections, to clients and to services.
+    private func cut(_ upstream: Upstream, because reason: String) {
+        let count = connections.cut()
+        if count > 0 {
+            logger.warning("connections were cut", metadata: ["reason": "\(reason)", "connections": "\(count)"])
+        }
+        Task { await upstream.shutdown() }
     }
 
     private var authorityFile: String? {
@@ -139,7 +170,6 @@ public final class IdentityServer: Service {
     }
 
     private func makeGrants(publicURL: String) throws -> [String: Grants] {
-        let keys = try ServerKeys(context)
         var grants: [String: Grants] = [:]
         for realm in configuration.realms {
             let base = publicURL + "/oauth2" + RealmPath.path(of: realm.name)
@@ -182,7 +212,7 @@ public final class IdentityServer: Service {
                 policies: PolicyRoutes(sessions: sessions, decisions: decisions, cookie: cookie),
                 oauth: OAuthRoutes(grants: grants, sessions: sessions, cookie: cookie, serverURL: endpoints.server),
                 administration: AdministrationRoutes(
-                    administration: Administration(context), sessions: sessions, cookie: cookie),
+                    administration: Administration(context), keys: keys, sessions: sessions, cookie: cookie),
                 signIn: SignInRoute(
                     authentication: authentication, grants: grants, cookie: cookie,
                     origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
@@ -199,7 +229,8 @@ public final class IdentityServer: Service {
                 journeys: realm.journeys, defaultJourney: realm.defaultJourney, sessionLimits: realm.sessionLimits,
                 failedTransaction: FailedTransaction(rawValue: realm.transactionFailureStatus) ?? .success)
         }
-        return AuthenticationSettings(realms: realms)
+        return AuthenticationSettings(
+            realms: realms, startsPerMinute: Int64(configuration.journeyStartsPerMinute))
     }
 }
 
@@ -225,6 +256,19 @@ public struct Endpoints: Sendable {
 
     /// The file with the one-time token that makes the first administrator, while there is none.
     public let bootstrapFile: String?
+}
+
+/// Services that stop at the same time; a group's own stop one after the other.
+private struct Together: Service {
+    let services: [any Service]
+
+    func run() async throws {
+        try await withThrowingDiscardingTaskGroup { group in
+            for service in services {
+                group.addTask { try await service.run() }
+            }
+        }
+    }
 }
 
 /// Runs once, beside the listeners.

@@ -9,7 +9,7 @@ import ServiceLifecycle
 
 /// Answers requests. What it throws is its own fault and becomes 500 without a word about why.
 protocol RequestHandler: Sendable {
-    func respond(to request: Request) async throws -> Response
+    func respond(to request: Request, from client: ClientAddress) async throws -> Response
 }
 
 /// One listening address with TLS. It answers 503 until it is told what to do, since URLs that the server hands out can
@@ -21,23 +21,30 @@ final class Listener: Service {
         case stopped
     }
 
-    /// How long a connection may be silent. It is longer than a protected service may take to answer, and it bounds how long
-    /// a stop waits for clients that keep a connection open: TLS has no half-close to tell them with.
+    /// How long a connection may be silent. It is longer than a protected service may take to answer.
     private static let idleTimeout = TimeAmount.seconds(35)
+
+    /// How long an idle connection is kept after a stop has begun, for a request that is on its way.
+    private static let quiesceDelay = TimeAmount.milliseconds(500)
 
     private let host: String
     private let requestedPort: Int
     private let tls: TLSConfiguration
     private let configurationFile: String
+    private let connections: OpenConnections
     private let logger: Logger
     private let state = Locked<State>(.starting([]))
     private let handler = Locked<(any RequestHandler)?>(nil)
 
-    init(host: String, port: Int, tls: TLSConfiguration, configurationFile: String, logger: Logger) {
+    init(
+        host: String, port: Int, tls: TLSConfiguration, configurationFile: String, connections: OpenConnections,
+        logger: Logger
+    ) {
         self.host = host
         requestedPort = port
         self.tls = tls
         self.configurationFile = configurationFile
+        self.connections = connections
         self.logger = logger
     }
 
@@ -64,16 +71,22 @@ final class Listener: Service {
         self.handler.withLock { $0 = handler }
     }
 
-    /// Listens until the service group shuts down; requests that have begun are then answered first.
+    /// Listens until the service group shuts down. Then idle connections are closed, and those with a request after its reply.
     func run() async throws {
+        let server = HTTPServerBuilder.onEventLoops(
+            .init(additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay)], idleTimeout: Self.idleTimeout),
+            tls: tls, connections: connections)
         let application = Application(
-            responder: Responder(handler: handler),
-            server: .onEventLoops(.init(idleTimeout: Self.idleTimeout), tls: tls),
+            responder: Responder(handler: handler, connections: connections), server: server,
             configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
             onServerRunning: { [self] channel in finishStarting(.success(channel.localAddress?.port ?? 0)) },
             logger: logger)
         do {
-            try await application.run()
+            try await withGracefulShutdownHandler {
+                try await application.run()
+            } onGracefulShutdown: { [connections] in
+                connections.drain()
+            }
             finishStarting(.failure(CancellationError()))
         } catch {
             let explained = explain(error)
@@ -105,17 +118,35 @@ final class Listener: Service {
 
     private struct Responder: HTTPResponder {
         let handler: Locked<(any RequestHandler)?>
+        let connections: OpenConnections
 
-        func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+        func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+            var response = await answer(to: request, context: context)
+            if connections.isDraining { response.headers[.connection] = "close" }
+            return response
+        }
+
+        private func answer(to request: Request, context: ConnectionContext) async -> Response {
             guard let handler = handler.withLock({ $0 }) else {
                 return .crest(503, "The server is starting.", headers: [.retryAfter: "1"])
             }
             do {
-                return try await handler.respond(to: request)
+                return try await handler.respond(to: request, from: context.client)
             } catch {
                 context.logger.error("a request failed", metadata: ["error": "\(type(of: error))"])
                 return .crest(500, "Internal Server Error")
             }
         }
+    }
+}
+
+/// What is known of a request beside itself.
+private struct ConnectionContext: InitializableFromSource {
+    let client: ClientAddress
+    let logger: Logger
+
+    init(source: ApplicationRequestContextSource) {
+        client = ClientAddress(source.channel.remoteAddress)
+        logger = source.logger
     }
 }

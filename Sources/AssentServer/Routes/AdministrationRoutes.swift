@@ -6,6 +6,7 @@ import Hummingbird
 /// `/json/…/administration` and `/json/…/audit`: ours, not AM's.
 struct AdministrationRoutes: Sendable {
     let administration: Administration
+    let keys: ServerKeys
     let sessions: Sessions
     let cookie: SessionCookie
 
@@ -32,11 +33,26 @@ struct AdministrationRoutes: Sendable {
                 return .crest(400, "username and active must be given")
             }
             try await administration.setActive(active, of: username, by: session)
+        case "rotateKeys":
+            guard let purposes = Self.purposes(body["purpose"]), let discardingOld = Self.flag(body["discardOld"])
+            else { return .crest(400, "purpose is id_token or access_token, discardOld is true or false") }
+            try await administration.rotate(purposes, of: keys, discardingOld: discardingOld, by: session)
         case let action?:
             return .crest(501, "Action \(action.prefix(64)) not implemented for this resource")
         case nil: return .crest(400, "The parameter _action is missing.")
         }
         return .json(200, [:])
+    }
+
+    /// The purposes that are meant; all of them when none is named.
+    private static func purposes(_ json: JSONValue?) -> [ServerKeys.Purpose]? {
+        guard let json else { return ServerKeys.Purpose.allCases }
+        return json.string.flatMap(ServerKeys.Purpose.init).map { [$0] }
+    }
+
+    private static func flag(_ json: JSONValue?) -> Bool? {
+        guard let json else { return false }
+        return json.bool
     }
 
     private func audit(_ request: Request, session: LiveSession) async throws -> Response {

@@ -12,7 +12,7 @@ struct AuthenticateRoute: Sendable {
     let cookie: SessionCookie
 
     /// Answers a step of a realm.
-    func respond(to request: Request, realm: String) async throws -> Response {
+    func respond(to request: Request, realm: String, from client: ClientAddress) async throws -> Response {
         guard request.method == .post else { return .crest(405, "Use POST.") }
         let raw = try await request.bytes(upTo: Self.bodyLimit)
         let fields = request.headers
@@ -23,7 +23,8 @@ struct AuthenticateRoute: Sendable {
                 noSession: try request.flag("noSession"), suspendedID: try request.query("suspendedId"),
                 sessionToken: cookie.token(fields),
                 body: try Request.jsonObject(raw, contentType: fields[.contentType]),
-                rawBody: raw, header: { name in HTTPField.Name(name).flatMap { fields[$0] } }))
+                rawBody: raw, clientAddress: client.limitKey,
+                header: { name in HTTPField.Name(name).flatMap { fields[$0] } }))
         var headers: HTTPFields = [.contentAPIVersion: "resource=2.1"]
         if case .success(let success) = reply, success.isNewSession, let token = success.token {
             headers[.setCookie] = cookie.setting(token)

@@ -26,7 +26,7 @@ struct ServerHandler: RequestHandler {
     let cookie: SessionCookie
     let logger: Logger
 
-    func respond(to request: Request) async throws -> Response {
+    func respond(to request: Request, from client: ClientAddress) async throws -> Response {
         let path = request.uri.path
         if path == "/healthz" || path == "/readyz" { return await health.respond(path: path) }
         guard path.hasPrefix(basePath + "/") else { return .crest(404, "Resource not found.") }
@@ -35,16 +35,16 @@ struct ServerHandler: RequestHandler {
         if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest) }
         guard let below = Self.below("/json", rest) else { return .crest(404, "Resource not found.") }
         do {
-            return try await json(request, path: below)
+            return try await json(request, path: below, from: client)
         } catch let error as EngineError {
             return .crest(error)
         } catch let error as StoreError {
             logger.error("the database failed", metadata: ["error": "\(error)"])
-            return .crest(EngineError.unavailable)
+            return .crest(EngineError(error))
         }
     }
 
-    private func json(_ request: Request, path: String) async throws -> Response {
+    private func json(_ request: Request, path: String, from client: ClientAddress) async throws -> Response {
         guard
             let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.jsonEndpoints)
         else { return .crest(404, "Resource not found.") }
@@ -54,7 +54,7 @@ struct ServerHandler: RequestHandler {
         }
         if let refusal = APIVersion.refusal(request.headers) { return refusal }
         switch target.endpoint {
-        case "authenticate": return try await authenticate.respond(to: request, realm: target.realm)
+        case "authenticate": return try await authenticate.respond(to: request, realm: target.realm, from: client)
         case "sessions": return try await sessions.respond(to: request, realm: target.realm)
         case "policies": return try await policies.respond(to: request, realm: target.realm)
         case "administration", "audit":

@@ -1,5 +1,6 @@
 import AssentCore
 import Foundation
+import NIOCore
 import NIOSSL
 import SwiftASN1
 import X509
@@ -93,6 +94,8 @@ struct ServerCredentials: Sendable {
         var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: privateKey)
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
+        // How long a client may take to say that it, too, ends the connection; a stop waits for that.
+        configuration.shutdownTimeout = .milliseconds(500)
         return configuration
     }
 }

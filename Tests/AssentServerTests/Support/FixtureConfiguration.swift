@@ -1,7 +1,11 @@
 import AssentCore
+import AssentEngine
 
 /// The configuration of the servers in these tests, in the operator's own form.
 enum FixtureConfiguration {
+    /// The secret of the clients `back-office` and `partner`.
+    static let clientSecret = SystemRandom().token()
+
     /// Secrets of the clients `web:1 +%` and `reader`; the first has every character that form encoding changes.
     static let webSecret = "web secret:&=%+/?~ 0123456789abcdef"
     static let readerSecret = "reader-secret-0123456789abcdef0123456789"
@@ -14,6 +18,7 @@ enum FixtureConfiguration {
         dataDirectory: data
         passwordCost: 1024
         transactionsPerMinute: 10000
+        journeyStartsPerMinute: 100000
         realms:
           alpha:
             defaultJourney: Login
@@ -51,6 +56,15 @@ enum FixtureConfiguration {
                 secretHash: \(Base64URL.encode(SHA2.sha256(readerSecret.utf8)))
                 grantTypes: []
                 introspectsAll: true
+              back-office:
+                secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
+                redirectURIs: ["https://office.example/callback"]
+                scopes: [openid]
+                introspectsAll: true
+              partner:
+                secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
+                redirectURIs: ["https://partner.example/callback"]
+                scopes: [openid]
               asking-app:
                 redirectURIs: ["https://asking.example/callback"]
                 scopes: [openid]
@@ -59,7 +73,7 @@ enum FixtureConfiguration {
               bank:
                 policies:
                   - name: read
-                    resources: ["https://localhost:*/accounts", "https://localhost:*/transfers", "https://localhost:*/down"]
+                    resources: ["https://localhost:*/accounts", "https://localhost:*/transfers", "https://localhost:*/down", "https://localhost:*/scoped"]
                     actionValues: {GET: true}
                     subject: {type: AuthenticatedUsers}
                   - name: files
@@ -97,15 +111,35 @@ enum FixtureConfiguration {
               - {username: bob, credentials: generated}
             journeys:
         \(journeys)
+              Nod:
+                entry: approve
+                transactionalOnly: true
+                nodes:
+                  approve: {type: TransactionApprovalNode, outcomes: {approve: success, decline: failure}}
             clients:
               bank-app:
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid]
+            policySets:
+              shop:
+                policies:
+                  - name: pay
+                    resources: ["https://beta.example:443/pay"]
+                    actionValues: {POST: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: Transaction, strategySpecifier: Nod, ttl: 180}
+                    bind: [query]
         gateway:
           publicURL: https://localhost:0
           port: 0
           routes:
             - {name: down, path: /down, upstream: "http://127.0.0.1:\(refusing)", realm: alpha, policySet: bank}
+            - name: scoped
+              path: /scoped
+              upstream: http://127.0.0.1:\(upstream)
+              realm: alpha
+              policySet: bank
+              scopes: [accounts]
             - name: bank
               upstream: http://127.0.0.1:\(upstream)
               realm: alpha

@@ -4,7 +4,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// A TLS connection on which a test sends what no HTTP client would.
+/// A connection, with TLS unless told otherwise, on which a test sends what no HTTP client would.
 final class RawConnection: Sendable {
     private struct State: Sendable {
         var bytes: [UInt8] = []
@@ -17,17 +17,23 @@ final class RawConnection: Sendable {
     /// What has come back.
     var bytes: [UInt8] { state.value.bytes }
 
-    static func open(port: Int) async throws -> RawConnection {
+    private static let tls = Result {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.certificateVerification = .none
         tls.applicationProtocols = ["http/1.1"]
-        let context = try NIOSSLContext(configuration: tls)
+        return try NIOSSLContext(configuration: tls)
+    }
+
+    static func open(port: Int, withTLS: Bool = true) async throws -> RawConnection {
+        let context = try tls.get()
         let state = Watched(State())
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(
-                        NIOSSLClientHandler(context: context, serverHostname: "localhost"))
+                    if withTLS {
+                        try channel.pipeline.syncOperations.addHandler(
+                            NIOSSLClientHandler(context: context, serverHostname: "localhost"))
+                    }
                     try channel.pipeline.syncOperations.addHandler(Collector(state: state))
                 }
             }

@@ -33,8 +33,10 @@ final class ServerFixture: Sendable {
     @TaskLocal static var shared: ServerFixture?
 
     /// Runs `body` beside a server and stops it.
-    static func run(_ body: (ServerFixture) async throws -> Void) async throws {
-        let fixture = try await ServerFixture()
+    static func run(
+        configuring change: (inout ServerConfiguration) -> Void = { _ in }, _ body: (ServerFixture) async throws -> Void
+    ) async throws {
+        let fixture = try await ServerFixture(configuring: change)
         do {
             try await body(fixture)
         } catch {
@@ -44,7 +46,7 @@ final class ServerFixture: Sendable {
         await fixture.stop()
     }
 
-    init() async throws {
+    init(configuring change: (inout ServerConfiguration) -> Void = { _ in }) async throws {
         directory = NSTemporaryDirectory() + "/assent-server-" + SystemRandom().uuid()
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
@@ -55,9 +57,10 @@ final class ServerFixture: Sendable {
         log = handler
         let logger = Logger(label: "test") { [handler] _ in handler }
         clock = ManualClock()
-        let configuration = try ServerConfiguration.parse(
+        var configuration = try ServerConfiguration.parse(
             FixtureConfiguration.yaml(upstream: upstream.port, refusing: refusing.port),
             file: directory + "/assent.yaml")
+        change(&configuration)
         server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)
         self.group = group
@@ -90,13 +93,21 @@ final class ServerFixture: Sendable {
     /// Waits until the server has ended.
     func waitUntilEnded() async { _ = try? await running.value }
 
-    /// Lets go of everything but the server itself, which ends with the process: a Hummingbird server that is cancelled while
-    /// a connection is being accepted traps in NIO (`Deinited NIOAsyncWriter without calling finish()`, swift-nio #2637), and
-    /// would take all other tests with it.
-    func stop() async {
+    /// Ends the server, by a cancelled task or gracefully, and everything around it.
+    func stop(cancelling: Bool = false) async {
         try? await client.shutdown()
+        if cancelling { running.cancel() } else { await group.triggerGracefulShutdown() }
+        await waitUntilEnded()
         await upstream.stop()
         try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// Ends the server's task.
+    func cancel() { running.cancel() }
+
+    /// Waits until the server has been told to end.
+    func waitUntilDraining() async {
+        while !server.connections.isDraining { await Task.yield() }
     }
 
     /// A URL of the server, by what follows its public URL.

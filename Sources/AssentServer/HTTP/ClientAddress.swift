@@ -1,0 +1,23 @@
+import AssentCore
+import Foundation
+import NIOCore
+
+/// Where a connection comes from, as far as limits go.
+struct ClientAddress: Sendable {
+    private let address: SocketAddress?
+
+    init(_ address: SocketAddress?) { self.address = address }
+
+    /// The IPv4 address, or the /64 network of an IPv6 address: one subscriber has all of that. `nil` for what has no address.
+    var limitKey: String? {
+        switch address {
+        case .v4: return address?.ipAddress
+        case .v6(let address):
+            let bytes = withUnsafeBytes(of: address.address.sin6_addr) { [UInt8]($0) }
+            let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10...11].allSatisfy { $0 == 0xFF }
+            guard !isMapped else { return bytes.suffix(4).map { "\($0)" }.joined(separator: ".") }
+            return Hex.encode(Array(bytes.prefix(8))) + "::/64"
+        default: return nil
+        }
+    }
+}

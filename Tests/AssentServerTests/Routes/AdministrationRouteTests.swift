@@ -1,0 +1,198 @@
+import AssentCore
+import AssentStore
+import Foundation
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("Administration over HTTP", .timeLimit(.minutes(5)))
+struct AdministrationRouteTests {
+    private static let json = ("Content-Type", "application/json")
+
+    private func act(
+        _ fixture: ServerFixture, _ action: String, _ body: String, by session: String?
+    ) async throws -> Answer {
+        try await fixture.send(
+            "POST", fixture.json("administration?_action=\(action)"),
+            [Self.json] + (session.map(ServerFixture.session) ?? []), text: body)
+    }
+
+    private func audit(_ fixture: ServerFixture, _ query: String = "", by session: String) async throws -> Answer {
+        try await fixture.send("GET", fixture.json("audit" + query), ServerFixture.session(session))
+    }
+
+    /// Makes Ana an administrator, as an operator does.
+    private func administrator(_ fixture: ServerFixture) async throws -> String {
+        let session = try await fixture.session("ana")
+        let file = try #require(fixture.endpoints.bootstrapFile)
+        let token = try String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .newlines)
+        let reply = try await act(fixture, "bootstrap", #"{"token":"\#(token)"}"#, by: session)
+        #expect(reply.status == 200)
+        #expect(try await act(fixture, "bootstrap", #"{"token":"\#(token)"}"#, by: session).status == 403)
+        return session
+    }
+
+    @Test("Without a session of the realm there is nothing; without the role every act is refused and on record")
+    func refused() async throws {
+        try await ServerFixture.run { fixture in
+            let acts = [
+                ("bootstrap", #"{"token":"guess"}"#, "admin.bootstrap"),
+                ("setRoles", #"{"username":"ben","roles":["admin"]}"#, "admin.roles"),
+                ("setActive", #"{"username":"ana","active":false}"#, "admin.active"),
+                ("rotateKeys", "{}", "admin.keys"),
+            ]
+            let denied = #"{"code":403,"reason":"Forbidden","message":"Permission denied."}"#
+            let gateway = try await fixture.session("pat")
+            let elsewhere = try await fixture.session("bob", realm: "beta")
+            for (action, body, event) in acts {
+                for nobody in [nil, "nobody", elsewhere] {
+                    let reply = try await act(fixture, action, body, by: nobody)
+                    #expect(reply.text == #"{"code":401,"reason":"Unauthorized","message":"Access Denied"}"#)
+                }
+                let reply = try await act(fixture, action, body, by: gateway)
+                #expect(reply.status == 403 && reply.text == denied)
+                let records = try await fixture.rows(
+                    "SELECT outcome FROM audit WHERE event = ?1", [.text(event)])
+                #expect(try records.map { try $0.text("outcome") } == ["refused"])
+            }
+            #expect(try await audit(fixture, by: gateway).text == denied)
+            #expect(try await audit(fixture, by: "nobody").status == 401)
+            #expect(try await fixture.rows("SELECT id FROM users WHERE active = 0 OR roles = 'admin'").isEmpty)
+        }
+    }
+
+    @Test("An administrator gives roles and shuts users out at once; an auditor reads and changes nothing")
+    func roles() async throws {
+        try await ServerFixture.run { fixture in
+            let admin = try await administrator(fixture)
+            let ben = try await fixture.session("ben")
+            let tokens = try await fixture.tokens(session: ben)
+            #expect(try await audit(fixture, by: ben).status == 403)
+            let given = try await act(fixture, "setRoles", #"{"username":"ben","roles":["auditor"]}"#, by: admin)
+            #expect(given.status == 200)
+            let records = try await audit(fixture, "?limit=2", by: ben)
+            #expect(records.status == 200 && records.json["resultCount"] == 2)
+            #expect(records.json["result"]?.array?.allSatisfy { $0["event"]?.string != nil } == true)
+            for (action, body) in [
+                ("setRoles", #"{"username":"ben","roles":["admin"]}"#),
+                ("setActive", #"{"username":"ana","active":false}"#), ("rotateKeys", "{}"),
+            ] {
+                #expect(try await act(fixture, action, body, by: ben).status == 403)
+            }
+            let out = #"{"username":"ben","active":false}"#
+            #expect(try await act(fixture, "setActive", out, by: admin).status == 200)
+            #expect(try await audit(fixture, by: ben).status == 401)
+            #expect(
+                try await fixture.send("GET", fixture.gateway("/accounts"), ServerFixture.bearer(tokens.access)).status
+                    == 401)
+            #expect(try await fixture.refresh(tokens.refresh).status == 400)
+            let last = try await act(fixture, "setActive", #"{"username":"ana","active":false}"#, by: admin)
+            #expect(last.status == 409)
+            #expect(try await act(fixture, "setRoles", #"{"username":"ana","roles":[]}"#, by: admin).status == 409)
+            let back = try await act(fixture, "setActive", #"{"username":"ben","active":true}"#, by: admin)
+            #expect(back.status == 200)
+            #expect(try await fixture.signIn("ben").isEmpty == false)
+        }
+    }
+
+    @Test("What is wrong, missing, huge or repeated is refused and changes nothing")
+    func badInput() async throws {
+        try await ServerFixture.run { fixture in
+            let admin = try await administrator(fixture)
+            let before = try await fixture.rows("SELECT username, roles, active FROM users ORDER BY username")
+            let keys = try await fixture.count("server_keys")
+            let long = String(repeating: "a", count: 20_000)
+            let cases: [(String, String, Int)] = [
+                ("bootstrap", "{}", 400), ("bootstrap", #"{"token":7}"#, 400), ("bootstrap", #"{"token":""}"#, 403),
+                ("setRoles", "{}", 400), ("setRoles", #"{"username":"ben"}"#, 400),
+                ("setRoles", #"{"username":"ben","roles":"admin"}"#, 400),
+                ("setRoles", #"{"username":"ben","roles":["king"]}"#, 400),
+                ("setRoles", #"{"username":"ben","roles":[null]}"#, 400),
+                ("setRoles", #"{"username":["ben"],"roles":[]}"#, 400),
+                ("setRoles", #"{"username":"nobody","roles":[]}"#, 404),
+                ("setRoles", #"{"username":"' OR 1=1 --","roles":["admin"]}"#, 404),
+                ("setRoles", #"{"username":"bob","roles":["admin"]}"#, 404),
+                ("setRoles", #"{"username":"ben","username":"ana","roles":[]}"#, 400),
+                ("setActive", #"{"username":"ben"}"#, 400), ("setActive", #"{"username":"ben","active":"no"}"#, 400),
+                ("setActive", #"{"username":"ben","active":0}"#, 400),
+                ("rotateKeys", #"{"purpose":"all"}"#, 400), ("rotateKeys", #"{"purpose":null}"#, 400),
+                ("rotateKeys", #"{"discardOld":1}"#, 400),
+                ("setRoles", "[]", 400), ("setRoles", #"{"username":"#, 400),
+                ("setRoles", #"{"a":"# + String(repeating: "[", count: 5000), 400),
+                ("setRoles", #"{"username":"\#(long)","roles":[]}"#, 413),
+                ("", "{}", 501), ("dance", "{}", 501),
+            ]
+            for (action, body, status) in cases {
+                let reply = try await act(fixture, action, body, by: admin)
+                #expect(reply.status == status, "\(action) \(body.prefix(80)): \(reply.text.prefix(200))")
+                #expect(reply.json["code"] == .integer(status))
+            }
+            let url = fixture.json("administration")
+            let session = ServerFixture.session(admin)
+            #expect(try await fixture.send("POST", url, session).status == 400)
+            #expect(try await fixture.send("GET", url + "?_action=setRoles", session).status == 405)
+            #expect(try await fixture.send("POST", fixture.json("audit"), session).status == 405)
+            let text = try await fixture.send(
+                "POST", url + "?_action=setRoles", session + [("Content-Type", "text/plain")], text: "{}")
+            #expect(text.status == 415)
+            let twice = try await fixture.send("POST", url + "?_action=setRoles&_action=setRoles", session)
+            #expect(twice.status == 400)
+            let cookie = [("Cookie", "iPlanetDirectoryPro=\(admin)"), Self.json]
+            let forged = try await fixture.send(
+                "POST", url + "?_action=setActive", cookie, text: #"{"username":"ben","active":false}"#)
+            #expect(forged.status == 403)
+            for query in ["?limit=-5", "?limit=0", "?limit=99999999999999999999", "?limit=x"] {
+                #expect(try await audit(fixture, query, by: admin).status == 200)
+            }
+            let none = try await audit(fixture, "?transaction=" + String(repeating: "z", count: 3000), by: admin)
+            #expect(none.json["resultCount"] == 0)
+            #expect(try await fixture.rows("SELECT username, roles, active FROM users ORDER BY username") == before)
+            #expect(try await fixture.count("server_keys") == keys)
+        }
+    }
+
+    @Test("After a rotation new tokens have new keys and old ones count; with discardOld they do not")
+    func rotation() async throws {
+        try await ServerFixture.run { fixture in
+            let admin = try await administrator(fixture)
+            let old = try await fixture.tokens(session: admin)
+            let keysBefore = try await keyIDs(fixture)
+            #expect(try await act(fixture, "rotateKeys", "{}", by: admin).status == 200)
+            let keysAfter = try await keyIDs(fixture)
+            #expect(keysAfter.isSuperset(of: keysBefore) && keysAfter.count == keysBefore.count + 2)
+            let new = try await fixture.tokens(session: admin)
+            for (before, after) in [(old.access, new.access), (old.id, new.id)] {
+                #expect(try keysBefore.contains(keyID(before)))
+                #expect(try keysAfter.subtracting(keysBefore).contains(keyID(after)))
+            }
+            for tokens in [old, new] { #expect(try await accepts(tokens, fixture)) }
+
+            let only = #"{"purpose":"access_token","discardOld":true}"#
+            #expect(try await act(fixture, "rotateKeys", only, by: admin).status == 200)
+            for tokens in [old, new] { #expect(try await !accepts(tokens, fixture)) }
+            #expect(try await accepts(fixture.tokens(session: admin), fixture))
+            let left = try await keyIDs(fixture)
+            #expect(try left.contains(keyID(old.id)) && !left.contains(keyID(old.access)))
+            // The grants are as they were: a refresh token gives a token that counts.
+            #expect(try await fixture.refresh(new.refresh).status == 200)
+            let records = try await fixture.rows(
+                "SELECT detail FROM audit WHERE event = 'admin.keys' AND outcome = 'success'")
+            #expect(records.count == 3)
+        }
+    }
+
+    private func keyIDs(_ fixture: ServerFixture) async throws -> Set<String> {
+        let reply = try await fixture.send("GET", fixture.oauth("connect/jwk_uri"))
+        return Set(try #require(reply.json["keys"]?.array).compactMap { $0["kid"]?.string })
+    }
+
+    private func keyID(_ token: String) throws -> String {
+        let header = try #require(token.split(separator: ".").first.flatMap { Base64URL.decode(String($0)) })
+        return try #require(JSONValue.parse(header)["kid"]?.string)
+    }
+
+    private func accepts(_ tokens: ServerFixture.Tokens, _ fixture: ServerFixture) async throws -> Bool {
+        try await fixture.send("GET", fixture.gateway("/accounts"), ServerFixture.bearer(tokens.access)).status == 200
+    }
+}
