@@ -23,6 +23,10 @@ struct DataDirectory: Sendable {
                     file: path, line: nil, "dataDirectory cannot be made: \(error.localizedDescription)")
             }
         }
+        guard access(path, R_OK | W_OK | X_OK) == 0 else {
+            throw ConfigurationError(
+                file: path, line: nil, "the user who runs this may not write here: run it as the owner, or use 'chown'")
+        }
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & 0o022 == 0 else {
             throw ConfigurationError(file: path, line: nil, "other users can write here: run 'chmod 700 \(path)'")

@@ -53,6 +53,8 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         case unavailable
         /// The database's content is not what this version understands.
         case corrupt
+        /// The statement cannot be run: a fault of this program, not of the database.
+        case statement
         /// A newer version of the server wrote the schema.
         case newerSchema
     }

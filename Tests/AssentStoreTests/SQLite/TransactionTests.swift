@@ -131,7 +131,14 @@ struct TransactionTests {
     @Test("A closed database is an error, not a crash")
     func closed() async throws {
         try database.close()
-        await #expect(throws: StoreError.self) { try await database.count("notes") }
+        await #expect(throws: StoreError(.unavailable, "")) { try await database.count("notes") }
+    }
+
+    @Test(
+        "A statement that cannot be run is this program's fault: not one that another try would help",
+        arguments: ["SELEC 1", "SELECT * FROM nothing", "SELECT ?2", "UPDATE notes SET nothing = 1"])
+    func faultyStatement(_ sql: String) async throws {
+        await #expect(throws: StoreError(.statement, "")) { try await database.run(SQLStatement(sql, [.integer(1)])) }
     }
 
     @Test("Errors never show the values that were to be stored")

@@ -1,0 +1,232 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import AsyncHTTPClient
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+@Suite("assent serve as a process", .timeLimit(.minutes(10)))
+struct ProcessTests {
+    @Test("SIGTERM under load: exit status 0, everything answered is recorded, nothing is half done")
+    func terminate() async throws {
+        try await ProcessWorld.run { world in
+            let serve = try await world.start()
+            let payments = try await Payments.begin(serve, workers: 6)
+            await payments.waitUntilPaid(12)
+            serve.process.signal(SIGTERM)
+            #expect(await serve.process.exit() == 0, "\(serve.process.errors)")
+            let attempts = await payments.end()
+            let ledger = try await world.ledger()
+            let rows = try await world.transactions()
+            for attempt in attempts where attempt.status == 201 {
+                #expect(rows[attempt.transaction] == "TAKEN answered 201")
+            }
+            for attempt in attempts { #expect(attempt.status == nil || attempt.status == 201) }
+            let taken = rows.filter { $0.value.hasPrefix("TAKEN") }
+            #expect(taken.values.allSatisfy { $0 == "TAKEN answered 201" })
+            #expect(Set(taken.keys) == Set(ledger.map(\.key)))
+            // No reply was lost either: what was paid was told.
+            #expect(Set(taken.keys) == Set(attempts.filter { $0.status == 201 }.map(\.transaction)))
+            #expect(ledger.count >= 12)
+        }
+    }
+
+    @Test("Killed while transfers run: afterwards every outcome is known and nothing is paid twice")
+    func killed() async throws {
+        try await ProcessWorld.run { world in
+            let first = try await world.start()
+            let payments = try await Payments.begin(first, workers: 6)
+            await payments.waitUntilPaid(12)
+            first.process.signal(SIGKILL)
+            #expect(await first.process.exit() == -SIGKILL)
+            let attempts = await payments.end()
+            try world.keepPorts(of: first)
+            let second = try await world.start()
+            var known = 0
+            for attempt in attempts {
+                // Who got no reply asks again, with the same transaction.
+                let reply = try await second.transfer(
+                    to: attempt.payee, session: attempt.session, transaction: attempt.transaction)
+                switch reply.status {
+                case 201: #expect(attempt.status == nil)
+                case 409:
+                    let state = try #require(reply.json["outcome"]?["state"]?.string)
+                    if attempt.status == 201 { #expect(state == "answered") }
+                    known += 1
+                default: Issue.record("\(reply.status) \(reply.text)")
+                }
+            }
+            #expect(known >= 12)
+            second.process.signal(SIGTERM)
+            #expect(await second.process.exit() == 0)
+            let ledger = try await world.ledger()
+            #expect(Set(ledger.map(\.payee)).count == ledger.count)
+            let rows = try await world.transactions()
+            for entry in ledger { #expect(rows[entry.key]?.hasPrefix("TAKEN") == true) }
+        }
+    }
+
+    @Test("The second signal cuts a stop short, with exit status 1; what was forwarded is on record as unknown")
+    func twoSignals() async throws {
+        let upstream = try await TestUpstream.start()
+        upstream.hold()
+        try await ProcessWorld.run(upstream: upstream.port) { world in
+            let serve = try await world.start()
+            let session = try await serve.signIn("ana", password: #require(serve.password))
+            let refused = try await serve.transfer(to: "Bob", session: session)
+            let id = try ServerFixture.transactionID(refused)
+            #expect(try await serve.approve(id, session: session).status == 200)
+            async let reply = serve.transfer(to: "Bob", session: session, transaction: id)
+            await upstream.waitUntilHeld()
+            serve.process.signal(SIGTERM)
+            let port = try #require(URLComponents(string: serve.gateway)?.port)
+            while let connection = try? await RawConnection.open(port: port, withTLS: false) {
+                await connection.close()
+            }
+            serve.process.signal(SIGINT)
+            #expect(await serve.process.exit() == 1)
+            #expect(serve.process.errors.contains("second signal"))
+            if let reply = try? await reply { #expect(reply.status == 504) }
+            #expect(try await world.transactions()[id] == "TAKEN unknown")
+            #expect(upstream.requests.count == 1)
+        }
+        await upstream.stop()
+    }
+}
+
+/// A directory with a server's configuration, and the example bank behind it.
+final class ProcessWorld: Sendable {
+    let directory: String
+    private let bank: WatchedProcess?
+    private let upstream: Int
+    private let client = ServeProcess.makeClient()
+    private let processes = Locked<[WatchedProcess]>([])
+
+    /// Runs `body` beside the example bank, or with another service, and ends all processes.
+    static func run(upstream: Int? = nil, _ body: (ProcessWorld) async throws -> Void) async throws {
+        let world = try await ProcessWorld(upstream: upstream)
+        do {
+            try await body(world)
+        } catch {
+            await world.stop()
+            throw error
+        }
+        await world.stop()
+    }
+
+    private init(upstream: Int?) async throws {
+        directory = NSTemporaryDirectory() + "/assent-process-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        if let upstream {
+            self.upstream = upstream
+            bank = nil
+        } else {
+            let bank = try WatchedProcess.start(
+                [try WatchedProcess.product("AssentExampleBank")],
+                environment: ["BANK_DATABASE": directory + "/bank.sqlite", "BANK_PORT": "0", "BANK_OWNERS": "ana"])
+            let port = await bank.nextLine()?.split(separator: ":").last.flatMap { Int($0) }
+            self.upstream = try #require(port, "the bank did not start: \(bank.errors)")
+            self.bank = bank
+        }
+        try write(ServeProcess.yaml(upstream: self.upstream))
+    }
+
+    func start(prefix: [String] = []) async throws -> ServeProcess {
+        let serve = try await ServeProcess.start(directory: directory, prefix: prefix, client: client)
+        processes.withLock { $0.append(serve.process) }
+        return serve
+    }
+
+    /// Makes the next server listen where this one did: transactions are bound to the gateway's URL.
+    func keepPorts(of serve: ServeProcess) throws {
+        let server = try #require(URLComponents(string: serve.server)?.port)
+        let gateway = try #require(URLComponents(string: serve.gateway)?.port)
+        try write(ServeProcess.yaml(upstream: upstream, serverPort: server, gatewayPort: gateway))
+    }
+
+    /// State, outcome and status of every transaction. Only when the server has ended.
+    func transactions() async throws -> [String: String] {
+        let database = try await SQLiteDatabase(path: directory + "/data/assent.sqlite", clock: SystemClock())
+        let rows = try await database.run(.read("SELECT id, state, outcome, upstream_status FROM transactions"))
+        try database.close()
+        return try Dictionary(
+            uniqueKeysWithValues: rows.map { row in
+                let status = try row.optionalInteger("upstream_status").map { "\($0)" }
+                let parts = [try row.text("state"), try row.optionalText("outcome"), status]
+                return (try row.text("id"), parts.compactMap(\.self).joined(separator: " "))
+            })
+    }
+
+    /// What the bank has booked. Ends the bank.
+    func ledger() async throws -> [(key: String, payee: String)] {
+        await bank?.stop()
+        let database = try await SQLiteDatabase(
+            path: directory + "/bank.sqlite", migrations: [], clock: SystemClock())
+        let rows = try await database.run(.read("SELECT idempotency_key, payee FROM transfers"))
+        try database.close()
+        return try rows.map { (try $0.text("idempotency_key"), try $0.text("payee")) }
+    }
+
+    private func write(_ yaml: String) throws {
+        try Data(yaml.utf8).write(to: URL(fileURLWithPath: directory + "/assent.yaml"))
+    }
+
+    private func stop() async {
+        try? await client.shutdown()
+        for process in processes.withLock({ $0 }) { await process.stop() }
+        await bank?.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+}
+
+/// Users that pay one transfer after the other until the server is gone.
+private final class Payments: Sendable {
+    /// A transfer that was approved and sent.
+    struct Attempt: Sendable {
+        let payee: String
+        let session: String
+        let transaction: String
+        /// The reply's status; `nil` when there was none.
+        let status: Int?
+    }
+
+    private let attempts = Watched<[Attempt]>([])
+    private let tasks: Locked<[Task<Void, Never>]> = Locked([])
+
+    static func begin(_ serve: ServeProcess, workers: Int) async throws -> Payments {
+        let payments = Payments()
+        let password = try #require(serve.password)
+        for worker in 0..<workers {
+            let session = try await serve.signIn("ana", password: password)
+            let task = Task { [attempts = payments.attempts] in
+                for number in 0... {
+                    let payee = "P\(worker)-\(number)"
+                    guard let refused = try? await serve.transfer(to: payee, session: session),
+                        let id = try? ServerFixture.transactionID(refused),
+                        let approved = try? await serve.approve(id, session: session), approved.status == 200
+                    else { return }
+                    let reply = try? await serve.transfer(to: payee, session: session, transaction: id)
+                    attempts.update {
+                        $0.append(Attempt(payee: payee, session: session, transaction: id, status: reply?.status))
+                    }
+                    if reply == nil { return }
+                }
+            }
+            payments.tasks.withLock { $0.append(task) }
+        }
+        return payments
+    }
+
+    func waitUntilPaid(_ count: Int) async {
+        await attempts.wait { $0.count { $0.status == 201 } >= count }
+    }
+
+    /// Waits until the last user has given up.
+    func end() async -> [Attempt] {
+        for task in tasks.withLock({ $0 }) { await task.value }
+        return attempts.value
+    }
+}

@@ -1,0 +1,169 @@
+import AssentCore
+import AssentStore
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import Testing
+
+@testable import AssentServer
+
+/// The real `assent serve` as a process of its own, as an operator runs it.
+final class ServeProcess: Sendable {
+    let process: WatchedProcess
+    let server: String
+    let gateway: String
+    let password: String?
+    private let client: HTTPClient
+
+    /// Starts a server on `directory`, which has `assent.yaml`, and waits until it says where it is.
+    static func start(
+        directory: String, prefix: [String] = [], client: HTTPClient
+    ) async throws -> ServeProcess {
+        let process = try WatchedProcess.start(prefix + command(directory: directory))
+        var server: String?
+        var gateway: String?
+        var password: String?
+        while let line = await process.nextLine() {
+            let words = line.split(separator: " ").map(String.init)
+            switch words.first {
+            case "Server:": server = words.last
+            case "Gateway:": gateway = words.last
+            case "password": password = words.last
+            default: break
+            }
+            if line.hasPrefix("Next, in another terminal") { break }
+        }
+        guard let server, let gateway else {
+            _ = await process.exit()
+            throw ProcessFailure(description: "assent serve did not start: \(process.errors)")
+        }
+        return ServeProcess(process: process, server: server, gateway: gateway, password: password, client: client)
+    }
+
+    static func command(directory: String) throws -> [String] {
+        [try WatchedProcess.product("assent"), "serve", "--config", directory + "/assent.yaml"]
+    }
+
+    private init(process: WatchedProcess, server: String, gateway: String, password: String?, client: HTTPClient) {
+        self.process = process
+        self.server = server
+        self.gateway = gateway
+        self.password = password
+        self.client = client
+    }
+
+    static func makeClient() -> HTTPClient {
+        var settings = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.certificateVerification = .none
+        settings.tlsConfiguration = tls
+        settings.httpVersion = .http1Only
+        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 32
+        // What this asks once must arrive once.
+        settings.connectionPool.retryConnectionEstablishment = false
+        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
+    }
+
+    func send(
+        _ method: String, _ url: String, _ fields: [(String, String)] = [], text: String? = nil
+    ) async throws -> Answer {
+        var request = HTTPClientRequest(url: url)
+        request.method = HTTPMethod(rawValue: method)
+        for (name, value) in fields { request.headers.add(name: name, value: value) }
+        if let text { request.body = .bytes(ByteBuffer(string: text)) }
+        let reply = try await client.execute(request, timeout: .seconds(60))
+        let bytes = try await reply.body.collect(upTo: 8 << 20)
+        return Answer(status: Int(reply.status.code), fields: reply.headers, bytes: Array(bytes.readableBytesView))
+    }
+
+    /// Signs in with the password alone.
+    func signIn(_ username: String, password: String) async throws -> String {
+        let reply = try await journey([("authIndexType", "service"), ("authIndexValue", "Quick")]) { type in
+            switch type {
+            case "NameCallback": .string(username)
+            case "PasswordCallback": .string(password)
+            default: nil
+            }
+        }
+        return try #require(reply.json["tokenId"]?.string)
+    }
+
+    /// Approves a transaction.
+    func approve(_ id: String, session: String) async throws -> Answer {
+        let xml =
+            #"<Advices><AttributeValuePair><Attribute name="TransactionConditionAdvice"/><Value>\#(id)</Value></AttributeValuePair></Advices>"#
+        return try await journey(
+            [("authIndexType", "composite_advice"), ("authIndexValue", xml)], ServerFixture.session(session)
+        ) { $0 == "ConfirmationCallback" ? 0 : nil }
+    }
+
+    /// One transfer, with or without the transaction that it needs.
+    func transfer(to payee: String, session: String, transaction: String? = nil) async throws -> Answer {
+        let query = transaction.map { "?_txid=\($0)" } ?? ""
+        return try await send(
+            "POST", gateway + "/transfers" + query, ServerFixture.jsonFields + ServerFixture.session(session),
+            text: #"{"to":"\#(payee)","amount":"0.01","currency":"EUR"}"#)
+    }
+
+    private func journey(
+        _ query: [(String, String)], _ fields: [(String, String)] = [], _ answer: (String) -> JSONValue?
+    ) async throws -> Answer {
+        let url = server + "/json/realms/root/realms/alpha/authenticate"
+        var reply = try await send("POST", url + "?" + ServerFixture.query(query), fields)
+        for _ in 0..<4 {
+            guard reply.json["authId"] != nil else { return reply }
+            reply = try await send(
+                "POST", url, fields + [("Content-Type", "application/json")],
+                text: ServerFixture.filled(reply.json, answer).serialized())
+        }
+        return reply
+    }
+
+    /// A configuration for such a process.
+    static func yaml(upstream: Int, serverPort: Int = 0, gatewayPort: Int = 0) -> String {
+        """
+        development: true
+        publicURL: https://localhost:\(serverPort)/am
+        listen: {host: 127.0.0.1, port: \(serverPort)}
+        dataDirectory: data
+        passwordCost: 1024
+        transactionsPerMinute: 10000
+        journeyStartsPerMinute: 100000
+        realms:
+          alpha:
+            defaultJourney: Quick
+            users: [{username: ana, credentials: generated}]
+            journeys:
+              Quick:
+                entry: credentials
+                nodes:
+                  credentials:
+                    type: PageNode
+                    config: {nodes: [{type: UsernameCollectorNode}, {type: PasswordCollectorNode}]}
+                    outcomes: {outcome: check}
+                  check: {type: DataStoreDecisionNode, outcomes: {"true": success, "false": failure}}
+              Nod:
+                entry: approve
+                transactionalOnly: true
+                nodes:
+                  approve: {type: TransactionApprovalNode, outcomes: {approve: success, decline: failure}}
+            clients:
+              bank-app: {redirectURIs: ["http://127.0.0.1/callback"], scopes: [openid]}
+            policySets:
+              bank:
+                policies:
+                  - name: pay
+                    resources: ["https://localhost:*/transfers"]
+                    actionValues: {POST: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: Transaction, strategySpecifier: Nod, ttl: 180}
+                    bind: [method, query, body]
+        gateway:
+          publicURL: https://localhost:\(gatewayPort)
+          port: \(gatewayPort)
+          routes: [{name: bank, upstream: "http://127.0.0.1:\(upstream)", realm: alpha, policySet: bank}]
+        """
+    }
+}
