@@ -64,11 +64,15 @@ struct ServeCommand: AsyncParsableCommand {
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             tasks.addTask {
-                var isStopping = false
+                var first: ContinuousClock.Instant?
                 for await _ in signals {
-                    if isStopping { throw CutShort() }
-                    isStopping = true
-                    await group.triggerGracefulShutdown()
+                    guard let first else {
+                        first = .now
+                        await group.triggerGracefulShutdown()
+                        continue
+                    }
+                    // Who signals a process and its group signals it twice, and means it once.
+                    if first.duration(to: .now) > .seconds(1) { throw CutShort() }
                 }
             }
             try await tasks.next()

@@ -40,10 +40,8 @@ public final class IdentityServer: Service {
         self.logger = logger
         directory = try DataDirectory(configuration.dataDirectory)
         let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
-        do {
-            database = try await SQLiteDatabase(path: directory.database, clock: clock)
-        } catch let error as StoreError {
-            throw ConfigurationError(file: directory.database, line: nil, "the database cannot be used: \(error)")
+        database = try await Self.explaining(directory.database) { [directory] in
+            try await SQLiteDatabase(path: directory.database, clock: clock)
         }
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey, logger: logger)
@@ -65,11 +63,24 @@ public final class IdentityServer: Service {
                 host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file,
                 connections: connections, logger: logger)
         }
-        generated = try await UserSeeding(context: context, passwords: passwords).seed(configuration.realms)
         bootstrapFile = directory.file("bootstrap-token")
+        let seeding = UserSeeding(context: context, passwords: passwords)
+        generated = try await Self.explaining(directory.database) { try await seeding.seed(configuration.realms) }
         try? FileManager.default.removeItem(atPath: bootstrapFile)
-        if let token = try await Administration(context).issueBootstrapToken() {
+        let administration = Administration(context)
+        if let token = try await Self.explaining(directory.database, administration.issueBootstrapToken) {
             try PrivateFile.create(bootstrapFile, Array((token.reveal() + "\n").utf8))
+        }
+    }
+
+    private static func explaining<Result>(_ database: String, _ body: () async throws -> Result) async throws -> Result
+    {
+        do {
+            return try await body()
+        } catch let error as StoreError {
+            throw ConfigurationError(
+                file: database, line: nil,
+                "the database cannot be used: \(error). Look at who owns the file, at its mode, and at the disk")
         }
     }
 

@@ -35,13 +35,11 @@ final class OpenConnections: Sendable {
         }
     }
 
-    /// Closes all connections, and those that are still being accepted as soon as they are. Returns how many there were.
-    @discardableResult
+    /// Closes all connections, and those that are still being accepted as soon as they are. Returns how many it has closed.
     func cut() -> Int {
         let channels = state.withLock { state in
-            state.isDraining = true
-            state.isCut = true
-            return state.channels
+            defer { (state.isDraining, state.isCut) = (true, true) }
+            return state.isCut ? [:] : state.channels
         }
         for channel in channels.values { channel.close(promise: nil) }
         return channels.count

@@ -90,6 +90,9 @@ final class WatchedProcess: Sendable {
     /// Waits until it has written its last to standard error.
     func waitUntilRead() async { await errorText.wait { $0.isAtEnd } }
 
+    /// Whether it has not ended yet.
+    var isRunning: Bool { status.value == nil }
+
     /// Its process id.
     var identifier: Int32 { process.withLock { $0.processIdentifier } }
 
