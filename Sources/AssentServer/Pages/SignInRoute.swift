@@ -27,7 +27,7 @@ struct SignInRoute: Sendable {
     static func answers(_ path: String) -> Bool { ["/", "/UI/Login", "/UI/style.css"].contains(path) }
 
     /// Answers a browser.
-    func respond(to request: Request, path: String) async -> Response {
+    func respond(to request: Request, path: String, from client: ClientAddress) async -> Response {
         if path == "/UI/style.css" { return Stylesheet.response(to: request) }
         do {
             guard [.get, .head, .post].contains(request.method) else {
@@ -42,30 +42,32 @@ struct SignInRoute: Sendable {
                 target = ReturnTarget(goto, grants: grants, gateway: gateway)
                 guard target != nil else { return page(.foreignTarget, 400) }
             }
-            return await answer(request, wanted, target)
+            return await answer(request, wanted, target, client)
         } catch {
             return problem(error, nil)
         }
     }
 
-    private func answer(_ request: Request, _ wanted: SignInRequest, _ target: ReturnTarget?) async -> Response {
+    private func answer(
+        _ request: Request, _ wanted: SignInRequest, _ target: ReturnTarget?, _ client: ClientAddress
+    ) async -> Response {
         do {
             guard request.method == .post else {
                 if wanted.isTransaction { return page(SignInPages.beginning(action(wanted)), formTargets: []) }
-                return try await step(request, wanted, target, form: nil)
+                return try await step(request, wanted, target, client, form: nil)
             }
             guard isOwnForm(request.headers) else { return page(.foreignForm, 403) }
-            return try await step(request, wanted, target, form: try await SignInForm(request))
+            return try await step(request, wanted, target, client, form: try await SignInForm(request))
         } catch {
             return problem(error, wanted)
         }
     }
 
     private func step(
-        _ request: Request, _ wanted: SignInRequest, _ target: ReturnTarget?, form: SignInForm?
+        _ request: Request, _ wanted: SignInRequest, _ target: ReturnTarget?, _ client: ClientAddress, form: SignInForm?
     ) async throws -> Response {
         var step = AuthenticateRequest(
-            realm: wanted.realm, sessionToken: cookie.cookieToken(request.headers),
+            realm: wanted.realm, sessionToken: cookie.cookieToken(request.headers), clientAddress: client.limitKey,
             header: { name in HTTPField.Name(name).flatMap { request.headers[$0] } })
         if let form, form.authID != nil {
             step.body = form.body

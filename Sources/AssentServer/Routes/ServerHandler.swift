@@ -32,7 +32,7 @@ struct ServerHandler: RequestHandler {
         guard path.hasPrefix(basePath + "/") else { return .crest(404, "Resource not found.") }
         let rest = String(path.dropFirst(basePath.count))
         if let below = Self.below("/oauth2", rest) { return try await oauth.respond(to: request, path: below) }
-        if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest) }
+        if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest, from: client) }
         guard let below = Self.below("/json", rest) else { return .crest(404, "Resource not found.") }
         do {
             return try await json(request, path: below, from: client)

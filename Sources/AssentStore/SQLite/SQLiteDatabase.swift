@@ -107,8 +107,6 @@ package final class SQLiteDatabase: SQLDatabase {
         return switch error.resultCode {
         case .SQLITE_CONSTRAINT: StoreError(.constraint, detail)
         case .SQLITE_ERROR, .SQLITE_RANGE, .SQLITE_MISMATCH, .SQLITE_TOOBIG: StoreError(.statement, detail)
-        // GRDB calls it misuse, too, when the database was closed: then the server is ending.
-        case .SQLITE_MISUSE where error.message != "Connection is closed": StoreError(.statement, detail)
         case .SQLITE_NOTADB, .SQLITE_CORRUPT: StoreError(.corrupt, detail)
         default: StoreError(.unavailable, detail)
         }

@@ -32,6 +32,8 @@ struct JourneyStartTests {
                 "POST", fixture.json("authenticate"),
                 [("X-Forwarded-For", "203.0.113.9"), ("Forwarded", "for=203.0.113.9")])
             #expect(named.status == 429)
+            let page = try await fixture.send("GET", fixture.server("/UI/Login?realm=/alpha&service=Quick"))
+            #expect(page.status == 429)
             #expect(try await fixture.count("journey_steps") == rows)
             let account = try fixture.account("ben")
             let filled = ServerFixture.filled(begun.json) { type in
