@@ -3,7 +3,7 @@ public import AssentCore
 import AssentVault
 import CP11Kit
 import Crypto
-import Foundation
+public import Foundation
 
 /// Keys in a PKCS#11 token (PKCS #11 v2.40, OASIS): a smart card, a YubiKey, an HSM, or SoftHSM.
 ///
@@ -18,7 +18,6 @@ import Foundation
 /// it speaks PKCS#11, and PKCS#11 has no counters, so a vault rolled back as a whole is not noticed.
 public actor PKCS11KeyProvider: KeyProvider {
     private static let pinTries = 3
-    private static let lockTimeout: TimeInterval = 10
     /// Begins the `CKA_ID` of each key made here, so that other programs' keys are left alone.
     private static let idPrefix = Array("assent".utf8)
 
@@ -27,6 +26,7 @@ public actor PKCS11KeyProvider: KeyProvider {
     private let serial: String?
     private let presence: (any UserPresence)?
     private let existing: [String: [UInt8]]
+    private let lockTimeout: TimeInterval
     private let clock: any WallClock
     private let random: any RandomSource
 
@@ -47,11 +47,12 @@ public actor PKCS11KeyProvider: KeyProvider {
     ///   - pin: who knows the PIN; `nil` for tokens with a keypad of their own, or without a PIN.
     ///   - existing: keys that another program made, such as those in a YubiKey's PIV slots: a name of ours and the key's
     ///     `CKA_ID`. They are used and never removed.
+    ///   - lockTimeout: how many seconds making a key waits for others who make keys through the same module.
     ///   - clock: bounds how long making a key waits for other processes.
     ///   - random: makes the `CKA_ID`s.
     public init(
         module: String, token: String, serial: String? = nil, pin: (any UserPresence)?,
-        existing: [String: [UInt8]] = [:], clock: any WallClock = SystemClock(),
+        existing: [String: [UInt8]] = [:], lockTimeout: TimeInterval = 10, clock: any WallClock = SystemClock(),
         random: any RandomSource = SystemRandom()
     ) {
         path = module
@@ -59,6 +60,7 @@ public actor PKCS11KeyProvider: KeyProvider {
         self.serial = serial
         presence = pin
         self.existing = existing
+        self.lockTimeout = lockTimeout
         self.clock = clock
         self.random = random
     }
@@ -199,7 +201,9 @@ public actor PKCS11KeyProvider: KeyProvider {
         let exists = KeyProviderError(
             .keyExists, "There is a key called \(name) in the token already. Find it, or choose another name.")
         guard existing[name] == nil else { throw exists }
-        let lock = try await ModuleLock(path, clock: clock, timeout: Self.lockTimeout)
+        // The PIN is asked for before, not while others wait.
+        try await perform { _, _ in }
+        let lock = try await ModuleLock(path, clock: clock, timeout: lockTimeout)
         defer { lock.release() }
         return try await perform { session, _ in
             guard try self.privateKeys(name, use, in: session).isEmpty else { throw exists }

@@ -98,7 +98,7 @@ final class SoftHSM: Sendable {
     func provider(
         _ label: String, pin: (any UserPresence)? = KnownSecret(SoftHSM.pin), existing: [String: [UInt8]] = [:]
     ) -> PKCS11KeyProvider {
-        PKCS11KeyProvider(module: module, token: label, pin: pin, existing: existing)
+        PKCS11KeyProvider(module: module, token: label, pin: pin, existing: existing, lockTimeout: 300)
     }
 
     /// A module of its own that can be told to fail.
@@ -122,7 +122,7 @@ struct FaultyModule: Sendable {
     }
 
     func provider(_ label: String, pin: (any UserPresence)? = KnownSecret(SoftHSM.pin)) -> PKCS11KeyProvider {
-        PKCS11KeyProvider(module: path, token: label, pin: pin)
+        PKCS11KeyProvider(module: path, token: label, pin: pin, lockTimeout: 300)
     }
 }
 #endif
