@@ -199,7 +199,8 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ] + nio + certificates),
         .testTarget(
-            name: "AssentCLITests", dependencies: ["AssentCLI", "Assent", "AssentCore", "AssentServer"]),
+            name: "AssentCLITests",
+            dependencies: ["AssentCLI", "Assent", "AssentCore", "AssentServer", "AssentVault"]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

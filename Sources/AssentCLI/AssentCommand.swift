@@ -18,6 +18,6 @@ struct AssentCommand: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, DemoCommand.self, LoginCommand.self, RequestCommand.self, TokenCommand.self,
             UserInfoCommand.self,
-            LogoutCommand.self, AdminCommand.self, DoctorCommand.self,
+            LogoutCommand.self, VaultCommand.self, AdminCommand.self, DoctorCommand.self,
         ])
 }

@@ -241,6 +241,20 @@ struct TamperTests {
         #expect(await Self.read(disk) { $0["vault"] = signed + own } == .failure(.tampered("")))
     }
 
+    @Test("A record that the data key sealed, and that the manifest does not mean, is refused")
+    func forgedRecord() async throws {
+        let disk = try await Self.prepared()
+        let vault = try await vault(on: disk)
+        let contents = try await vault.current()
+        let entry = try await vault.entry("name")
+        let record = try #require(entry.record)
+        // Name, version and file are right, as somebody who got hold of the data key once can make them.
+        let context = contents.sealer.recordContext(name: "name", version: entry.version, file: record.id)
+        let forged = try contents.sealer.seal(Data("two".utf8), as: .record, bound: context)
+        #expect(forged.count == Int(record.length))
+        #expect(await Self.read(disk) { $0[FileVault.recordName(record)] = forged } == .failure(.tampered("")))
+    }
+
     @Test("Records without a vault's main file are no reason to make a new vault")
     func lostMainFile() async throws {
         let disk = try await Self.prepared()

@@ -10,13 +10,12 @@ struct ClientProfile: Sendable {
     let places: Places
     let name: String
 
+    /// Knows or asks for the vault's passphrase.
+    var presence = TerminalPresence(known: nil)
+
     /// The profile's configuration: from `config`, which is then kept, or the one that was kept before.
     static func load(config: String?, name: String, places: Places = Places()) throws -> ClientProfile {
-        guard !name.isEmpty,
-            name.utf8.allSatisfy({
-                $0 == 0x2D || $0 == 0x5F || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
-            })
-        else { throw ValidationError("a profile's name has letters, digits, - and _") }
+        try check(name: name)
         let kept = places.configurationFile(profile: name)
         let file = try ClientFile.load(config ?? kept)
         if config != nil {
@@ -27,15 +26,24 @@ struct ClientProfile: Sendable {
         return ClientProfile(file: file, places: places, name: name)
     }
 
+    /// A profile's name becomes part of paths.
+    static func check(name: String) throws {
+        guard !name.isEmpty,
+            name.utf8.allSatisfy({
+                $0 == 0x2D || $0 == 0x5F || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
+            })
+        else { throw ValidationError("a profile's name has letters, digits, - and _") }
+    }
+
     /// The SDK, with its vault in this profile's place.
     func assent(transport: (any HTTPTransport)? = nil, clock: any WallClock = SystemClock()) throws -> Assent {
-        let vault = places.vault(profile: name)
+        let place = try VaultPlace(profile: name, places: places)
         try FileManager.default.createDirectory(
-            atPath: vault, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            atPath: places.vault(profile: name), withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
+        let keys = place.guardian.keys(place.directory, presence: presence)
         var configuration = file.configuration(
-            vault: .file(
-                at: URL(fileURLWithPath: vault + "/vault"),
-                keys: .softwareFile(URL(fileURLWithPath: vault + "/vault.key"))))
+            vault: .file(at: place.directory, keys: .keys(keys), store: place.store))
         configuration.transport = transport
         configuration.clock = clock
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })

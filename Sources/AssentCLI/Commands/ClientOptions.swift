@@ -10,6 +10,12 @@ struct ClientOptions: ParsableArguments {
     @Option(name: .long, help: "The name under which configuration, session and tokens are kept.")
     var profile = "default"
 
+    @OptionGroup var vault: VaultSecretOptions
+
     /// The profile.
-    func load() throws -> ClientProfile { try ClientProfile.load(config: config, name: profile) }
+    func load() throws -> ClientProfile {
+        var loaded = try ClientProfile.load(config: config, name: profile)
+        loaded.presence = try vault.presence()
+        return loaded
+    }
 }

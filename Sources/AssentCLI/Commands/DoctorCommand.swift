@@ -1,4 +1,5 @@
 import ArgumentParser
+import Assent
 import AssentCore
 import AssentServer
 import Foundation
@@ -14,6 +15,9 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "A server's file (assent.yaml) or a client's (client.yaml).")
     var config: String
 
+    @Option(name: .long, help: "The profile whose vault is looked at, with a client's file.")
+    var profile = "default"
+
     @Flag(name: .long, help: "Print the findings as JSON.")
     var json = false
 
@@ -21,7 +25,8 @@ struct DoctorCommand: AsyncParsableCommand {
         let console = Console(json: json)
         let findings: [Finding]
         if let text = try? String(contentsOfFile: config, encoding: .utf8), text.contains("\nclient:") {
-            findings = ClientExamination(file: config).findings()
+            try ClientProfile.check(name: profile)
+            findings = ClientExamination(file: config).findings() + VaultExamination(profile: profile).findings()
         } else {
             findings = await ServerExamination.findings(file: config)
         }
@@ -39,6 +44,33 @@ struct DoctorCommand: AsyncParsableCommand {
 
 extension Finding {
     fileprivate var json: JSONValue { ["fine": .bool(isFine), "text": .string(text)] }
+}
+
+/// Looks at a profile's vault without its key: what guards it, and what that does not do.
+struct VaultExamination {
+    let profile: String
+    var places = Places()
+
+    func findings() -> [Finding] {
+        do {
+            let place = try VaultPlace(profile: profile, places: places)
+            guard let info = try FileVault.inspect(place.directory) else {
+                return [Finding(isFine: true, "profile \(profile) has no vault yet: assent login makes one")]
+            }
+            guard place.guardian.matches(info) else {
+                return [
+                    Finding(
+                        isFine: false,
+                        "the vault of profile \(profile) says that it is guarded in another way "
+                            + "(\(info.claimed.protection.rawValue)) than you chose (\(place.guardian.name)): was it exchanged? "
+                            + "Restore \(place.directory.path), or remove it and sign in again")
+                ]
+            }
+            return info.claimed.lines.map { Finding(isFine: true, "vault of profile \(profile): \($0)") }
+        } catch {
+            return [Finding(isFine: false, "vault of profile \(profile): \(error)")]
+        }
+    }
 }
 
 /// Looks at a client's file: the file, the CA, the pins.

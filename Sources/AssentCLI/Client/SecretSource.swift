@@ -1,0 +1,77 @@
+import ArgumentParser
+import AssentCore
+import Foundation
+
+/// Reads a secret from a file or a descriptor: never from the command line, which other users can read.
+enum SecretSource {
+    /// The most bytes of a passphrase or PIN.
+    static let limit = 1_024
+
+    /// The secret in `file` or behind `descriptor` without the line's end; `nil` when neither is named.
+    ///
+    /// - Throws: `ValidationError` when it cannot be read, is empty or too long, or when both are named.
+    static func read(file: String?, descriptor: Int32?, _ what: String) throws -> Secret? {
+        if file != nil, descriptor != nil {
+            throw ValidationError("Name a file or a descriptor for \(what), not both.")
+        }
+        if let file {
+            guard let handle = FileHandle(forReadingAtPath: file) else {
+                throw ValidationError("\(file) cannot be read. Name a file that holds \(what).")
+            }
+            return try read(handle, from: file, what)
+        }
+        guard let descriptor else { return nil }
+        return try read(
+            FileHandle(fileDescriptor: descriptor, closeOnDealloc: false), from: "descriptor \(descriptor)", what)
+    }
+
+    private static func read(_ handle: FileHandle, from source: String, _ what: String) throws -> Secret {
+        var data = Data()
+        do {
+            while data.count <= limit + 2, let more = try handle.read(upToCount: limit + 3 - data.count), !more.isEmpty
+            {
+                data += more
+            }
+        } catch {
+            throw ValidationError("\(source) cannot be read. Name one that holds \(what).")
+        }
+        if data.last == 0x0A { data.removeLast() }
+        if data.last == 0x0D { data.removeLast() }
+        guard (1...limit).contains(data.count) else {
+            throw ValidationError("\(source) must hold \(what): one line of 1 to \(limit) bytes.")
+        }
+        defer { data.resetBytes(in: data.startIndex..<data.endIndex) }
+        return Secret(bytes: data)
+    }
+}
+
+/// Answers with a secret that came from a file or descriptor, or asks at the terminal.
+struct TerminalPresence: UserPresence {
+    /// The secret that is known beforehand.
+    let known: Secret?
+
+    let prompt = Prompt()
+
+    func secret(for request: PresenceRequest) async throws -> Secret {
+        if let known { return try await KnownSecret(known).secret(for: request) }
+        let guardian = DisplayText.escapedForTerminal(request.guardian)
+        let left = request.attemptsLeft.map { ", \($0) tries left" } ?? ""
+        do {
+            switch request.kind {
+            case .pin: return try prompt.secret("\(retry(request))PIN of \(guardian)\(left)")
+            case .passphrase: return try prompt.secret("\(retry(request))Passphrase of the vault\(left)")
+            case .newPassphrase:
+                let chosen = try prompt.secret("New passphrase of the vault")
+                guard try prompt.secret("The same again") == chosen else {
+                    throw KeyProviderError(.userAbsent, "The two passphrases differ. Nothing was changed; try again.")
+                }
+                return chosen
+            }
+        } catch let error as Prompt.NoTerminal {
+            throw KeyProviderError(
+                .userAbsent, "\(error.description). Give it with --passphrase-file or --passphrase-fd.")
+        }
+    }
+
+    private func retry(_ request: PresenceRequest) -> String { request.isRetry ? "Wrong. " : "" }
+}

@@ -1,0 +1,85 @@
+import Assent
+import AssentCore
+import AssentPlatform
+import AssentServer
+import Foundation
+
+/// What guards a vault of the command line, as the user chose it: `<profile>.vault.yaml`.
+///
+/// The choice lies with the configuration and not with the vault, so that a vault that was exchanged cannot choose.
+enum VaultGuard: Sendable, Equatable {
+    /// A key file that whoever can read it can use.
+    case keyFile(String)
+    /// A key file in the vault's directory, under a passphrase.
+    case passphrase
+    /// A PKCS#11 token.
+    case pkcs11(module: String, token: String)
+
+    static let passphraseFile = "passphrase.keys"
+
+    /// The name on the command line and in the file.
+    var name: String {
+        switch self {
+        case .keyFile: "key-file"
+        case .passphrase: "passphrase"
+        case .pkcs11: "pkcs11"
+        }
+    }
+
+    /// Provider and level, for the vault in `directory`.
+    func keys(_ directory: URL, presence: any UserPresence) -> VaultKeys {
+        switch self {
+        case .keyFile(let path): return .software(SoftwareKeyProvider(unprotectedFile: URL(fileURLWithPath: path)))
+        case .passphrase: return .software(passphraseKeys(directory, presence: presence))
+        case .pkcs11(let module, let token):
+            #if PKCS11 && os(Linux)
+            return .requireHardware(PKCS11KeyProvider(module: module, token: token, pin: presence))
+            #else
+            return .requireHardware()
+            #endif
+        }
+    }
+
+    /// The provider of a vault under a passphrase.
+    func passphraseKeys(_ directory: URL, presence: any UserPresence) -> SoftwareKeyProvider {
+        SoftwareKeyProvider(file: directory.appending(path: Self.passphraseFile), passphrase: presence)
+    }
+
+    /// Whether a vault that says `info` of itself may be this one's.
+    func matches(_ info: UnverifiedVaultInfo) -> Bool {
+        switch self {
+        case .keyFile: info.claimed.protection == .unprotected
+        case .passphrase: info.claimed.protection == .software
+        case .pkcs11: info.claimed.protection == .hardware && info.claimed.provider == name
+        }
+    }
+
+    /// Reads a file; a mistake is an error with its line.
+    static func parse(_ text: String, file: String) throws -> VaultGuard {
+        let reader = try YAMLReader.document(file: file, text: text)
+        let guardian: VaultGuard
+        switch try reader.string("provider") {
+        case "key-file": guardian = .keyFile(try reader.string("file"))
+        case "passphrase": guardian = .passphrase
+        case "pkcs11": guardian = .pkcs11(module: try reader.string("module"), token: try reader.string("token"))
+        default: throw reader.error("provider", "a vault's provider is key-file, passphrase or pkcs11")
+        }
+        try reader.finish()
+        return guardian
+    }
+
+    /// The file's text.
+    var yaml: String {
+        var lines = [
+            "# What guards the vault of this profile. Change it with: assent vault rekey", "provider: \(name)",
+        ]
+        switch self {
+        case .keyFile(let path): lines.append("file: \(JSONValue.string(path).serialized())")
+        case .passphrase: break
+        case .pkcs11(let module, let token):
+            lines.append("module: \(JSONValue.string(module).serialized())")
+            lines.append("token: \(JSONValue.string(token).serialized())")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}

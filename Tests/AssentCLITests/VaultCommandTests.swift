@@ -1,0 +1,284 @@
+import ArgumentParser
+import Assent
+import AssentCore
+import AssentVault
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+@Suite("assent vault")
+struct VaultCommandTests {
+    /// A home directory of its own, and the program.
+    private final class Home: Sendable {
+        let directory: URL
+        let program: URL
+
+        init() throws {
+            directory = FileManager.default.temporaryDirectory.appending(path: "assent-cli-\(SystemRandom().uuid())")
+            try FileManager.default.createDirectory(
+                at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            // Beside the tests' own executable, where SwiftPM puts it.
+            program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+                .deletingLastPathComponent().appending(path: "assent")
+        }
+
+        deinit { try? FileManager.default.removeItem(at: directory) }
+
+        var vault: URL { directory.appending(path: "state/assent/default/vault") }
+        var keyFile: URL { directory.appending(path: "state/assent/default/vault.key") }
+
+        func file(_ name: String, _ content: String) throws -> String {
+            let url = directory.appending(path: name)
+            try Data(content.utf8).write(to: url)
+            return url.path
+        }
+
+        /// A vault as the client commands make it.
+        func fill() async throws {
+            let vault = try await FileVault.open(
+                vault, store: "default", keys: .software(SoftwareKeyProvider(unprotectedFile: keyFile)))
+            try await vault.update("tokens", to: Secret("a-very-secret-token"), expected: .absent)
+            try await vault.update("session\u{1B}[2J", to: Secret("another-secret"), expected: .absent)
+        }
+
+        func run(_ arguments: String...) throws -> (status: Int32, out: String, err: String) { try run(arguments) }
+
+        func run(_ arguments: [String]) throws -> (status: Int32, out: String, err: String) {
+            try run(program, arguments)
+        }
+
+        func run(_ program: URL, _ arguments: [String]) throws -> (status: Int32, out: String, err: String) {
+            let process = Process()
+            let (out, err) = (Pipe(), Pipe())
+            process.executableURL = program
+            process.arguments = arguments
+            process.environment = [
+                "XDG_STATE_HOME": directory.appending(path: "state").path,
+                "XDG_CONFIG_HOME": directory.appending(path: "config").path, "HOME": directory.path,
+                "PATH": "/usr/bin:/bin", "SOFTHSM2_CONF": directory.appending(path: "softhsm.conf").path,
+            ]
+            process.standardInput = FileHandle.nullDevice
+            process.standardOutput = out
+            process.standardError = err
+            try process.run()
+            let output = String(decoding: out.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            let errors = String(decoding: err.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            process.waitUntilExit()
+            #expect(!output.contains("secret-token") && !errors.contains("secret-token"))
+            #expect(!output.contains("\u{1B}") && !errors.contains("\u{1B}"))
+            return (process.terminationStatus, output, errors)
+        }
+    }
+
+    @Test("list shows names, versions and sizes, and nothing else")
+    func list() async throws {
+        let home = try Home()
+        try await home.fill()
+        let text = try home.run("vault", "list")
+        #expect(text.status == 0)
+        #expect(text.out.contains("tokens  version 1  19 bytes"))
+        let json = try JSONValue.parse(Array(home.run("vault", "list", "--json").out.utf8))
+        #expect(json["vault"]?["protection"]?.string == "unprotected")
+        #expect(json["secrets"]?.array?.count == 2)
+        #expect(json["secrets"]?.array?.first?["value"] == nil)
+    }
+
+    @Test("Where there is no vault, each command says so and makes none")
+    func absent() throws {
+        let home = try Home()
+        for arguments in ["list", "check", "rekey"] {
+            let result = try home.run("vault", arguments, "--json")
+            #expect(result.status == 1)
+            #expect(try JSONValue.parse(Array(result.out.utf8))["error"]?.string == "absent")
+        }
+        #expect(!FileManager.default.fileExists(atPath: home.vault.path))
+    }
+
+    @Test("check finds damage, says what to do, and removes only what it is told to")
+    func check() async throws {
+        let home = try Home()
+        try await home.fill()
+        #expect(try home.run("vault", "check").status == 0)
+        let record = try #require(
+            FileManager.default.contentsOfDirectory(atPath: home.vault.path).first { $0.hasPrefix("r-") })
+        try Data([1, 2, 3]).write(to: home.vault.appending(path: record))
+        try Data([9]).write(to: home.vault.appending(path: "t-00"))
+        let found = try home.run("vault", "check")
+        #expect(found.status == 1)
+        #expect(found.out.contains("truncated") && found.out.contains("--remove-damaged"))
+        #expect(found.out.contains("removed 1 files"))
+        let json = try home.run("vault", "check", "--json")
+        #expect(json.status == 1)
+        #expect(try JSONValue.parse(Array(json.out.utf8))["findings"]?.array?.first?["code"]?.string == "truncated")
+        #expect(try home.run("vault", "check", "--remove-damaged").status == 0)
+        #expect(try home.run("vault", "check").status == 0)
+        #expect(try JSONValue.parse(Array(home.run("vault", "list", "--json").out.utf8))["secrets"]?.array?.count == 1)
+    }
+
+    @Test("rekey moves a profile's vault under a passphrase and back, and the other commands follow")
+    func rekey() async throws {
+        let home = try Home()
+        try await home.fill()
+        let (first, second) = (try home.file("first", "correct horse\n"), try home.file("second", "battery staple\n"))
+        let before = try home.run("vault", "check")
+        #expect(before.out.contains("unprotected"))
+        #expect(try home.run("vault", "rekey").status == 0)
+        let moved = try home.run("vault", "rekey", "--to", "passphrase", "--new-passphrase-file", first)
+        #expect(moved.status == 0, "\(moved.err)")
+        #expect(moved.out.contains("software") && !moved.out.contains("unprotected"))
+        #expect(try home.run("vault", "list", "--passphrase-file", first).out.contains("tokens  version 1"))
+        #expect(try home.run("vault", "list", "--passphrase-file", second).err.contains("wrongKey"))
+        // Nobody to ask is an error, not a way in.
+        #expect(try home.run("vault", "list").status == 1)
+        #expect(
+            try home.run(
+                "vault", "rekey", "--passphrase-file", first, "--new-passphrase-file", second
+            ).status == 0)
+        #expect(try home.run("vault", "list", "--passphrase-file", first).status == 1)
+        #expect(try home.run("vault", "check", "--passphrase-file", second).status == 0)
+        let back = try home.run(
+            "vault", "rekey", "--passphrase-file", second, "--to", "key-file", "--new-key-file", home.keyFile.path)
+        #expect(back.status == 0, "\(back.err)")
+        #expect(try home.run("vault", "list").out.contains("tokens  version 1"))
+    }
+
+    @Test("A vault that was exchanged cannot choose what guards it")
+    func exchanged() async throws {
+        let home = try Home()
+        try await home.fill()
+        let passphrase = try home.file("passphrase", "correct horse")
+        #expect(try home.run("vault", "rekey", "--to", "passphrase", "--new-passphrase-file", passphrase).status == 0)
+        // Somebody puts a vault of their own there, with an unprotected key beside it.
+        try FileManager.default.removeItem(at: home.vault)
+        try FileManager.default.removeItem(at: home.keyFile)
+        try await home.fill()
+        let result = try home.run("vault", "list", "--passphrase-file", passphrase)
+        #expect(result.status == 1)
+        #expect(result.err.contains("protectionMismatch"))
+    }
+
+    @Test("A change of guardian that was interrupted after it took effect is found and finished")
+    func interrupted() async throws {
+        let home = try Home()
+        try await home.fill()
+        let passphrase = try home.file("passphrase", "correct horse")
+        #expect(try home.run("vault", "rekey", "--to", "passphrase", "--new-passphrase-file", passphrase).status == 0)
+        // As if the process had been killed before its last step.
+        let choice = home.directory.appending(path: "config/assent/default.vault.yaml")
+        try FileManager.default.moveItem(at: choice, to: URL(fileURLWithPath: choice.path + ".new"))
+        #expect(try home.run("vault", "check", "--passphrase-file", passphrase).status == 0)
+        #expect(FileManager.default.fileExists(atPath: choice.path))
+        #expect(!FileManager.default.fileExists(atPath: choice.path + ".new"))
+        #expect(try home.run("vault", "list", "--passphrase-file", passphrase).status == 0)
+    }
+
+    @Test(
+        "Wrong usage is told apart",
+        arguments: [
+            ["vault", "list", "--key-file", "x"], ["vault", "list", "--store", "x"],
+            ["vault", "list", "--profile", "../x"],
+            ["vault", "rekey", "--to", "key-file"], ["vault", "rekey", "--to", "nothing"],
+            ["vault", "rekey", "--to", "pkcs11"], ["vault", "rekey", "--to", "pkcs11", "--module", "/x"],
+            ["vault", "rekey", "--token", "x"], ["vault", "rekey", "--new-key-file", "x"],
+            ["vault", "list", "--passphrase-file", "/nonexistent"],
+            ["vault", "list", "--passphrase-file", "/dev/null"], ["vault", "list", "--passphrase-file", "/dev/zero"],
+            ["vault", "list", "--passphrase-file", "/dev/null", "--passphrase-fd", "0"],
+            ["vault", "list", "--passphrase", "x"],
+            ["vault", "list", "--passphrase-fd", "77"],
+        ])
+    func usage(arguments: [String]) throws {
+        let home = try Home()
+        let result = try home.run(arguments)
+        #expect(result.status == 64, "\(result.err)")
+    }
+}
+
+extension VaultCommandTests {
+    @Test("rekey moves a vault into a PKCS#11 token, where only the PIN opens it, and out again")
+    func token() async throws {
+        let module = "/usr/lib/softhsm/libsofthsm2.so"
+        let home = try Home()
+        let tokens = home.directory.appending(path: "tokens")
+        try FileManager.default.createDirectory(at: tokens, withIntermediateDirectories: false)
+        _ = try home.file("softhsm.conf", "directories.tokendir = \(tokens.path)\nlog.level = ERROR\n")
+        let made = try home.run(
+            URL(filePath: "/usr/bin/softhsm2-util"),
+            ["--init-token", "--free", "--label", "mine", "--so-pin", "12345678", "--pin", "87654321"])
+        #expect(made.status == 0, "\(made.err)")
+        try await home.fill()
+        let (pin, wrong) = (try home.file("pin", "87654321\n"), try home.file("wrong", "11111111\n"))
+        let moved = try home.run(
+            "vault", "rekey", "--to", "pkcs11", "--module", module, "--token", "mine", "--new-passphrase-file", pin)
+        #expect(moved.status == 0, "\(moved.err)")
+        #expect(moved.out.contains("hardware (pkcs11)") && moved.out.contains("protection level requireHardware"))
+        #expect(moved.out.contains("an old copy of the whole vault is not noticed"))
+        #expect(try home.run("vault", "check", "--passphrase-file", pin).status == 0)
+        #expect(try home.run("vault", "list", "--passphrase-file", pin).out.contains("tokens  version 1"))
+        #expect(try home.run("vault", "list", "--passphrase-file", wrong).err.contains("wrongKey"))
+        // The token is pulled out.
+        try FileManager.default.moveItem(at: tokens, to: home.directory.appending(path: "pulled"))
+        try FileManager.default.createDirectory(at: tokens, withIntermediateDirectories: false)
+        #expect(try home.run("vault", "list", "--passphrase-file", pin).err.contains("keyUnavailable"))
+        try FileManager.default.removeItem(at: tokens)
+        try FileManager.default.moveItem(at: home.directory.appending(path: "pulled"), to: tokens)
+        let back = try home.run(
+            "vault", "rekey", "--passphrase-file", pin, "--to", "key-file", "--new-key-file", home.keyFile.path)
+        #expect(back.status == 0, "\(back.err)")
+        #expect(try home.run("vault", "list").out.contains("tokens  version 1"))
+    }
+
+    @Test("A token that is not there is an error, and the vault stays under the key that it has")
+    func missingToken() async throws {
+        let home = try Home()
+        try await home.fill()
+        let before = try Data(contentsOf: home.vault.appending(path: "vault"))
+        let result = try home.run(
+            "vault", "rekey", "--to", "pkcs11", "--module", "/nonexistent/module.so", "--token", "mine")
+        #expect(result.status == 1)
+        #expect(result.err.contains("keyUnavailable"))
+        #expect(try Data(contentsOf: home.vault.appending(path: "vault")) == before)
+        #expect(try home.run("vault", "list").status == 0)
+    }
+
+    @Test("doctor says what guards the vault, and that an old copy of it would not be noticed")
+    func doctor() async throws {
+        let home = try Home()
+        let client = try home.file(
+            "client.yaml",
+            """
+            server: "https://localhost:8443/am"
+            client:
+              id: "bank-app"
+              redirectURI: "http://127.0.0.1/callback"
+              scopes: ["openid"]
+
+            """)
+        #expect(try home.run("doctor", "-c", client).out.contains("no vault yet"))
+        try await home.fill()
+        let plain = try home.run("doctor", "-c", client).out
+        #expect(plain.contains("unprotected"))
+        #expect(plain.contains("an old copy of the whole vault is not noticed"))
+        #expect(plain.contains("protection level software"))
+        let passphrase = try home.file("passphrase", "correct horse")
+        #expect(try home.run("vault", "rekey", "--to", "passphrase", "--new-passphrase-file", passphrase).status == 0)
+        let sealed = try home.run("doctor", "-c", client).out
+        #expect(!sealed.contains("unprotected") && sealed.contains("$scrypt$ln=15,r=8,p=1"))
+        try Data([1]).write(to: home.vault.appending(path: "vault"))
+        let damaged = try home.run("doctor", "-c", client)
+        #expect(damaged.status == 78 && damaged.out.contains("tampered"))
+    }
+
+    @Test("An app's vault is checked by its directory")
+    func appVault() async throws {
+        let home = try Home()
+        try await home.fill()
+        let directory = home.directory.appending(path: "app")
+        let key = home.directory.appending(path: "app.key")
+        _ = try await FileVault.open(
+            directory, store: "wallet", keys: .software(SoftwareKeyProvider(unprotectedFile: key)))
+        let options = ["--directory", directory.path, "--key-file", key.path]
+        #expect(try home.run(["vault", "check", "--store", "wallet"] + options).status == 0)
+        #expect(try home.run(["vault", "check"] + options).err.contains("anotherStore"))
+    }
+}
