@@ -17,6 +17,7 @@ check:
 test: setup check build
 	@Scripts/check_linkage.sh
 	@swift test $(ASSENT_BUILD_FLAGS) --skip-build --parallel
+	@Scripts/check_races.sh
 
 demo: setup
 	@swift build $(ASSENT_BUILD_FLAGS) --product assent

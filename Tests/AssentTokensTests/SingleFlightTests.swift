@@ -214,6 +214,27 @@ struct SingleFlightTests {
         #expect(provider.sent("/authorize").last?.field("iPlanetDirectoryPro") == "BEN")
     }
 
+    @Test("What the store refused does not come back after somebody else has signed out")
+    func unsavedAfterSignOut() async throws {
+        let provider = try FakeProvider()
+        let store = RefusingStore(provider.store)
+        let manager = TokenManager(
+            configuration: try TokenConfiguration(
+                issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"]),
+            transport: InMemoryTransport { exchange in
+                if exchange.form["grant_type"] != nil { store.refuses.withLock { $0 = true } }
+                return try await provider.answer(exchange)
+            }, store: store, clock: provider.clock)
+        try await manager.install(Session(token: Secret("SESS")))
+        await #expect(throws: TokenError.like(.storageFailed)) { try await manager.tokens() }
+        store.refuses.withLock { $0 = false }
+        _ = try await provider.manager().signOut()
+        provider.clock.advance(by: 2)
+        let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
+        #expect(error?.signInReason == .notSignedIn)
+        #expect(try await manager.storedTokens() == nil)
+    }
+
     @Test("A clock that steps back and forth costs at most a renewal each time, and no token is lost")
     func clockSteps() async throws {
         let provider = try FakeProvider()

@@ -192,7 +192,11 @@ public actor TokenManager {
     /// What the server gave and the store refused earlier. The server has forgotten the tokens before, so these must not be lost.
     private func saveUnsaved() async throws {
         guard let (tokens, version) = unsaved else { return }
-        if tokens.belongs(to: try await storage.load().session) { _ = try await storage.save(tokens, since: version) }
+        let session = try await storage.load().session
+        // First tokens of a session: when it is gone, somebody has signed out.
+        if tokens.belongs(to: session), version != nil || session != nil {
+            _ = try await storage.save(tokens, since: version)
+        }
         unsaved = nil
     }
 
