@@ -11,6 +11,8 @@ enum HardwareKeys {
     static func providers(for vault: URL) -> [any KeyProvider] {
         #if TPM && os(Linux)
         [TPMKeyProvider(directory: vault.appending(path: tpmDirectory), pin: nil)]
+        #elseif canImport(Security)
+        (try? SecureEnclaveKeyProvider()).map { [$0] } ?? []
         #else
         []
         #endif
