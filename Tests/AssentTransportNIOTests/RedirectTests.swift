@@ -1,8 +1,9 @@
 import AssentCore
-import AssentTransportNIO
 import NIOCore
 import NIOPosix
 import Testing
+
+@testable import AssentTransportNIO
 
 @Suite("The loopback redirect receiver", .timeLimit(.minutes(2)))
 struct RedirectTests {
@@ -141,9 +142,14 @@ struct RedirectTests {
         let silent = try await waiting(timeout: 0.05)
         let error = await #expect(throws: NIOTransportError.self) { try await silent.result.value }
         #expect(error?.code == .noRedirect && error?.detail.contains("in time") == true)
-        let foreign = try await waiting(timeout: 2)
-        _ = try await foreign.get("/callback?state=bad")
-        let second = await #expect(throws: NIOTransportError.self) { try await foreign.result.value }
+        let wait = RedirectWait()
+        let second = await #expect(throws: NIOTransportError.self) {
+            try await withCheckedThrowingContinuation { continuation in
+                _ = wait.wait(continuation) { _ in false }
+                _ = wait.claim("http://127.0.0.1/callback?state=bad")
+                wait.giveUp()
+            }
+        }
         #expect(second?.detail.contains("1 that came belonged to another request") == true)
     }
 

@@ -186,7 +186,7 @@ struct TrustTests {
         try await expectAccepted(identity(authority: constrained(to: "localhost")))
     }
 
-    @Test("More certificates than any real chain has, and a chain built to be slow")
+    @Test("More certificates than any real chain has, and a chain built to be slow", .timeLimit(.minutes(1)))
     func excess() async throws {
         var chain: [Certificate] = [authority.certificate]
         for index in 0..<10 { chain.append(try TestPKI.intermediate("extra \(index)", under: root).certificate) }
@@ -199,9 +199,7 @@ struct TrustTests {
             try TestPKI.intermediate("loop", under: first, key: key, .init(names: [.dnsName("n\(index).example")]))
                 .certificate
         }
-        let start = ContinuousClock.now
         try await expectRefusal(of: TestPKI.server(under: first, appending: loops), because: "alternative names")
-        #expect(ContinuousClock.now - start < .seconds(5))
     }
 
     @Test("TLS before 1.2, and a server that insists on another protocol")

@@ -34,6 +34,9 @@ package final class SQLiteDatabase: SQLDatabase {
         try await migrate(migrations, now: clock.epochSeconds)
     }
 
+    // The last connection to close must be one that may write: SQLite then takes the write-ahead log away with it.
+    deinit { readers.close() }
+
     /// Runs one statement. One that reads runs on the caller's thread, as long as a connection is free: what it needs is in
     /// memory nearly always, and handing it over to another thread costs more than running it.
     package func run(_ statement: SQLStatement) async throws -> [SQLRow] {
@@ -75,7 +78,11 @@ package final class SQLiteDatabase: SQLDatabase {
 
     static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
         let prepared = try database.cachedStatement(sql: statement.sql)
-        try prepared.setArguments(StatementArguments(statement.arguments.map(\.databaseValue)))
+        do {
+            try prepared.setArguments(StatementArguments(statement.arguments.map(\.databaseValue)))
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
+            throw StoreError(.statement, "the statement wants other arguments", statement: index)
+        }
         let rows: [SQLRow]
         let count: Int
         if prepared.columnCount > 0 {
