@@ -201,13 +201,14 @@ struct ObservedBehaviourTests {
         #expect(await cookies.cookies(for: named, path: "/").isEmpty)
     }
 
-    @Test("8. A client's secret, which a machine has made, is kept as one SHA-256 and not stretched, and still is checked")
+    @Test("8. A client's secret, which a machine has made, is kept as one SHA-256, not stretched, and checked")
     func secretsAreNotStretched() async throws {
         let ours = try #require(OurServer.current)
         let client = try PeerClient(ours.transport)
         func reply(secret: String) async throws -> (status: Int, error: JSONValue?) {
             let reply = try await client.post(
-                ours.issuer + "/access_token", form: ["grant_type": "refresh_token", "refresh_token": "none"],
+                ours.issuer + "/access_token",
+                form: FormItems(["grant_type": "refresh_token", "refresh_token": "none"] as KeyValuePairs),
                 fields: [.authorization: "Basic \(Data("web:\(secret)".utf8).base64EncodedString())"])
             return (reply.status, reply.json["error"])
         }

@@ -309,38 +309,58 @@ public actor PKCS11KeyProvider: KeyProvider {
         }
     }
 
+    // In small steps, and with no C structure alive over an `await`: Swift 6.3.1 crashes when it optimizes that.
     private func login(_ session: PKCS11Session) async throws {
-        var info = try session.module.tokenInfo(session.slot)
-        guard info.flags & CKF_LOGIN_REQUIRED != 0, try !session.isLoggedIn() else { return }
+        guard try needsLogin(session) else { return }
         var wrong: KeyProviderError?
         for _ in 0..<Self.pinTries {
-            let state = PKCS11Session.PINState(info)
-            guard state != .locked else { throw PKCS11Failure.lockedOut }
-            let pin: Secret?
-            do {
-                pin =
-                    info.flags & CKF_PROTECTED_AUTHENTICATION_PATH == 0
-                    ? try await ask(session, state, isRetry: wrong != nil) : nil
-            } catch let error as KeyProviderError where error.code == .userAbsent {
-                throw wrong ?? error
-            }
-            do {
-                return try session.login(pin)
-            } catch let failure as PKCS11Failure where failure.error.code == .wrongSecret {
-                info = try session.module.tokenInfo(session.slot)
-                let state = PKCS11Session.PINState(info)
-                guard state != .locked else { throw PKCS11Failure.lockedOut }
-                let warning =
-                    switch state {
-                    case .finalTry: " One try is left: a wrong one locks the token."
-                    case .low: " The token counts wrong tries and will lock."
-                    case .fine, .locked: ""
-                    }
-                wrong = KeyProviderError(
-                    .wrongSecret, failure.error.detail + warning, attemptsLeft: state.attemptsLeft)
-            }
+            let pin = try await pin(session, after: wrong)
+            guard let refusal = try refusal(of: pin, session) else { return }
+            wrong = refusal
         }
         throw wrong ?? PKCS11Failure.lockedOut
+    }
+
+    private func needsLogin(_ session: PKCS11Session) throws -> Bool {
+        let info = try session.module.tokenInfo(session.slot)
+        return try info.flags & CKF_LOGIN_REQUIRED != 0 && !session.isLoggedIn()
+    }
+
+    /// The PIN, or `nil` when the token has a keypad of its own.
+    private func pin(_ session: PKCS11Session, after wrong: KeyProviderError?) async throws -> Secret? {
+        let (state, hasKeypad) = try situation(session)
+        guard state != .locked else { throw PKCS11Failure.lockedOut }
+        if hasKeypad { return nil }
+        do {
+            return try await ask(session, state, isRetry: wrong != nil)
+        } catch {
+            if let wrong, (error as? KeyProviderError)?.code == .userAbsent { throw wrong }
+            throw error
+        }
+    }
+
+    private func situation(_ session: PKCS11Session) throws -> (PKCS11Session.PINState, hasKeypad: Bool) {
+        let info = try session.module.tokenInfo(session.slot)
+        return (PKCS11Session.PINState(info), info.flags & CKF_PROTECTED_AUTHENTICATION_PATH != 0)
+    }
+
+    /// Why the token did not take the PIN when it was the wrong one; `nil` when it took it.
+    private func refusal(of pin: Secret?, _ session: PKCS11Session) throws -> KeyProviderError? {
+        do {
+            try session.login(pin)
+            return nil
+        } catch let failure as PKCS11Failure where failure.error.code == .wrongSecret {
+            let state = PKCS11Session.PINState(try session.module.tokenInfo(session.slot))
+            guard state != .locked else { throw PKCS11Failure.lockedOut }
+            let warning =
+                switch state {
+                case .finalTry: " One try is left: a wrong one locks the token."
+                case .low: " The token counts wrong tries and will lock."
+                case .fine, .locked: ""
+                }
+            return KeyProviderError(
+                .wrongSecret, failure.error.detail + warning, attemptsLeft: state.attemptsLeft)
+        }
     }
 
     private func ask(_ session: PKCS11Session, _ state: PKCS11Session.PINState, isRetry: Bool) async throws -> Secret {
