@@ -177,6 +177,17 @@ struct RedirectTests {
         #expect(!waiting.receiver.deliver("http://127.0.0.1/callback?state=good"))
     }
 
+    /// A receiver at a port that it was told: one that was free a moment ago, since others take ports at the same time.
+    private func named() async throws -> Waiting {
+        for _ in 0..<20 {
+            let free = try await waiting()
+            free.result.cancel()
+            _ = try? await free.result.value
+            if let named = try? await waiting(at: "http://127.0.0.1:\(free.port)/callback") { return named }
+        }
+        return try await waiting()
+    }
+
     @Test("IPv6 and localhost are listened on where the machine has them, and a port that is named is used")
     func hosts() async throws {
         let local = try await waiting(at: "http://localhost/callback")
@@ -189,11 +200,8 @@ struct RedirectTests {
             _ = try await six.get("/cb?x=1&state=good")
             #expect(try await six.result.value == six.receiver.redirectURI + "&state=good")
         }
-        let free = try await waiting()
-        let port = free.port
-        free.result.cancel()
-        _ = try? await free.result.value
-        let named = try await waiting(at: "http://127.0.0.1:\(port)/callback")
+        let named = try await named()
+        let port = named.port
         #expect(named.receiver.redirectURI == "http://127.0.0.1:\(port)/callback")
         await #expect(throws: NIOTransportError.self) {
             try await LoopbackRedirectReceiver.listening(at: "http://127.0.0.1:\(port)/callback") { _ in }

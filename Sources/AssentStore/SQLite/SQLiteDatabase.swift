@@ -19,6 +19,10 @@ package final class SQLiteDatabase: SQLDatabase {
     /// - Throws: ``StoreError``: `unavailable` when the file cannot be opened or written, `newerSchema` when a later version
     ///   of the server made it, `corrupt` when it is no database.
     package init(path: String, migrations: [Migration] = Migration.all, clock: any WallClock) async throws {
+        // SQLite would open it for reading alone, and leave files beside it that nobody may write either.
+        if FileManager.default.fileExists(atPath: path), !FileManager.default.isWritableFile(atPath: path) {
+            throw StoreError(.unavailable, "the file can be read, but not be written")
+        }
         do {
             var configuration = Configuration()
             configuration.busyMode = .timeout(10)
