@@ -1,5 +1,5 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
-.PHONY: demo test bench check setup build
+.PHONY: demo test races bench check setup build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package).
@@ -16,7 +16,10 @@ check:
 
 test: setup check build
 	@Scripts/check_linkage.sh
-	@swift test $(ASSENT_BUILD_FLAGS) --skip-build --parallel
+	@SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4 swift test $(ASSENT_BUILD_FLAGS) --skip-build --parallel
+
+# The tests of races under the thread sanitizer: a build of its own, and about ten minutes.
+races: setup
 	@Scripts/check_races.sh
 
 demo: setup

@@ -158,7 +158,9 @@ struct RedirectTests {
         let waiting = try await waiting()
         waiting.result.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.result.value }
-        await #expect(throws: (any Error).self) { try await waiting.get("/callback?state=good") }
+        // Nobody, or somebody else who has got the port since, but not this receiver.
+        let late = try? await waiting.get("/callback?state=good")
+        #expect(late?.hasPrefix("HTTP/1.1 200 ") != true)
         let receiver = try await LoopbackRedirectReceiver.listening(at: "http://127.0.0.1/c") { _ in }
         let early = Task {
             withUnsafeCurrentTask { $0?.cancel() }
