@@ -60,7 +60,7 @@ struct RedirectTests {
             "Content-Security-Policy: default-src 'none'",
         ] { #expect(reply.contains(field + "\r\n") || reply.contains(field + ";")) }
         #expect(!reply.contains("<script"))
-        await #expect(throws: (any Error).self) { try await waiting.get("/callback?state=good") }
+        await expectGone(waiting)
         await #expect(throws: (any Error).self) {
             try await waiting.receiver.receive(opening: "x") { _ in true }
         }
@@ -158,9 +158,7 @@ struct RedirectTests {
         let waiting = try await waiting()
         waiting.result.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.result.value }
-        // Nobody, or somebody else who has got the port since, but not this receiver.
-        let late = try? await waiting.get("/callback?state=good")
-        #expect(late?.hasPrefix("HTTP/1.1 200 ") != true)
+        await expectGone(waiting)
         let receiver = try await LoopbackRedirectReceiver.listening(at: "http://127.0.0.1/c") { _ in }
         let early = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -177,6 +175,12 @@ struct RedirectTests {
         #expect(waiting.receiver.deliver("http://127.0.0.1/callback?state=good"))
         #expect(try await waiting.result.value == "http://127.0.0.1/callback?state=good")
         #expect(!waiting.receiver.deliver("http://127.0.0.1/callback?state=good"))
+    }
+
+    /// Nobody answers for `waiting` any more; somebody else may have got its port since, and refuses.
+    private func expectGone(_ waiting: Waiting) async {
+        let late = try? await waiting.get("/callback?state=good")
+        #expect(late?.hasPrefix("HTTP/1.1 200 ") != true)
     }
 
     /// A receiver at a port that it was told: one that was free a moment ago, since others take ports at the same time.
