@@ -5,9 +5,12 @@ import AssentEngine
 struct SignInContent {
     private let page: AuthenticatePage
     private let callbacks: [PageCallback]
+    private let isApproval: Bool
 
-    init(_ page: AuthenticatePage) {
+    /// A step; `isApproval` says that the journey is a transaction's.
+    init(_ page: AuthenticatePage, isApproval: Bool = false) {
         self.page = page
+        self.isApproval = isApproval
         callbacks = (page.content["callbacks"]?.array ?? []).enumerated().map {
             PageCallback($0.element, at: $0.offset)
         }
@@ -20,7 +23,9 @@ struct SignInContent {
 
     /// What the page is called.
     var title: String {
-        page.content["header"]?.string ?? (transaction == nil ? "Sign in" : "Approve this request?")
+        if let header = page.content["header"]?.string { return header }
+        if transaction != nil { return "Approve this request?" }
+        return isApproval ? "Confirm that it is you" : "Sign in"
     }
 
     /// The form, or `nil` when the step asks what a page cannot show.

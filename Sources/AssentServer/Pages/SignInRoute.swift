@@ -99,7 +99,7 @@ struct SignInRoute: Sendable {
     private func show(
         _ next: AuthenticatePage, _ wanted: SignInRequest, _ target: ReturnTarget?, notice: SignInNotice?
     ) -> Response {
-        let content = SignInContent(next)
+        let content = SignInContent(next, isApproval: wanted.isTransaction)
         guard let body = content.html(action: action(wanted), client: target?.client, notice: notice) else {
             logger.notice("a journey asks what the hosted page cannot show", metadata: ["realm": "\(wanted.realm)"])
             return page(.unsupported, 501)

@@ -40,7 +40,7 @@ struct StepUpPageTests {
         let first = try #require(asked.text.firstMatch(of: /<button name="IDToken(\d)" value="(\d)"/))
         #expect(first.2 == "1")
         let code = try await browser.submit(asked, [("IDToken\(first.1)", "0")])
-        #expect(code.text.contains(#"autocomplete="one-time-code""#))
+        #expect(code.text.contains(#"autocomplete="one-time-code""#) && code.text.contains("Confirm that it is you"))
         let done = try await browser.submit(code, [("IDToken1", try fixture.freshCode("ana"))])
         #expect(done.answer.status == 200 && done.answer["Set-Cookie"] == nil)
         #expect(done.text.contains("http-equiv=\"refresh\""))
