@@ -1,5 +1,5 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
-.PHONY: demo test races bench check setup build
+.PHONY: demo test races bench check setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package).
@@ -8,18 +8,21 @@ export ASSENT_BUILD_FLAGS := --enable-all-traits
 setup:
 	@Scripts/setup.sh
 
+setup-tests:
+	@Scripts/setup.sh --tests
+
 build: setup
 	@swift build $(ASSENT_BUILD_FLAGS) --build-tests --explicit-target-dependency-import-check error
 
 check:
 	@Scripts/check.sh
 
-test: setup check build
+test: setup-tests check build
 	@Scripts/check_linkage.sh
 	@SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4 swift test $(ASSENT_BUILD_FLAGS) --skip-build --parallel
 
 # The tests of races under the thread sanitizer: a build of its own, and about ten minutes.
-races: setup
+races: setup-tests
 	@Scripts/check_races.sh
 
 demo: setup
@@ -28,6 +31,6 @@ demo: setup
 	@"$$(swift build $(ASSENT_BUILD_FLAGS) --show-bin-path)/assent" demo
 
 # Without the traits: nothing of them is measured, and Swift 6.3.1 crashes when it optimizes PKCS11KeyProvider.login.
-bench: setup
+bench: setup-tests
 	@swift build -c release --product AssentBench
 	@"$$(swift build -c release --show-bin-path)/AssentBench"

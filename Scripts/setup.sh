@@ -1,14 +1,27 @@
 #!/usr/bin/env bash
-# Installs what Assent needs: packages of Debian, and of PyPI into .build/peers. Silent and quick when nothing is missing; safe
-# to run again. Starts no service.
+# Installs what Assent needs: packages of Debian and, with --tests, those that only tests and benchmarks want, and packages of PyPI
+# in .build/peers. Silent and quick when nothing is missing; safe to run again. Starts no service.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# libsqlite3-dev: the embedded database. jose, oathtool, openssl, python3-cryptography: second implementations that tests compare with.
-# nginx-light: the proxy that the gateway's benchmark is compared with. curl: the README's examples.
-packages=(libsqlite3-dev jose oathtool openssl nginx-light curl python3 python3-cryptography)
-# glewlwyd: an OpenID provider; sqlite3 makes its database. apache2 with mod_oauth2: a resource server. python3-venv: for .build/peers.
-packages+=(glewlwyd sqlite3 apache2 libapache2-mod-oauth2 python3-venv)
+tests=
+case "${1:-}" in
+    '') ;;
+    --tests) tests=yes ;;
+    *) echo "usage: Scripts/setup.sh [--tests]" >&2; exit 64 ;;
+esac
+
+# libsqlite3-dev: the embedded database. libp11-kit-dev, libtss2-dev, libkeyutils-dev, pkg-config: the backends behind package traits.
+packages=(libsqlite3-dev libp11-kit-dev libtss2-dev libkeyutils-dev pkg-config)
+if [ -n "$tests" ]; then
+    # Second implementations that tests compare with, and curl for the README's examples.
+    packages+=(jose oathtool openssl curl python3 python3-cryptography)
+    # A token and a TPM in software, and their own tools.
+    packages+=(softhsm2 swtpm swtpm-tools tpm2-tools)
+    # nginx: the proxy that the gateway's benchmark is compared with. glewlwyd: an OpenID provider; sqlite3 makes its database.
+    # apache2 with mod_oauth2: a resource server. python3-venv: for .build/peers.
+    packages+=(nginx-light glewlwyd sqlite3 apache2 libapache2-mod-oauth2 python3-venv)
+fi
 
 # The services that these packages would start, now and with the machine.
 services=(nginx apache2 glewlwyd)
@@ -58,6 +71,7 @@ for package in "${packages[@]}"; do
 done
 [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
 
+[ -n "$tests" ] || exit 0
 requirements=Tests/InteropTests/peers/requirements.txt
 environment=.build/peers
 # Written last: an installation that was broken off is begun anew.
