@@ -184,6 +184,27 @@ import Testing
         #expect(world.calls.count == 5)
     }
 
+    @Test("A safe call whose body can be read once is not repeated when its token was refused, nor is a token renewed")
+    func refusedTokenOfStream() async throws {
+        let world = World()
+        world.change { $0.gateway = { _ in .json(401, [:]) } }
+        let client = try await world.client(.accessToken)
+        var call = try get()
+        let readings = Locked(0)
+        call.body = HTTPBody(length: 2, isReplayable: false) {
+            readings.withLock { $0 += 1 }
+            let rest = Locked<[UInt8]?>(Array("{}".utf8))
+            return { rest.withLock { $0.take() } }
+        }
+        #expect(try await client.send(call).status == 401)
+        #expect(world.calls.map { $0.field("Authorization") } == ["Bearer access-1"])
+        #expect(readings.withLock { $0 } <= 1)
+        // Its own try: whether it can be read again is all that differs.
+        call.body = HTTPBody("{}")
+        #expect(try await client.send(call).status == 401)
+        #expect(world.calls.map { $0.field("Authorization") }.suffix(2) == ["Bearer access-1", "Bearer access-2"])
+    }
+
     @Test("An advice is no reason to renew a token")
     func adviceKeepsToken() async throws {
         let world = World()

@@ -224,22 +224,29 @@ actor ProviderClient {
         form.append("token", token.reveal())
         form.append("token_type_hint", isRefreshToken ? "refresh_token" : "access_token")
         form.append("client_id", configuration.clientID)
-        let reply = try await exchange.post(url, form: form, within: limit)
-        guard (200..<300).contains(reply.status) else {
-            throw TokenError(.signOutRefused, "not revoked", status: reply.status, oauthError: reply.oauthError)
-        }
+        try Self.checkDone(try await exchange.post(url, form: form, within: limit), otherwise: "not revoked")
     }
 
-    /// Ends the provider's session (OpenID Connect RP-Initiated Logout). Nothing is followed.
+    /// Ends the provider's session (OpenID Connect RP-Initiated Logout 1.0). Nothing is followed: a redirect leads to a page
+    /// where the provider asks its user (§2), whom nobody asks here.
     func endSession(idToken: Secret) async throws {
         guard let endpoint = try await metadata().endSessionEndpoint else {
             throw TokenError(.unusableEndpoint, "end_session_endpoint is missing")
         }
         let url = [("id_token_hint", idToken.reveal()), ("client_id", configuration.clientID)]
             .reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
-        let reply = try await exchange.get(url)
-        guard (200..<300).contains(reply.status) else {
-            throw TokenError(.signOutRefused, "the provider's session is not ended", status: reply.status)
+        try Self.checkDone(try await exchange.get(url), otherwise: "the provider's session is not ended")
+    }
+
+    /// Neither endpoint's success has content that means anything (RFC 7009 §2.2). A page is a question to the user
+    /// (RP-Initiated Logout §2) or comes from somebody who does not know the protocol, and an `error` is one whatever the status.
+    private static func checkDone(_ reply: ProviderExchange.Reply, otherwise detail: String) throws(TokenError) {
+        guard (200..<300).contains(reply.status), reply.oauthError == nil else {
+            throw TokenError(.signOutRefused, detail, status: reply.status, oauthError: reply.oauthError)
+        }
+        guard !reply.isPage else {
+            throw TokenError(
+                .signOutRefused, "\(detail): the provider shows a page; sign out in a browser", status: reply.status)
         }
     }
 }

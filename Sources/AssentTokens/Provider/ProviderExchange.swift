@@ -13,6 +13,13 @@ struct ProviderExchange: Sendable {
             (try? JSONValue.parse(body, limits: JSONLimits(depth: 32, values: 20_000)))?.object
         }
 
+        /// Whether it is a page for people.
+        var isPage: Bool {
+            let type = (fields[.contentType] ?? "").prefix { $0 != ";" }.lowercased()
+            if type.isEmpty { return body.first { ![0x09, 0x0A, 0x0D, 0x20].contains($0) } == UInt8(ascii: "<") }
+            return !body.isEmpty && type.contains("html")
+        }
+
         /// The server's `error`, when it sent one that can be shown.
         var oauthError: String? {
             guard let error = object?["error"]?.string, error.utf8.count <= 64,
