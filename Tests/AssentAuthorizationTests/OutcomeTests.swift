@@ -153,6 +153,29 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(world.calls.count == 1)
     }
+
+    @Test(
+        "When the call that asks is cancelled, another one that waits for the same approval asks",
+        .timeLimit(.minutes(1)))
+    func leaderCancelled() async throws {
+        let world = World()
+        let client = try await world.client()
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let leader = Task {
+            try await client.send(try post()) { approval in
+                ask.yield()
+                try await world.clock.sleep(until: .distantFuture)
+                return agree(&approval)
+            }
+        }
+        for await _ in asked { break }
+        let follower = Task { try await client.send(try post(), approve: agree) }
+        while world.calls.count < 2 { await Task.yield() }
+        for _ in 0..<1_000 { await Task.yield() }
+        leader.cancel()
+        await #expect(throws: CancellationError.self) { try await leader.value }
+        #expect(try await follower.value.status == 201)
+    }
 }
 
 @Suite struct CredentialTests {

@@ -18,7 +18,11 @@ extension AuthorizedClient {
                 try await lead(advice, for: request, approve)
                 await coordinator.leave(key, .success(()))
             } catch {
-                await coordinator.leave(key, .failure(error))
+                if Task.isCancelled {
+                    await coordinator.handOver(key)
+                } else {
+                    await coordinator.leave(key, .failure(error))
+                }
                 throw error
             }
         }

@@ -3,7 +3,7 @@ import AssentCore
 /// Lets only one of several requests that got the same advice ask the user. The others wait for what comes of it.
 actor StepUpCoordinator {
     enum Role {
-        /// Ask the user, then say what came of it with ``StepUpCoordinator/leave(_:_:)``.
+        /// Ask the user, then say what came of it with ``StepUpCoordinator/leave(_:_:)``, or ``StepUpCoordinator/handOver(_:)``.
         case lead
         /// Somebody else asked, and this came of it.
         case follow(Result<Void, any Error>)
@@ -36,6 +36,15 @@ actor StepUpCoordinator {
         for continuation in (waiting.removeValue(forKey: key) ?? [:]).values {
             continuation.resume(returning: .follow(result))
         }
+    }
+
+    /// The leader was cancelled: one of those who wait asks in its place.
+    func handOver(_ key: String) {
+        guard let next = waiting[key]?.keys.min() else {
+            waiting[key] = nil
+            return
+        }
+        waiting[key]?.removeValue(forKey: next)?.resume(returning: .lead)
     }
 
     private func cancel(_ key: String, _ id: Int) {

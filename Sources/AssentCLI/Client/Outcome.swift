@@ -15,38 +15,41 @@ enum Outcome {
             console.warn("The server says no: \(DisplayText.escapedForTerminal(error.message))")
             throw ExitCode(2)
         } catch let error as JourneyFailure {
-            console.warn(error.code == .declined ? "You declined." : "The journey did not end: \(error)")
+            console.warn(error.code == .declined ? "You declined." : "The journey did not end: \(told(error))")
             throw ExitCode(error.code == .declined ? 2 : 1)
         } catch let error as AuthorizationError where error.code == .outcomeUnknown {
-            console.warn("What happened is unknown: \(error)")
+            console.warn("What happened is unknown: \(told(error))")
             console.warn("Do not repeat it. Run the same command again with --ask \(error.pending?.argument ?? "<id>")")
             throw ExitCode(3)
         } catch let error as AuthorizationError {
-            console.warn("\(error)")
+            console.warn(told(error))
             let refused: [AuthorizationError.Code] = [
                 .declined, .refused, .approvalForAnotherRequest, .untrustedAdvice,
             ]
             throw ExitCode(refused.contains(error.code) ? 2 : 1)
         } catch let error as TokenError where error.code == .signInNeeded {
-            console.warn("Sign in first: assent login (\(error.detail))")
+            console.warn("Sign in first: assent login (\(DisplayText.escapedForTerminal(error.detail)))")
             throw ExitCode(1)
         } catch let error as TokenError where error.code == .authorizationRefused {
-            console.warn("The server says no: \(error)")
+            console.warn("The server says no: \(told(error))")
             throw ExitCode(2)
         } catch let error as TokenError {
-            console.warn("\(error)")
+            console.warn(told(error))
             throw ExitCode(1)
         } catch let error as NIOTransportError {
-            console.warn(error.code == .noRedirect ? "Nobody signed in: \(error.detail)." : "\(error)")
+            console.warn(error.code == .noRedirect ? "Nobody signed in: \(error.detail)." : told(error))
             throw ExitCode(1)
         } catch let error as HTTPTransportError {
-            console.warn("\(error)")
+            console.warn(told(error))
             throw ExitCode(error.mayHaveHadEffect ? 3 : 1)
         } catch let error as Prompt.NoTerminal {
-            console.warn("\(error)")
+            console.warn(told(error))
             throw ExitCode(1)
         }
     }
+
+    /// An error's words; some of them may be a server's.
+    private static func told(_ error: any Error) -> String { DisplayText.escapedForTerminal("\(error)") }
 }
 
 extension PendingRequest {

@@ -6,7 +6,11 @@ import Foundation
 struct TokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token", abstract: "Print an access token that is good now, refreshed if it has to be.",
-        discussion: "For scripts: curl -H \"Authorization: Bearer $(assent token)\" … The token is a secret.")
+        discussion: """
+            The token is a secret: hand it on by standard input, never in a command line, which other users of the machine see.
+
+            Example:  assent token | sed 's/^/Authorization: Bearer /' | curl -H @- https://localhost:8444/accounts
+            """)
 
     @OptionGroup var client: ClientOptions
 

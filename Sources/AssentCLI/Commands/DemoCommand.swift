@@ -75,7 +75,8 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     private func writePage(_ narration: Narration, console: Console) throws {
-        let path = page ?? NSTemporaryDirectory() + "/assent-demo-\(ProcessInfo.processInfo.processIdentifier).html"
+        let name = "assent-demo-\(ProcessInfo.processInfo.processIdentifier).html"
+        let path = page ?? URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent(name).path
         let passed = narration.checkCount - narration.failures.count
         let drawing = SequencePage(
             title: "Assent: one payment, approved and spent once",
@@ -108,7 +109,7 @@ struct DemoCommand: AsyncParsableCommand {
         console.say(
             #"  assent request POST \#(gateway)/transfers --json '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#)
         console.say("A code counts once: wait for the next before you approve. For one:")
-        console.say("  oathtool --totp -b \(Base32.encode(world.account.totpSeed.revealBytes()))")
+        console.say("  oathtool --totp -b -   (paste the TOTP seed: others can see a command line)")
         await untilStopped(seconds: minutes * 60)
         await world.stop()
     }

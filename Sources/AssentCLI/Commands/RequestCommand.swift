@@ -100,7 +100,7 @@ struct TerminalApproval: Sendable {
 
     /// Answers a step of an approval.
     func answer(_ approval: inout Approval) throws -> StepAction {
-        if approval.step[MetadataCallback.self] != nil || approval.transactionID == nil {
+        if approval.isFirstStep || approval.step[MetadataCallback.self] != nil {
             console.say(console.styled("You are asked to approve:", .bold))
             for field in approval.display {
                 console.say(

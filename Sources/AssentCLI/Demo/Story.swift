@@ -142,7 +142,7 @@ struct Story: Sendable {
         let reply = try await assent.send(.post(transfers, json: Self.transfer)) { approval in
             if approval.step[ConfirmationCallback.self] != nil {
                 let shown = approval.display.map { "\($0.label): \($0.value)" }.joined(separator: ", ")
-                narration.tell(.note(.user, "is shown “\(shown)” and approves"))
+                narration.tell(.note(.user, "is shown “\(DisplayText.escapedForTerminal(shown))” and approves"))
                 check("what is shown was made from the request's own body", shown == "Amount: 200.00 EUR, To: Bob")
                 if case .stated(let parts) = approval.binding {
                     check(
@@ -156,8 +156,6 @@ struct Story: Sendable {
             }
             return try answer(&approval)
         }
-        narration.tell(
-            .message(from: .gateway, to: .bank, text: "POST /transfers, the approved bytes, once", refused: false))
         check("201 Created", reply.status == 201)
         check("the money moved", try await balance(assent) == "800.00")
         return approved.withLock { $0 } ?? ""

@@ -36,6 +36,8 @@ enum TransactionDisplay {
         for rule in rules {
             var value = try text(rule.field, in: body)
             if let suffix = rule.suffix { value += " " + (try text(suffix, in: body)) }
+            // More than this no client shows.
+            guard isShowable(value, limit: DisplayText.defaultLimit) else { throw unshowable(rule.field) }
             lines.append(DisplayLine(label: rule.label, value: value))
         }
         return lines
@@ -56,12 +58,14 @@ enum TransactionDisplay {
             throw EngineError(
                 status: 400, "The request cannot be shown for approval: \(field) is missing, or not a single value.")
         }
-        guard isShowable(text, limit: maximumValue) else {
-            throw EngineError(
-                status: 400,
-                "The request cannot be shown for approval: \(field) is empty, too long or has forbidden characters.")
-        }
+        guard isShowable(text, limit: maximumValue) else { throw unshowable(field) }
         return text
+    }
+
+    private static func unshowable(_ field: String) -> EngineError {
+        EngineError(
+            status: 400,
+            "The request cannot be shown for approval: \(field) is empty, too long or has forbidden characters.")
     }
 
     /// The value at a JSON Pointer (RFC 6901), or of a member of the outermost object.

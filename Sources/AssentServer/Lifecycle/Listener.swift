@@ -123,7 +123,8 @@ final class Listener: Service {
         func respond(to request: Request, context: ConnectionContext) async throws -> Response {
             var response = await answer(to: request, context: context)
             if connections.isDraining { response.headers[.connection] = "close" }
-            return response
+            // The bytes of a body would be taken for the beginning of the next reply (RFC 9112 §6.3).
+            return request.method == .head ? response.createHeadResponse() : response
         }
 
         private func answer(to request: Request, context: ConnectionContext) async -> Response {

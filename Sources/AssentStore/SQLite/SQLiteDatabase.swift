@@ -81,6 +81,10 @@ package final class SQLiteDatabase: SQLDatabase {
     }
 
     static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
+        // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was checked.
+        guard !statement.arguments.contains(where: \.hasNUL) else {
+            throw StoreError(.statement, "a text has a NUL", statement: index)
+        }
         let prepared = try database.cachedStatement(sql: statement.sql)
         do {
             try prepared.setArguments(StatementArguments(statement.arguments.map(\.databaseValue)))
@@ -150,6 +154,8 @@ package final class SQLiteDatabase: SQLDatabase {
 }
 
 extension SQLValue {
+    fileprivate var hasNUL: Bool { if case .text(let value) = self { value.utf8.contains(0) } else { false } }
+
     fileprivate var databaseValue: DatabaseValue {
         switch self {
         case .null: .null

@@ -183,7 +183,7 @@ final class ConnectionPool: Sendable {
     private func enqueue(_ waiter: Waiter, _ origin: Origin) {
         enum Outcome {
             case queued
-            case granted(Grant)
+            case granted(Waiter, Grant)
             case failed(HTTPTransportError)
         }
         let outcome = state.withLock { state -> Outcome in
@@ -200,13 +200,11 @@ final class ConnectionPool: Sendable {
             state.slots[origin] = slots
             // A connection may have become free since the decision to wait.
             guard let (next, grant) = Self.serveNext(&state, origin, limit: limits.connections) else { return .queued }
-            if next.id == waiter.id { return .granted(grant) }
-            next.continuation.resume(returning: grant)
-            return .queued
+            return .granted(next, grant)
         }
         switch outcome {
         case .queued: break
-        case .granted(let grant): waiter.continuation.resume(returning: grant)
+        case .granted(let next, let grant): next.continuation.resume(returning: grant)
         case .failed(let error): waiter.continuation.resume(throwing: error)
         }
     }

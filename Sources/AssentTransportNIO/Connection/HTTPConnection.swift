@@ -18,6 +18,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     private var input = ByteBuffer()
     private var exchange: Exchange?
     private var cancelledEarly: UInt64?
+    private var lastEnded: UInt64 = 0
     private var closingError: HTTPTransportError?
     private var endsOrderly = true
     private var isClosing = false
@@ -119,7 +120,8 @@ final class HTTPConnection: ChannelDuplexHandler {
     /// Ends this exchange, if it is still the current one, and with it the connection.
     func abort(_ id: UInt64, _ error: HTTPTransportError) {
         guard let exchange, exchange.start.id == id else {
-            cancelledEarly = id
+            // The end of a stream that was given up comes after the end of its exchange; the next one is not meant.
+            if id > lastEnded { cancelledEarly = id }
             return
         }
         close(error)
@@ -180,7 +182,7 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     private func complete(_ exchange: Exchange) {
         guard let handle, let context else { return }
-        self.exchange = nil
+        end(exchange)
         exchange.upload?.cancel()
         let isReusable =
             pool.keepsConnections && exchange.parser.keepsAlive && exchange.isRequestComplete
@@ -266,9 +268,14 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     private func fail(_ exchange: Exchange, _ error: HTTPTransportError) {
         guard let handle else { return }
-        self.exchange = nil
+        end(exchange)
         let isStale = exchange.start.isReused && !exchange.hasRead && error.code == .connectionClosed
         exchange.fail(error, isStale: isStale, connection: handle)
+    }
+
+    private func end(_ exchange: Exchange) {
+        self.exchange = nil
+        lastEnded = max(lastEnded, exchange.start.id)
     }
 
     // MARK: - Time

@@ -61,6 +61,10 @@ struct TransactionDisplayTests {
             ("", 400),
             ("[]", 400),
             (#"{"to":"\#(String(repeating: "B", count: 201))","amount":"1","currency":"EUR"}"#, 400),
+            (
+                #"{"to":"B","amount":"\#(String(repeating: "1", count: 200))","currency":"\#(String(repeating: "E", count: 60))"}"#,
+                400
+            ),
             (#"{"to":"\#(String(repeating: "B", count: 10 << 20))","amount":"1","currency":"EUR"}"#, 413),
             (String(repeating: "[", count: 100_000), 400),
         ])

@@ -26,6 +26,20 @@ struct TransactionTests {
         #expect(try await database.count("notes") == 0)
     }
 
+    @Test("A text with a NUL, which SQLite would cut there, reaches no statement", arguments: [true, false])
+    func nul(reads: Bool) async throws {
+        _ = try await database.run(insertNote("a"))
+        let statement =
+            reads
+            ? SQLStatement.read("SELECT id FROM notes WHERE id = ?1", [.text("a\0x")])
+            : SQLStatement("UPDATE notes SET count = 1 WHERE id = ?1", [.text("a\0x")])
+        await #expect {
+            try await database.run(statement)
+        } throws: {
+            ($0 as? StoreError)?.code == .statement
+        }
+    }
+
     @Test("A single statement that changes too much is taken back as well")
     func singleMismatch() async throws {
         _ = try await database.run([insertNote("a"), insertNote("b")])

@@ -34,7 +34,12 @@ struct ZeroPageLoginNode: JourneyNodeType {
 
     /// A field's value, which may be one encoded word (RFC 2047 §2) of UTF-8 for what lies beyond ASCII.
     static func decoded(_ value: String) -> String? {
-        guard value.utf8.count <= CallbackInput.textLimit * 2, !value.utf8.contains(0) else { return nil }
+        guard value.utf8.count <= CallbackInput.textLimit * 2, let text = unwrapped(value), !text.utf8.contains(0)
+        else { return nil }
+        return text
+    }
+
+    private static func unwrapped(_ value: String) -> String? {
         guard value.hasPrefix("=?"), value.hasSuffix("?=") else { return value }
         let parts = value.dropFirst(2).dropLast(2).split(separator: "?", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].lowercased() == "utf-8" else { return nil }
