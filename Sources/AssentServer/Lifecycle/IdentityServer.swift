@@ -158,7 +158,10 @@ public final class IdentityServer: Service {
                 authentication: try makeAuthentication()),
             Starting { try await self.startAnswering(upstream) },
         ]
-        return services.map { .init(service: $0, successTerminationBehavior: .ignore) }
+        // Without a name a group writes a service's whole content into the log, the configuration with it.
+        return services.map {
+            .init(service: $0, successTerminationBehavior: .ignore, serviceName: "\(type(of: $0))")
+        }
     }
 
     /// Ends all connections, to clients and to services.

@@ -113,6 +113,9 @@ struct SecrecyTests {
             #expect(written.count > 50_000 && logged.count > 100)
             #expect(search.found(in: written) == [])
             #expect(search.found(in: logged) == [])
+            let text = String(decoding: logged, as: UTF8.self)
+            #expect(text.contains("Housekeeping") && !text.contains("secretHash"))
+            #expect(!text.contains(Base64URL.encode(SHA2.sha256(FixtureConfiguration.webSecret.utf8))))
             for code in codes {
                 #expect(String(decoding: logged, as: UTF8.self).firstMatch(of: try Regex("\\b\(code)\\b")) == nil)
                 #expect(!isAlone(code, in: written))
