@@ -71,7 +71,7 @@ struct DiscoveryTests {
         #expect(try await error("request_uri", "https://a.example/r") == "request_uri_not_supported")
 
         let prompts = try #require(document["prompt_values_supported"]?.strings)
-        #expect(Set(prompts) == ["none", "login", "consent"])
+        #expect(Set(prompts) == ["none", "login"])
         #expect(try await fixture.authorize(session: session, [("prompt", "none")]).parameter("code") != nil)
         let consent = try await fixture.authorize(session: session, [("prompt", "consent")])
         #expect(consent.parameter("code") == nil)
