@@ -35,6 +35,17 @@ extension Grants {
         }
     }
 
+    /// What a client is told whose user gives up instead of signing in (RFC 6749 §4.1.2.1 `access_denied`).
+    ///
+    /// - Parameter parameters: the client's request.
+    /// - Returns: where to send the browser.
+    /// - Throws: ``OAuthError`` when the client is unknown, or the redirect URI is not the client's.
+    package func cancel(_ parameters: OAuthParameters) throws(OAuthError) -> AuthorizationRedirect {
+        redirect(
+            to: try redirectTarget(of: parameters).1,
+            ["error": "access_denied", "error_description": "The user did not sign in."], state: parameters["state"])
+    }
+
     /// Whether `token` is what AM's clients send as `csrf` beside `decision`: the token of the session itself.
     package func isCSRFToken(_ token: Secret, of session: LiveSession) -> Bool {
         ConstantTime.equal(TokenHash.of(token), session.id)

@@ -43,6 +43,17 @@ struct ReturnTarget: Hashable {
         if case .authorization(let client, _) = kind { client } else { nil }
     }
 
+    /// Where an app is told that the user gives up; `nil` when nobody waits to be told.
+    func cancelled(_ grants: Grants) -> String? {
+        guard case .authorization(_, .some) = kind,
+            let parameters = try? OAuthParameters(urlEncoded: Array((URLText.query(of: url)?.text ?? "").utf8))
+        else { return nil }
+        return try? grants.cancel(parameters).location
+    }
+
+    /// Whether ``cancelled(_:)`` leads somewhere.
+    var canBeCancelled: Bool { if case .authorization(_, .some) = kind { true } else { false } }
+
     /// What a form's Content Security Policy must allow so that redirects may lead there; `nil` when a policy cannot say it
     /// (an IPv6 address) or nobody knows where redirects will lead.
     var formTargets: [String]? {

@@ -29,7 +29,14 @@ struct SignInContent {
     }
 
     /// The form, or `nil` when the step asks what a page cannot show.
-    func html(action: String, client: String?, notice: SignInNotice?) -> HTML? {
+    ///
+    /// - Parameters:
+    ///   - action: where it is sent.
+    ///   - client: who waits for the sign-in.
+    ///   - notice: what went wrong before.
+    ///   - canCancel: whether the user may go back without answering.
+    /// - Returns: the form.
+    func html(action: String, client: String?, notice: SignInNotice?, canCancel: Bool = false) -> HTML? {
         guard callbacks.allSatisfy(\.isSupported) else { return nil }
         let types = callbacks.map(\.type).joined(separator: " ")
         let alert: HTML? = notice.map { #"<p class="alert" id="alert" role="alert">\#($0.text)</p>"# }
@@ -43,7 +50,7 @@ struct SignInContent {
             <input type="hidden" name="types" value="\(exact: types)">
             <input type="hidden" name="shown" value="\(exact: digest)">
             \(fields(describedBy: notice == nil ? nil : "alert"))
-            \(buttons)
+            \(buttons(canCancel: canCancel))
             </form>
             """
     }
@@ -66,9 +73,10 @@ struct SignInContent {
         }
     }
 
-    private var buttons: HTML {
+    private func buttons(canCancel: Bool) -> HTML {
+        let cancel: HTML? = canCancel ? #"<button name="cancel" value="1" formnovalidate>Cancel</button>"# : nil
         guard let confirmation = callbacks.first(where: { $0.type == "ConfirmationCallback" }) else {
-            return #"<p class="actions"><button class="primary">Continue</button></p>"#
+            return #"<p class="actions"><button class="primary">Continue</button>\#(cancel)</p>"#
         }
         let options = confirmation.outputs["options"]?.strings ?? []
         let preset = confirmation.outputs["defaultOption"]?.integer ?? 0
@@ -80,7 +88,7 @@ struct SignInContent {
         let shown: [HTML] = options.enumerated().map { index, text in
             #"<button name="\#(exact: confirmation.inputName)" value="\#(index)"\#(index == 0 ? #" class="primary""# : "" as HTML)>\#(text)</button>"#
         }
-        return "\(first)<p class=\"actions\">\(shown)</p>"
+        return "\(first)<p class=\"actions\">\(shown)\(cancel)</p>"
     }
 }
 

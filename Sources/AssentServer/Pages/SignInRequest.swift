@@ -74,6 +74,9 @@ struct SignInForm {
     /// What the page showed, to tell whether the next one shows the same.
     let shown: String?
 
+    /// Whether the user wants to go back without answering.
+    let isCancelled: Bool
+
     private let types: [String]
     private let form: FormItems
 
@@ -90,6 +93,7 @@ struct SignInForm {
             form = try FormEncoding.parse(bytes, limits: .init(bytes: Self.limit, items: 64))
             authID = try form.single("authId")
             shown = try form.single("shown")
+            isCancelled = try form.single("cancel") != nil
             types = try (form.single("types") ?? "").split(separator: " ").map(String.init)
         } catch {
             throw EngineError(status: 400, "The form cannot be read.")

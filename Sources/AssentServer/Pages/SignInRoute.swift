@@ -57,7 +57,11 @@ struct SignInRoute: Sendable {
                 return try await step(request, wanted, target, client, form: nil)
             }
             guard isOwnForm(request.headers) else { return page(.foreignForm, 403) }
-            return try await step(request, wanted, target, client, form: try await SignInForm(request))
+            let form = try await SignInForm(request)
+            if form.isCancelled, let target, let url = grants[wanted.realm].flatMap(target.cancelled) {
+                return go(to: url, from: target)
+            }
+            return try await step(request, wanted, target, client, form: form)
         } catch {
             return problem(error, wanted)
         }
@@ -100,7 +104,11 @@ struct SignInRoute: Sendable {
         _ next: AuthenticatePage, _ wanted: SignInRequest, _ target: ReturnTarget?, notice: SignInNotice?
     ) -> Response {
         let content = SignInContent(next, isApproval: wanted.isTransaction)
-        guard let body = content.html(action: action(wanted), client: target?.client, notice: notice) else {
+        guard
+            let body = content.html(
+                action: action(wanted), client: target?.client, notice: notice,
+                canCancel: target?.canBeCancelled == true && !wanted.isTransaction)
+        else {
             logger.notice("a journey asks what the hosted page cannot show", metadata: ["realm": "\(wanted.realm)"])
             return page(.unsupported, 501)
         }
@@ -110,20 +118,20 @@ struct SignInRoute: Sendable {
     }
 
     private func leave(_ success: AuthenticateSuccess, _ target: ReturnTarget?) -> Response {
-        var response: Response
-        switch target {
-        case nil: response = page(.signedIn, 200)
-        case let target? where target.formTargets != nil:
-            var headers = PageDocument.headers
-            headers[.location] = target.url
-            response = Response(status: .seeOther, headers: headers)
-        case let target?:
-            response = PageDocument(
-                title: "Going back", body: SignInPages.goingBack(target.url), next: target.url
-            ).response(stylesheet: stylesheet)
-        }
+        var response = target.map { go(to: $0.url, from: $0) } ?? page(.signedIn, 200)
         if success.isNewSession, let token = success.token { response.headers[.setCookie] = cookie.setting(token) }
         return response
+    }
+
+    /// Sends the browser on: by a redirect where the form's policy allows it, by a page otherwise.
+    private func go(to url: String, from target: ReturnTarget) -> Response {
+        guard target.formTargets != nil else {
+            return PageDocument(title: "Going back", body: SignInPages.goingBack(url), next: url)
+                .response(stylesheet: stylesheet)
+        }
+        var headers = PageDocument.headers
+        headers[.location] = url
+        return Response(status: .seeOther, headers: headers)
     }
 
     /// Whether a browser says that the form is ours. One that says nothing is not believed: every browser in use says it.

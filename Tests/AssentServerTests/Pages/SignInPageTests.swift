@@ -158,6 +158,40 @@ struct SignInPageTests {
         #expect(other.text.contains(">Start again</a>"))
     }
 
+    @Test(
+        "Who gives up goes back to the app that waits, which is told so; a page for which nobody waits has no such button"
+    )
+    func cancel() async throws {
+        let fixture = try fixture()
+        let browser = Browser(fixture)
+        let link = fixture.signInPage([
+            ("realm", "/alpha"), ("service", "Quick"), ("goto", fixture.authorizationURL()),
+        ])
+        let first = try await browser.open(link)
+        let buttons = first.text.matches(of: /<button[^>]*>/).map { String($0.0) }
+        // Return in a field presses the first one.
+        #expect(buttons.count == 2 && buttons.last?.contains(#"name="cancel""#) == true)
+        let left = try await browser.submit(first, [("cancel", "1")])
+        #expect(left.answer.status == 303 && left.answer["Set-Cookie"] == nil)
+        #expect(left.answer["Location"]?.hasPrefix("http://127.0.0.1:50123/callback?error=access_denied&") == true)
+        #expect(left.answer.parameter("state") == "st/1" && left.answer.parameter("code") == nil)
+        #expect(left.answer.parameter("iss") == fixture.oauth("").dropLast().description)
+        let forged = try await browser.submit(first, [("cancel", "1")], fields: [("Origin", "https://evil.example")])
+        #expect(forged.answer.status == 403 && forged.answer["Location"] == nil)
+        let targets = [
+            [], [("goto", fixture.gateway("/accounts"))],
+            [("goto", fixture.oauth("authorize") + "?client_id=bank-app&redirect_uri=https%3A%2F%2Fevil.example%2F")],
+            [("goto", fixture.oauth("authorize") + "?client_id=nobody&redirect_uri=http%3A%2F%2F127.0.0.1%2Fcallback")],
+        ]
+        for items in targets {
+            let page = try await browser.open(
+                fixture.signInPage([("realm", "/alpha"), ("service", "Quick")] + items))
+            #expect(page.answer.status == 200 && !page.text.contains("cancel"))
+            let refused = try await browser.submit(page, [("cancel", "1")])
+            #expect(refused.answer["Location"] == nil && refused.answer["Set-Cookie"] == nil)
+        }
+    }
+
     @Test("A form that is not the page's own is refused and changes nothing")
     func badForms() async throws {
         let fixture = try fixture()
