@@ -205,8 +205,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentTesting",
-                "AssentExampleBank", httpTypes, logging,
+                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentOTP", "AssentPeers",
+                "AssentTesting", "AssentExampleBank", httpTypes, logging,
             ]),
         .testTarget(
             name: "InteropTests",

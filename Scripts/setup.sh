@@ -21,6 +21,8 @@ if [ -n "$tests" ]; then
     # nginx: the proxy that the gateway's benchmark is compared with. glewlwyd: an OpenID provider; sqlite3 makes its database.
     # apache2 with mod_oauth2: a resource server. python3-venv: for .build/peers.
     packages+=(nginx-light glewlwyd sqlite3 apache2 libapache2-mod-oauth2 python3-venv)
+    # A browser, and what drives it through the hosted pages.
+    packages+=(chromium chromium-driver)
 fi
 
 # The services that these packages would start, now and with the machine.

@@ -15,9 +15,8 @@ package final class ChildProcess {
         trap '' INT
         directory=$1
         shift
-        "$@" </dev/null &
+        sh -c 'echo $$; exec "$@"' sh "$@" </dev/null &
         child=$!
-        echo "$child"
         exec >&-
         read -r _
         kill -KILL "$child" 2>/dev/null
@@ -83,7 +82,7 @@ package final class ChildProcess {
 extension Process {
     /// Starts it so that it gets its signals: a worker thread blocks them, a process inherits that, and a shell that gets no
     /// SIGCHLD waits for ever.
-    func runWithSignals() throws {
+    package func runWithSignals() throws {
         var none = sigset_t()
         var before = sigset_t()
         sigemptyset(&none)

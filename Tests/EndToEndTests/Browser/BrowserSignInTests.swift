@@ -1,0 +1,139 @@
+import AssentCore
+import AssentPeers
+import AssentServer
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+@Suite("Signing in with Chromium", .serialized, .timeLimit(.minutes(5)))
+struct BrowserSignInTests {
+    @Test("The program prints an address, a person signs in there by password and code, and the program has the tokens")
+    func story() async throws {
+        try await BrowserWorld.run { person in
+            let (running, url) = try await person.beginLogin()
+            let browser = person.browser
+            try await browser.open(url)
+            #expect(try await browser.title == "Sign in")
+            #expect(try await browser.text().contains("to continue to bank-app"))
+            try await person.enter(password: "not the password")
+            #expect(try await browser.text(".alert").contains("was not accepted"))
+            #expect(try await browser.title == "Error: Sign in")
+            // Nobody is signed in by that, and the page can be filled in again.
+            #expect(try await browser.cookies.isEmpty)
+            try await person.enter()
+            #expect(try await browser.text("label").contains("Code from your authenticator"))
+            #expect(try await browser.cookies.isEmpty)
+            try await person.enterCode()
+            #expect(try await browser.text("h1") == "Almost done")
+            #expect(try await browser.url.hasPrefix("http://127.0.0.1:"))
+            let result = await running.result()
+            #expect(result.status == 0 && result.output.contains("Signed in."), "\(result.errors)")
+
+            let token = try await person.program.run("token")
+            #expect(token.status == 0 && token.output.split(separator: ".").count == 3)
+            let user = try await person.program.run("userinfo")
+            #expect(user.status == 0)
+            #expect(try JSONValue.parse(user.output)["email"]?.string == "ana@bank.example")
+            let accounts = try await person.program.run(
+                "request", "GET", (person.world.endpoints.gateway ?? "") + "/accounts")
+            #expect(accounts.status == 0, "\(accounts.errors)")
+            #expect(try await browser.complaints == [])
+        }
+    }
+
+    @Test("The session's cookie is out of reach of scripts, of plain HTTP and of other sites")
+    func cookie() async throws {
+        try await BrowserWorld.run { person in
+            try await person.signIn()
+            try await person.browser.open(person.world.endpoints.server + "/UI/Login?realm=/alpha")
+            #expect(try await person.browser.text("h1") == "You are signed in")
+            let cookie = try #require(try await person.browser.cookies.first)
+            #expect(try await person.browser.cookies.count == 1)
+            #expect(cookie["name"]?.string == person.world.endpoints.cookieName)
+            #expect(cookie["httpOnly"] == true && cookie["secure"] == true)
+            #expect(cookie["sameSite"]?.string == "Lax")
+            #expect(cookie["domain"]?.string == "localhost" && cookie["path"]?.string == "/")
+            // It goes with the browser's session.
+            #expect(cookie["expiry"] == nil)
+            #expect(try await person.browser.run("return document.cookie").string == "")
+        }
+    }
+
+    @Test("Who cancels is believed: the program says so and has nothing")
+    func cancel() async throws {
+        try await BrowserWorld.run { person in
+            let (running, url) = try await person.beginLogin()
+            try await person.browser.open(url)
+            try await person.browser.press("button[name=cancel]")
+            #expect(try await person.browser.text("h1") == "Almost done")
+            let result = await running.result()
+            #expect(result.status == 2, "\(result.errors)")
+            #expect(result.errors.contains("access_denied"))
+            #expect(try await person.browser.cookies.isEmpty)
+            let token = try await person.program.run("token")
+            #expect(token.status == 1 && token.output.isEmpty && token.errors.contains("assent login"))
+        }
+    }
+
+    @Test("A program that nobody comes back to says so when its time is over")
+    func timeout() async throws {
+        try await BrowserWorld.run { person in
+            let (running, url) = try await person.beginLogin("--timeout", "1")
+            try await person.browser.open(url)
+            let result = await running.result()
+            #expect(result.status == 1 && result.errors.contains("Nobody signed in"))
+        }
+    }
+
+    @Test("Reload and back lead to a page that can be used, and sign nobody in twice")
+    func history() async throws {
+        try await BrowserWorld.run { person in
+            let browser = person.browser
+            let (running, url) = try await person.beginLogin()
+            try await browser.open(url)
+            try await browser.reload()
+            try await person.enter()
+            let asked = "input[autocomplete=one-time-code]"
+            #expect(try await browser.text("label").contains("Code"))
+            // The form of the step before is sent again.
+            try await browser.reload()
+            #expect(try await browser.attribute("type", of: asked) == "text")
+            try await browser.back()
+            #expect(try await browser.attribute("type", of: "input[type=password]") == "password")
+            try await person.enter()
+            try await person.enterCode()
+            #expect(await running.result().status == 0)
+            // The receiver is gone; going back shows the server's page to a person who is signed in.
+            try await browser.open(person.world.endpoints.server + "/UI/Login?realm=/alpha")
+            #expect(try await browser.text("h1") == "You are signed in")
+            try await browser.reload()
+            #expect(try await browser.text("h1") == "You are signed in")
+            #expect(try await browser.cookies.count == 1)
+        }
+    }
+
+    @Test("An answer that another page invents is not taken for the person's, and does not end the sign-in")
+    func inventedAnswer() async throws {
+        try await BrowserWorld.run { person in
+            let browser = person.browser
+            let (running, url) = try await person.beginLogin()
+            let parameters = URLComponents(string: url)?.queryItems
+            let receiver = try #require(parameters?.first { $0.name == "redirect_uri" }?.value)
+            #expect(receiver.hasPrefix("http://127.0.0.1:"))
+            let issuer = person.world.endpoints.server + "/oauth2/realms/root/realms/alpha"
+            let answers = [
+                "code=abc&state=guessed&iss=\(issuer)", "error=access_denied&iss=\(issuer)", "code=abc", "",
+            ]
+            for answer in answers {
+                try await browser.open("\(receiver)?\(answer)")
+                #expect(try await browser.text("h1").contains("not the sign-in"), "\(answer)")
+            }
+            try await browser.open(url)
+            try await person.enter()
+            try await person.enterCode()
+            #expect(try await browser.text("h1") == "Almost done")
+            #expect(await running.result().status == 0)
+        }
+    }
+}

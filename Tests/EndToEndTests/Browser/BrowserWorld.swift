@@ -1,0 +1,77 @@
+import AssentCore
+import AssentOTP
+import AssentPeers
+import AssentServer
+import AssentTesting
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+/// The demo's world, the program and a browser: what a person has who signs in through the hosted pages.
+struct BrowserWorld: Sendable {
+    let world: DemoWorld
+    let clock: ManualClock
+    let program: Program
+    let browser: WebDriver
+
+    /// Runs `body` in a world of its own, whose configuration is the example's as `change` leaves it, and ends it whatever
+    /// happens.
+    static func run(
+        configuring change: (String) -> String = { $0 }, _ body: (BrowserWorld) async throws -> Void
+    ) async throws {
+        let directory = NSTemporaryDirectory() + "/assent-browser-" + SystemRandom().token(byteCount: 9)
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        var sources = World.sources
+        let original = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
+        sources.configurationFile = directory + "/assent.yaml"
+        try change(original).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
+        let clock = ManualClock(Date())
+        let world = try await DemoWorld.start(sources: sources, clock: clock, logger: CollectingLog().logger)
+        do {
+            let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration))
+            let program = try Program(below: directory, client: file.yaml)
+            try await Chromium.run(trusting: world.endpoints.pins) { browser in
+                try await body(BrowserWorld(world: world, clock: clock, program: program, browser: browser))
+            }
+        } catch {
+            await world.stop()
+            throw error
+        }
+        await world.stop()
+    }
+
+    /// Begins `assent login --browser`, and returns the address that it prints.
+    func beginLogin(_ options: String...) async throws -> (program: Program.Running, url: String) {
+        let running = try program.start(["login", "--config", program.clientFile, "--browser"] + options)
+        let line = try await running.line(with: "https://")
+        return (running, line.trimmingCharacters(in: .whitespaces))
+    }
+
+    /// Fills in the page that asks for name and password.
+    func enter(password: String? = nil) async throws {
+        try await browser.type(world.account.username, into: "input[autocomplete=username]")
+        try await browser.type(password ?? world.account.password.reveal(), into: "input[type=password]")
+        try await browser.press("button.primary")
+    }
+
+    /// Fills in the page that asks for a code that was not used before.
+    func enterCode() async throws {
+        clock.advance(by: 30)
+        let code = try TOTP(secret: world.account.totpSeed).code(at: clock.now)
+        try await browser.type(code, into: "input[autocomplete=one-time-code]")
+        try await browser.press("button.primary")
+    }
+
+    /// Signs in with the program and the browser.
+    func signIn() async throws {
+        let (running, url) = try await beginLogin()
+        try await browser.open(url)
+        try await enter()
+        try await enterCode()
+        let result = await running.result()
+        try #require(result.status == 0, "\(result.errors)")
+    }
+}

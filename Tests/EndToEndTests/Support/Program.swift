@@ -1,0 +1,132 @@
+import AssentCore
+import AssentPeers
+import Foundation
+
+/// The `assent` program with a home directory of its own, as a person runs it whose terminal has no display.
+struct Program: Sendable {
+    /// What it did.
+    struct Result: Sendable {
+        let status: Int32
+        let output: String
+        let errors: String
+    }
+
+    let home: String
+
+    /// A home below `directory`, with the client's file in it.
+    init(below directory: String, client: String) throws {
+        home = directory + "/home"
+        try FileManager.default.createDirectory(
+            atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try Data(client.utf8).write(to: URL(fileURLWithPath: clientFile))
+    }
+
+    var clientFile: String { home + "/client.yaml" }
+
+    /// Runs it to its end, for a minute at most.
+    func run(_ arguments: String...) async throws -> Result { try await start(arguments).result() }
+
+    /// Starts it, for a minute at most.
+    func start(_ arguments: [String]) throws -> Running {
+        // Beside the tests' own executable, where SwiftPM puts it.
+        let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+            .appending(path: "assent").path
+        return try Running(
+            ["--kill-after=5", "60", executable] + arguments,
+            environment: [
+                "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
+                "PATH": "/usr/bin:/bin",
+            ])
+    }
+
+    /// The program while it runs.
+    final class Running: Sendable {
+        private let process: Locked<Process>
+        private let output: Lines
+        private let errors: Lines
+
+        init(_ arguments: [String], environment: [String: String]) throws {
+            let process = Process()
+            let (output, errors) = (Pipe(), Pipe())
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
+            process.arguments = arguments
+            process.environment = environment
+            process.standardInput = FileHandle.nullDevice
+            process.standardOutput = output
+            process.standardError = errors
+            try process.runWithSignals()
+            self.process = Locked(process)
+            self.output = Lines(output)
+            self.errors = Lines(errors)
+        }
+
+        /// The first line of its standard output, from where it was read before, that has `text` in it.
+        ///
+        /// - Throws: ``PeerFailure`` when it ends without one.
+        func line(with text: String) async throws -> String {
+            guard let line = await output.first(with: text) else {
+                throw PeerFailure("assent ended: \(await errors.all())")
+            }
+            return line
+        }
+
+        /// Waits for its end.
+        func result() async -> Result {
+            let (output, errors) = (await output.all(), await errors.all())
+            let status = process.withLock { process in
+                process.waitUntilExit()
+                return process.terminationStatus
+            }
+            return Result(status: status, output: output, errors: errors)
+        }
+
+        /// Ends it as Ctrl-C does.
+        func interrupt() { process.withLock { $0.interrupt() } }
+    }
+}
+
+/// What a process writes, line by line, read on a thread on which waiting holds nobody up.
+private final class Lines: Sendable {
+    private let stream: AsyncStream<String>
+    private let read = Locked<[String]>([])
+
+    init(_ pipe: Pipe) {
+        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
+        self.stream = stream
+        let handle = pipe.fileHandleForReading.fileDescriptor
+        Thread.detachNewThread {
+            // Kept open as long as it is read.
+            withExtendedLifetime(pipe) {
+                var line: [UInt8] = []
+                var bytes = [UInt8](repeating: 0, count: 4096)
+                while true {
+                    let count = Glibc.read(handle, &bytes, bytes.count)
+                    if count <= 0 { break }
+                    for byte in bytes.prefix(count) {
+                        if byte == UInt8(ascii: "\n") {
+                            continuation.yield(String(decoding: line, as: UTF8.self))
+                            line = []
+                        } else {
+                            line.append(byte)
+                        }
+                    }
+                }
+                if !line.isEmpty { continuation.yield(String(decoding: line, as: UTF8.self)) }
+                continuation.finish()
+            }
+        }
+    }
+
+    func first(with text: String) async -> String? {
+        for await line in stream {
+            read.withLock { $0.append(line) }
+            if line.contains(text) { return line }
+        }
+        return nil
+    }
+
+    func all() async -> String {
+        _ = await first(with: "\u{0}")
+        return read.withLock { $0.joined(separator: "\n") }
+    }
+}
