@@ -2,11 +2,21 @@
 # The tests of races under the thread sanitizer, in a build of its own: of what they need and nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-targets=(AssentTokensTests AssentVaultTests AssentTransportNIOTests AssentEngineTests RaceTests)
-suites='SingleFlightTests|RefreshTests|SignOutTests|LeaseTests|ContractTests|RefreshRaceTests|CodeExchangeTests|TransactionRaceTests|PoolTests'
+# Target and suite, or test: where tasks, threads, stores or nodes meet.
+suites=(
+    AssentTokensTests/{SingleFlightTests,RefreshTests,SignOutTests,PendingSignOutTests}
+    AssentVaultTests/{LeaseTests,ContractTests,FileVaultTests,RollbackTests,SecureCookieStoreTests}
+    AssentVaultTests/KeyTests/vaultRace
+    AssentEngineTests/{RefreshRaceTests,CodeExchangeTests,TransactionRaceTests,TransactionStateTests}
+    AssentEngineTests/{SessionsTests,ServerKeysTests,GatewayDecisionTests}
+    AssentTransportNIOTests/PoolTests
+    AssentServerTests/ReuseRaceTests
+)
+planted=RaceTests/PlantedRaceTests
 scratch=.build/races
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+say() { echo "races: $*" >&2; }
 
 # The same sources as the other build has, not fetched a second time.
 mkdir -p "$scratch"
@@ -15,14 +25,13 @@ for part in checkouts repositories workspace-state.json; do
 done
 # Neither index nor debug information is used, and both cost time.
 flags=(--scratch-path "$scratch" --sanitize=thread --disable-index-store -debug-info-format none)
-for target in "${targets[@]}"; do
-    if ! swift build "${flags[@]}" --target "$target" >"$work/log" 2>&1; then
-        grep -E 'error' "$work/log" >&2 || tail -20 "$work/log" >&2
-        exit 1
-    fi
+for target in $(printf '%s\n' "$planted" "${suites[@]}" | cut -d/ -f1 | sort -u); do
+    say "building $target"
+    swift build "${flags[@]}" --target "$target" >&2
 done
 
 # Linked here: SwiftPM links all tests of the package or none.
+say "linking"
 bin=$(swift build "${flags[@]}" --show-bin-path)
 echo '@main struct Runner { static func main() async { await Testing.__swiftPMEntryPoint() as Never } }' \
     | sed '1i import Testing' >"$work/runner.swift"
@@ -31,21 +40,47 @@ find "$bin" -name '*.o' | grep -vE '/(VaultAgent|AssentPackage[A-Za-z]*)\.build/
     | sed "s/.*/'&'/" >"$work/objects"
 swiftc -sanitize=thread -emit-executable -use-ld=lld -o "$bin/races" "@$work/objects" "$work/runner.o" \
     -Xlinker --gc-sections -lsqlite3 -lstdc++ -lm -lz
-run() { "$bin/races" --testing-library swift-testing --filter "$1" >"$work/log" 2>&1; }
+
+# When a continuation is resumed, its value goes through memory of the task, in an order that Swift's runtime makes with
+# atomics; the runtime is not built with the sanitizer, which takes the task's going on (TY0_) and the reading before it, in
+# UnsafeContinuation.resume, for a race (swiftlang/swift#57803). Only that: race_top is for what these functions of the
+# standard library do themselves, not for what they call, and the second of the planted races is in a continuation's body.
+cat >"$work/suppressions" <<'END'
+race_top:ss30withUnsafeThrowingContinuation9isolation_*TY0_
+race_top:ss22withUnsafeContinuation9isolation_*TY0_
+END
+export TSAN_OPTIONS="suppressions=$work/suppressions"
+# As make test does: tests that wait for others must not wait for dozens of them.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4
+"$bin/races" --testing-library swift-testing --list-tests >"$work/tests"
+
+for suite in "$planted" "${suites[@]}"; do
+    grep -q "^${suite/\//.}[/(]" "$work/tests" || {
+        say "no test is called $suite"
+        exit 1
+    }
+done
+
+# run SUITE...: the tests of these suites, to the log, and each suite's outcome as it comes. Fails unless all tests pass.
+run() {
+    local filters=() suite
+    for suite in "$@"; do filters+=(--filter "^${suite/\//\\.}[/(]"); done
+    "$bin/races" --testing-library swift-testing "${filters[@]}" 2>&1 | tee "$work/log" \
+        | grep -E --line-buffered '(Suite|Test run with) .*(passed|failed)|ThreadSanitizer' >&2
+}
+reports() { grep -c 'WARNING: ThreadSanitizer: data race' "$work/log" || true; }
 
 # A check that sees nothing would pass anything.
-if ASSENT_PLANT_RACE=1 run PlantedRaceTests || ! grep -q 'WARNING: ThreadSanitizer' "$work/log"; then
-    tail -20 "$work/log" >&2
-    echo "races: a planted race was not found" >&2
+say "planting races, which must be found"
+if ASSENT_PLANT_RACE=1 run "$planted" || [ "$(reports)" -ne 2 ]; then
+    tail -40 "$work/log" >&2
+    say "of two planted races $(reports) were found"
     exit 1
 fi
-
-# How a continuation hands its value over happens inside Swift's runtime, which is not built with the sanitizer.
-echo 'race:ss30withUnsafeThrowingContinuation9isolation' >"$work/suppressions"
-export TSAN_OPTIONS="suppressions=$work/suppressions"
-if ! run "$suites" || grep -q 'WARNING: ThreadSanitizer' "$work/log"; then
+say "running the tests of races"
+if ! run "${suites[@]}" || [ "$(reports)" -ne 0 ] || ! grep -qE 'Test run with [1-9][0-9]* tests' "$work/log"; then
     grep -E -A40 'WARNING: ThreadSanitizer|✘' "$work/log" | head -200 >&2
-    echo "races: see above" >&2
+    say "see above"
     exit 1
 fi
-grep -oE 'Test run with.*' "$work/log" | sed 's/^/races: /'
+say "$(grep -oE 'Test run with.*' "$work/log")"
