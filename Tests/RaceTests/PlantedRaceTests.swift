@@ -28,7 +28,7 @@ struct PlantedRaceTests {
         }
 
         private func wait(for count: Int) {
-            while writes.load(ordering: .relaxed) < count { usleep(500) }
+            while writes.load(ordering: .relaxed) < count { sched_yield() }
         }
     }
 
