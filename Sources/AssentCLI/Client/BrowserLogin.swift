@@ -8,9 +8,14 @@ struct BrowserLogin: Sendable {
     var environment = ProcessInfo.processInfo.environment
 
     func run(_ assent: Assent, timeout: Int, username: String?) async throws -> Assent.User {
+        let page = Locked<OpeningPage?>(nil)
+        defer { page.withLock { $0?.remove() } }
         let receiver = try await LoopbackRedirectReceiver.listening(
             at: assent.configuration.client.redirectURI, timeout: TimeInterval(timeout)
-        ) { url in show(url) }
+        ) { url in
+            show(url)
+            if let command = opener { page.withLock { $0 = open(url, with: command) } }
+        }
         if isatty(STDIN_FILENO) == 1 { takePasted(receiver) }
         return try await assent.login(
             through: receiver, parameters: username.map { [.init("login_hint", $0)] } ?? [])
@@ -25,7 +30,6 @@ struct BrowserLogin: Sendable {
             console.say(
                 "If that browser is on another machine, it ends at an address that it cannot open: paste it here.")
         }
-        if let command = opener { open(url, with: command) }
     }
 
     /// The program that opens a browser; `nil` where there is no display.
@@ -37,14 +41,24 @@ struct BrowserLogin: Sendable {
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    private func open(_ url: String, with command: String) {
+    private func open(_ url: String, with command: String) -> OpeningPage? {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: command)
-        process.arguments = [url]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        do { try process.run() } catch { console.warn("No browser could be opened: \(error.localizedDescription)") }
+        do {
+            let page = try OpeningPage(leadingTo: url, environment: environment)
+            process.executableURL = URL(fileURLWithPath: command)
+            process.arguments = [page.path]
+            process.standardInput = FileHandle.nullDevice
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            do { try process.run() } catch {
+                page.remove()
+                throw error
+            }
+            return page
+        } catch {
+            console.warn("No browser could be opened: \(error.localizedDescription)")
+            return nil
+        }
     }
 
     /// Reads lines beside the wait. The thread stays in its reading until the program ends.

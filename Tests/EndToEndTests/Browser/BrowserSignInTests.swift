@@ -113,6 +113,45 @@ struct BrowserSignInTests {
         }
     }
 
+    @Test(
+        "Where there is a display a browser is opened, and no command line tells other users the address of the sign-in"
+    )
+    func display() async throws {
+        try await BrowserWorld.run { person in
+            let home = person.program.home
+            for name in ["bin", "runtime"] {
+                try FileManager.default.createDirectory(
+                    atPath: "\(home)/\(name)", withIntermediateDirectories: false,
+                    attributes: [.posixPermissions: 0o700])
+            }
+            let opener = #"#!/bin/sh\necho "$#:$*" >"$HOME/opened""#.replacing("\\n", with: "\n")
+            let command = home + "/bin/xdg-open"
+            #expect(
+                FileManager.default.createFile(
+                    atPath: command, contents: Data(opener.utf8), attributes: [.posixPermissions: 0o700]))
+            #expect(mkfifo(home + "/opened", 0o600) == 0)
+            let reader = try Program.Running(["20", "cat", home + "/opened"], environment: ["PATH": "/usr/bin:/bin"])
+            let (running, url) = try await person.beginLogin(
+                environment: [
+                    "DISPLAY": ":0", "PATH": "\(home)/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR": home + "/runtime",
+                ])
+            let opened = await reader.result().output
+            #expect(opened.hasPrefix("1:\(home)/runtime/assent-") && !opened.contains("state"))
+            let file = String(opened.dropFirst(2))
+            for (path, mode) in [(file, 0o600), (URL(fileURLWithPath: file).deletingLastPathComponent().path, 0o700)] {
+                let attributes = try FileManager.default.attributesOfItem(atPath: path)
+                #expect(attributes[.posixPermissions] as? Int == mode)
+            }
+            #expect(!url.isEmpty)
+            try await person.browser.open("file://" + file)
+            try await person.browser.arrive(at: person.world.endpoints.server)
+            try await person.enter()
+            try await person.enterCode()
+            #expect(await running.result().status == 0)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: home + "/runtime") == [])
+        }
+    }
+
     @Test("An answer that another page invents is not taken for the person's, and does not end the sign-in")
     func inventedAnswer() async throws {
         try await BrowserWorld.run { person in

@@ -44,8 +44,11 @@ struct BrowserWorld: Sendable {
     }
 
     /// Begins `assent login --browser`, and returns the address that it prints.
-    func beginLogin(_ options: String...) async throws -> (program: Program.Running, url: String) {
-        let running = try program.start(["login", "--config", program.clientFile, "--browser"] + options)
+    func beginLogin(
+        _ options: String..., environment: [String: String] = [:]
+    ) async throws -> (program: Program.Running, url: String) {
+        let running = try program.start(
+            ["login", "--config", program.clientFile, "--browser"] + options, environment: environment)
         let line = try await running.line(with: "https://")
         return (running, line.trimmingCharacters(in: .whitespaces))
     }

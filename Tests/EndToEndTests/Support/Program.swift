@@ -27,7 +27,13 @@ struct Program: Sendable {
     func run(_ arguments: String...) async throws -> Result { try await start(arguments).result() }
 
     /// Starts it, for a minute at most.
-    func start(_ arguments: [String]) throws -> Running {
+    ///
+    /// - Parameters:
+    ///   - arguments: its arguments.
+    ///   - environment: what else it finds in its environment, or in place of what it usually finds.
+    /// - Returns: the program while it runs.
+    /// - Throws: when it cannot be started.
+    func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Running {
         // Beside the tests' own executable, where SwiftPM puts it.
         let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appending(path: "assent").path
@@ -36,7 +42,7 @@ struct Program: Sendable {
             environment: [
                 "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
                 "PATH": "/usr/bin:/bin",
-            ])
+            ].merging(environment) { $1 })
     }
 
     /// The program while it runs.
