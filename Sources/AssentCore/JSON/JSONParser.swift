@@ -24,6 +24,9 @@ public struct JSONLimits: Hashable, Sendable {
 public enum JSONDuplicates: Hashable, Sendable {
     /// Refuse the text: two readers could see two different objects.
     case reject
+    /// Refuse also names that differ only in their case, as Unicode knows it: many readers do not tell these apart (Go, .NET),
+    /// and take the last one.
+    case rejectIgnoringCase
     /// Keep all of them.
     case keep
 }
@@ -138,6 +141,7 @@ private struct JSONParser {
         offset += 1
         var members: [JSONObject.Member] = []
         var seen: Set<[UInt8]> = []
+        var folded: Set<String> = []
         skipWhiteSpace()
         if current == UInt8(ascii: "}") {
             offset += 1
@@ -148,9 +152,13 @@ private struct JSONParser {
             let start = offset
             guard current == UInt8(ascii: "\"") else { throw unexpected() }
             let name = try string()
-            if duplicates == .reject, !seen.insert(Array(name.utf8)).inserted {
-                throw .duplicateMember(offset: start)
-            }
+            let isNew =
+                switch duplicates {
+                case .reject: seen.insert(Array(name.utf8)).inserted
+                case .rejectIgnoringCase: folded.insert(CaseFolding.fold(name)).inserted
+                case .keep: true
+                }
+            guard isNew else { throw .duplicateMember(offset: start) }
             skipWhiteSpace()
             guard current == UInt8(ascii: ":") else { throw unexpected() }
             offset += 1

@@ -13,6 +13,8 @@ struct ConditionOutcome {
     enum Verdict {
         case holds
         case fails
+        /// What it asks about is not known: it grants nothing, and neither does its opposite.
+        case unknown
         /// It holds if this transaction is approved.
         case pending(TransactionCondition)
     }
@@ -32,34 +34,36 @@ extension PolicyCondition {
         case .and(let conditions): return Self.all(conditions, facts)
         case .or(let conditions): return Self.any(conditions, facts)
         case .not(let condition):
+            switch condition.evaluate(facts).verdict {
+            case .fails: return ConditionOutcome(verdict: .holds)
             // A pending transaction under NOT does not pass validation; here it fails closed.
-            if case .fails = condition.evaluate(facts).verdict { return ConditionOutcome(verdict: .holds) }
-            return ConditionOutcome(verdict: .fails)
+            case .holds, .pending: return ConditionOutcome(verdict: .fails)
+            case .unknown: return ConditionOutcome(verdict: .unknown)
+            }
         case .authLevel(let level):
-            guard let session = facts.session else { return ConditionOutcome(verdict: .fails) }
+            guard let session = facts.session else { return ConditionOutcome(verdict: .unknown) }
             return session.authLevel >= level
                 ? ConditionOutcome(verdict: .holds)
                 : ConditionOutcome(verdict: .fails, advices: [Advice.Name.authLevel.rawValue: ["\(level)"]])
         case .authenticateToService(let journey):
-            guard let session = facts.session else { return ConditionOutcome(verdict: .fails) }
+            guard let session = facts.session else { return ConditionOutcome(verdict: .unknown) }
             let services = session.properties["Service"]
             let used = services?.strings ?? services?.string?.split(separator: "|").map(String.init) ?? []
             return used.contains(journey)
                 ? ConditionOutcome(verdict: .holds)
                 : ConditionOutcome(verdict: .fails, advices: [Advice.Name.service.rawValue: [journey]])
         case .sessionProperty(let properties, let ignoreCase):
-            let holds = facts.session.map { session in
-                properties.allSatisfy { name, values in
-                    guard let value = session.properties[name]?.string else { return false }
-                    return values.contains { ignoreCase ? $0.lowercased() == value.lowercased() : $0 == value }
-                }
+            guard let session = facts.session else { return ConditionOutcome(verdict: .unknown) }
+            let holds = properties.allSatisfy { name, values in
+                guard let value = session.properties[name]?.string else { return false }
+                return values.contains { ignoreCase ? $0.lowercased() == value.lowercased() : $0 == value }
             }
-            return ConditionOutcome(verdict: holds == true ? .holds : .fails)
+            return ConditionOutcome(verdict: holds ? .holds : .fails)
         case .ipv4(let start, let end):
-            let holds = facts.clientAddress.map { $0 >= start && $0 <= end }
-            return ConditionOutcome(verdict: holds == true ? .holds : .fails)
+            guard let address = facts.clientAddress else { return ConditionOutcome(verdict: .unknown) }
+            return ConditionOutcome(verdict: address >= start && address <= end ? .holds : .fails)
         case .transaction(let condition):
-            return ConditionOutcome(verdict: facts.session == nil ? .fails : .pending(condition))
+            return ConditionOutcome(verdict: facts.session == nil ? .unknown : .pending(condition))
         }
     }
 
@@ -67,10 +71,15 @@ extension PolicyCondition {
         var result = ConditionOutcome(verdict: .holds)
         for condition in conditions {
             let outcome = condition.evaluate(facts)
+            if case .unknown = result.verdict {
+                // Nothing is granted any more, but what is surely false is so under NOT too.
+                if case .fails = outcome.verdict { result.verdict = .fails }
+                continue
+            }
             result.merge(advices: outcome.advices)
             switch outcome.verdict {
             case .holds: continue
-            case .pending: result.verdict = outcome.verdict
+            case .pending, .unknown: result.verdict = outcome.verdict
             case .fails:
                 result.verdict = .fails
                 return result
@@ -85,7 +94,10 @@ extension PolicyCondition {
             let outcome = condition.evaluate(facts)
             switch outcome.verdict {
             case .holds: return ConditionOutcome(verdict: .holds)
-            case .pending: if case .fails = result.verdict { result.verdict = outcome.verdict }
+            case .pending:
+                if case .pending = result.verdict { continue }
+                result.verdict = outcome.verdict
+            case .unknown: if case .fails = result.verdict { result.verdict = .unknown }
             case .fails: result.merge(advices: outcome.advices)
             }
         }
@@ -124,7 +136,7 @@ struct PolicyAssessment {
                 grant(policy, facts)
                 pending.append(Pending(policy: policy, condition: condition))
                 reasons.append("\(policy.name): needs a transaction")
-            case .fails:
+            case .fails, .unknown:
                 advices.merge(outcome.advices, uniquingKeysWith: ConditionOutcome.union)
                 reasons.append("\(policy.name): the condition does not hold")
             }

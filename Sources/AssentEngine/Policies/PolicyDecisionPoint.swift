@@ -18,11 +18,14 @@ package struct PolicyDecisionPoint: Sendable {
         policySets.first { $0.name == name && $0.realm == realm }
     }
 
-    /// Whether `caller` may ask about `subject`: about themselves everybody, about others only who has the role `pep` or
-    /// `admin`.
+    /// Whether `caller` may ask about `subject` in a realm, which must be their own: about themselves everybody, about others
+    /// only who has the role `pep` or `admin`.
     ///
     /// - Throws: ``EngineError`` 403.
-    package func authorize(_ caller: LiveSession, toAskAbout subject: DecisionSubject) throws(EngineError) {
+    package func authorize(
+        _ caller: LiveSession, toAskAbout subject: DecisionSubject, realm: String
+    ) throws(EngineError) {
+        guard caller.realm == realm else { throw EngineError(status: 403, "Permission denied.") }
         if let asked = subject.presented?.session, asked.id == caller.id { return }
         guard Self.isEnforcementPoint(caller) else { throw EngineError(status: 403, "Permission denied.") }
     }
@@ -36,10 +39,10 @@ package struct PolicyDecisionPoint: Sendable {
     /// The client's address (`IP` in the environment) is believed only of an enforcement point.
     /// A transaction id that is of no use (unknown, expired, for another request) is not an error: the decision carries the
     /// advice of a new transaction.
-    /// - Throws: ``EngineError``: 403 as ``authorize(_:toAskAbout:)``, 404 for an unknown policy set, 400 for no or too many resources, and for a body that cannot be
-    ///   shown to the user; 503.
+    /// - Throws: ``EngineError``: 403 as ``authorize(_:toAskAbout:realm:)``, 404 for an unknown policy set, 400 for no or too many
+    ///   resources, and for a body that cannot be shown to the user; 503.
     package func evaluate(_ request: EvaluateRequest, caller: LiveSession) async throws -> [PolicyDecision] {
-        try authorize(caller, toAskAbout: request.subject)
+        try authorize(caller, toAskAbout: request.subject, realm: request.realm)
         let address = (request.environment["IP"] ?? request.environment["requestIp"])?.first.flatMap(IPv4Address.init)
         guard let set = policySet(request.policySet, realm: request.realm) else {
             throw EngineError(status: 404, "\(request.policySet) application not found in realm.")

@@ -6,7 +6,8 @@ package indirect enum PolicySubject: Sendable, Hashable {
     case and([PolicySubject])
     /// One of them must match.
     case or([PolicySubject])
-    /// It must not match.
+    /// It must not match somebody with a live session. Nobody matches it without one: who is unknown is not known to be
+    /// another.
     case not(PolicySubject)
     /// Whoever has a live session.
     case authenticatedUsers
@@ -20,7 +21,7 @@ package indirect enum PolicySubject: Sendable, Hashable {
         switch self {
         case .and(let subjects): subjects.allSatisfy { $0.matches(session) }
         case .or(let subjects): subjects.contains { $0.matches(session) }
-        case .not(let subject): !subject.matches(session)
+        case .not(let subject): session != nil && !subject.matches(session)
         case .authenticatedUsers: session != nil
         case .none: false
         case .identity(let ids): session.map { ids.contains($0.user.universalID) } ?? false

@@ -49,14 +49,19 @@ package struct TransactionBinding: Sendable, Hashable {
         keyThumbprint = presented.keyThumbprint
     }
 
-    /// Lower case, without white space around the delimiters (RFC 9110 §8.3.1).
+    /// Type, parameter names and character set in lower case, without white space around the delimiters (RFC 9110 §8.3.1); other
+    /// values as they are: a multipart boundary is another one in another case.
     static func normalised(mediaType: String) -> String {
-        mediaType.lowercased().split(separator: ";", omittingEmptySubsequences: true)
-            .map { part in
-                let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-                return part.drop(while: isSpace).reversed().drop(while: isSpace).reversed().map(String.init).joined()
-            }
-            .filter { !$0.isEmpty }.joined(separator: ";")
+        let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        var parts: [String] = []
+        for bytes in mediaType.utf8.split(separator: UInt8(ascii: ";")) {
+            let trimmed = bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed()
+            let name = String(decoding: trimmed.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self).lowercased()
+            let rest = String(decoding: trimmed.drop { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+            let ignoresCase = parts.isEmpty || name == "charset"
+            if !trimmed.isEmpty { parts.append(name + (ignoresCase ? rest.lowercased() : rest)) }
+        }
+        return parts.joined(separator: ";")
     }
 }
 

@@ -20,13 +20,12 @@ enum TransactionDisplay {
     ///   that cannot be shown as it is: broken, ambiguous, a field missing, or one with characters that could mislead.
     static func render(_ rules: [DisplayRule], of content: RequestContent?) throws(EngineError) -> [DisplayLine] {
         guard !rules.isEmpty else { return [] }
-        let type = TransactionBinding.normalised(mediaType: content?.mediaType ?? "").prefix { $0 != ";" }
-        guard let bytes = content?.body, type == "application/json" || type.hasSuffix("+json") else {
-            throw EngineError(status: 415, "What is to be approved must be sent as application/json.")
+        guard let bytes = content?.body, content?.mediaType.flatMap(BoundMediaType.init)?.isJSON == true else {
+            throw BoundMediaType.refusal(of: "application/json")
         }
         let body: JSONValue
         do {
-            body = try JSONValue.parse(bytes, limits: limits, duplicates: .reject)
+            body = try JSONValue.parse(bytes, limits: limits, duplicates: .rejectIgnoringCase)
         } catch .tooLarge {
             throw EngineError(status: 413, "The request's body is too large to be approved.")
         } catch {

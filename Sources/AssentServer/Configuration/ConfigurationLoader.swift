@@ -1,6 +1,7 @@
 import AssentCore
 import AssentEngine
 import Foundation
+import HTTPTypes
 
 extension ServerConfiguration {
     /// Reads and checks a file.
@@ -94,34 +95,63 @@ extension ServerConfiguration {
         return url
     }
 
+    private static func route(_ route: YAMLReader, realms: [RealmConfiguration]) throws -> GatewayRoute {
+        let name = try route.string("name")
+        let realm = RealmLoader.realmName(try route.string("realm"))
+        let policySet = try route.string("policySet")
+        guard let known = realms.first(where: { $0.name == realm }) else {
+            throw route.error("realm", "there is no realm \(realm)")
+        }
+        guard known.policySets.contains(where: { $0.name == policySet }) else {
+            let names = known.policySets.map(\.name).joined(separator: ", ")
+            throw route.error("policySet", "realm \(realm) has no policy set \(policySet); known: \(names)")
+        }
+        let path = try route.optionalString("path") ?? "/"
+        guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else {
+            throw route.error("path", "path must begin with a slash and not end with one")
+        }
+        let upstream = try route.string("upstream")
+        guard (try? Origin(headerValue: upstream)) != nil else {
+            throw route.error(
+                "upstream", "upstream must be scheme, host and port, for example http://127.0.0.1:9080")
+        }
+        let read = GatewayRoute(
+            name: name, path: path, upstream: upstream, realm: realm, policySet: policySet,
+            mediaType: try mediaType(route),
+            maxBodyBytes: try route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
+            keepsAuthorization: try route.bool("keepAuthorization", default: false),
+            scopes: try route.strings("scopes"), audience: try route.strings("audience"),
+            stripHeaders: try stripHeaders(route), allowedOrigins: try route.strings("allowedOrigins"))
+        try route.finish()
+        return read
+    }
+
+    private static func mediaType(_ route: YAMLReader) throws -> String {
+        guard let text = try route.optionalString("mediaType") else { return "application/json" }
+        guard let type = BoundMediaType(text), type.essence == type.normalised else {
+            throw route.error("mediaType", "mediaType is one type without parameters, for example application/json")
+        }
+        return type.essence
+    }
+
+    private static func stripHeaders(_ route: YAMLReader) throws -> Set<String> {
+        Set(
+            try route.strings("stripHeaders").map { name in
+                guard let field = HTTPField.Name(name) else {
+                    throw route.error("stripHeaders", "\(name) cannot be the name of a header field")
+                }
+                return field.canonicalName
+            })
+    }
+
     private static func gateway(_ reader: YAMLReader, realms: [RealmConfiguration]) throws -> GatewayConfiguration {
-        let routes = try reader.list("routes").map { route in
-            let name = try route.string("name")
-            let realm = RealmLoader.realmName(try route.string("realm"))
-            let policySet = try route.string("policySet")
-            guard let known = realms.first(where: { $0.name == realm }) else {
-                throw route.error("realm", "there is no realm \(realm)")
+        var routes: [GatewayRoute] = []
+        for route in try reader.list("routes") {
+            let read = try Self.route(route, realms: realms)
+            if let rival = routes.first(where: read.isRival) {
+                throw route.error("path", "the route \(rival.name) answers \(rival.path) already; paths ignore case")
             }
-            guard known.policySets.contains(where: { $0.name == policySet }) else {
-                let names = known.policySets.map(\.name).joined(separator: ", ")
-                throw route.error("policySet", "realm \(realm) has no policy set \(policySet); known: \(names)")
-            }
-            let path = try route.optionalString("path") ?? "/"
-            guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else {
-                throw route.error("path", "path must begin with a slash and not end with one")
-            }
-            let upstream = try route.string("upstream")
-            guard (try? Origin(headerValue: upstream)) != nil else {
-                throw route.error(
-                    "upstream", "upstream must be scheme, host and port, for example http://127.0.0.1:9080")
-            }
-            let read = GatewayRoute(
-                name: name, path: path, upstream: upstream, realm: realm, policySet: policySet,
-                maxBodyBytes: try route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
-                keepsAuthorization: try route.bool("keepAuthorization", default: false),
-                scopes: try route.strings("scopes"), allowedOrigins: try route.strings("allowedOrigins"))
-            try route.finish()
-            return read
+            routes.append(read)
         }
         guard !routes.isEmpty else { throw reader.error("routes", "gateway.routes must name a route") }
         let read = GatewayConfiguration(

@@ -152,14 +152,7 @@ package struct GatewayConfiguration: Sendable {
 
     /// Scheme, host and port of a route's service, when it is known only when the server starts.
     package mutating func setUpstream(_ upstream: String, ofRoute name: String) {
-        routes = routes.map { route in
-            guard route.name == name else { return route }
-            return GatewayRoute(
-                name: route.name, path: route.path, upstream: upstream, realm: route.realm,
-                policySet: route.policySet, maxBodyBytes: route.maxBodyBytes,
-                keepsAuthorization: route.keepsAuthorization, scopes: route.scopes, allowedOrigins: route.allowedOrigins
-            )
-        }
+        for index in routes.indices where routes[index].name == name { routes[index].upstream = upstream }
     }
 }
 

@@ -24,11 +24,27 @@ enum ForwardedFields {
 
     /// Fields by which a client could be believed to be somebody else, to call another method or another URL.
     private static let claims: Set<String> = [
-        "x-remote-user", "remote-user", "x-forwarded-user", "x-authenticated-user", "x-user", "x-email",
-        "x-http-method", "x-http-method-override", "x-method-override", "x-original-url", "x-rewrite-url",
-        "x-original-method", "x-txid", "x-authenticate-response", "forwarded", "x-forwarded-for", "x-forwarded-host",
-        "x-forwarded-proto", "x-forwarded-port", "x-real-ip",
+        "x-user", "x-email", "x-host", "x-scheme", "x-url-scheme", "x-forwarded", "x-txid", "x-authenticate-response",
+        "forwarded",
     ]
+
+    /// What the names begin with by which proxies, gateways and sign-in services in front of applications tell them who calls:
+    /// by the first letter, since most fields have another one.
+    private static let claimFamilies = Dictionary(
+        grouping: [
+            "x-forwarded-", "x-original-", "x-rewrite-", "x-remote-", "x-real-", "x-auth-request-", "x-authenticated-",
+            "x-authentik-", "x-webauth-", "x-user-", "x-userinfo", "x-username", "x-userid", "x-groups", "x-roles",
+            "x-ssl-", "x-tls-", "x-client-", "x-cluster-client-", "x-arr-", "x-ms-client-principal", "x-amzn-oidc-",
+            "x-goog-authenticated-", "x-goog-iap-", "x-endpoint-api-", "x-apigateway-", "x-consumer-", "x-credential-",
+            "x-anonymous-", "x-pomerium-", "x-vouch-", "x-envoy-", "x-proxyuser-", "x-method-", "x-http-method",
+            "remote-", "client-cert", "client-ip", "cf-access-", "cf-connecting-", "true-client-", "tailscale-",
+            "ssl-", "iv-", "oidc-", "front-end-",
+        ], by: { $0.utf8.first ?? 0 })
+
+    private static func isClaim(_ name: String) -> Bool {
+        guard let first = name.utf8.first, let families = claimFamilies[first] else { return false }
+        return families.contains { name.utf8.starts(with: $0.utf8) }
+    }
 
     private static let forwardedProto = HTTPField.Name("X-Forwarded-Proto")!
     private static let forwardedHost = HTTPField.Name("X-Forwarded-Host")!
@@ -39,14 +55,19 @@ enum ForwardedFields {
     /// The fields of a request as the service gets them.
     static func request(
         _ fields: HTTPFields, cookie: SessionCookie, keepsAuthorization: Bool, user: String?,
-        idempotencyKey key: String?,
+        idempotencyKey key: String?, strips own: Set<String> = [],
         publicOrigin: Origin
     ) -> HTTPFields {
         let named = connectionNamed(fields)
         var forwarded = HTTPFields()
         for field in fields {
             let name = field.name.canonicalName
-            if stripped.contains(name) || named.contains(name) { continue }
+            // What the body is belongs to the body: without it the service would guess.
+            if field.name == .contentType {
+                forwarded.append(field)
+                continue
+            }
+            if stripped.contains(name) || named.contains(name) || isClaim(name) || own.contains(name) { continue }
             // `X_Remote_User` and `X-Remote-User` are one variable to a CGI-style service.
             if name.utf8.contains(UInt8(ascii: "_")) || field.name == cookie.fieldName { continue }
             if field.name == .authorization, !keepsAuthorization { continue }
@@ -71,7 +92,7 @@ enum ForwardedFields {
         for field in fields {
             let name = field.name.canonicalName
             if named.contains(name) || (hopByHop.contains(name) && name != "content-length") { continue }
-            if field.name == .setCookie, cookie.isNamed(by: field.value.prefix { $0 != ";" }) { continue }
+            if field.name == .setCookie, !cookie.mayBeSet(by: field.value) { continue }
             forwarded.append(field)
         }
         return forwarded

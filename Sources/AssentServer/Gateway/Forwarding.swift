@@ -51,7 +51,7 @@ struct Forwarding: Sendable {
     ) async -> (response: Response, outcome: UpstreamOutcome) {
         let fields = ForwardedFields.request(
             request.headers, cookie: gateway.credentials.cookie, keepsAuthorization: route.keepsAuthorization,
-            user: user, idempotencyKey: transaction?.id, publicOrigin: gateway.publicOrigin)
+            user: user, idempotencyKey: transaction?.id, strips: route.stripHeaders, publicOrigin: gateway.publicOrigin)
         do {
             let reply = try await gateway.upstream.forward(
                 method: request.method, service: route.upstream, target: resource.target, fields: fields,

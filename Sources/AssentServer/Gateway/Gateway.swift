@@ -25,7 +25,7 @@ struct Gateway: RequestHandler {
 
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
         do {
-            return try await answer(request)
+            return try await answer(request, from: client)
         } catch let error as EngineError {
             return .problem(error.status, error.message)
         } catch {
@@ -34,14 +34,14 @@ struct Gateway: RequestHandler {
         }
     }
 
-    private func answer(_ request: Request) async throws -> Response {
+    private func answer(_ request: Request, from client: ClientAddress) async throws -> Response {
         guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
         let codings = request.headers[values: .transferEncoding]
         guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
             throw EngineError(status: 400, "The only transfer coding that is taken is chunked.")
         }
         let (resource, transactionID) = try target(of: request)
-        guard let route = routes.first(where: { $0.answers(resource.path) }) else {
+        guard let route = GatewayRoute.answering(resource.path, of: routes) else {
             return .problem(404, "Nothing is behind this path.")
         }
         let caller = try await credentials.caller(request.headers, route: route)
@@ -64,7 +64,7 @@ struct Gateway: RequestHandler {
             GatewayRequest(
                 realm: route.realm, policySet: route.policySet, session: session, method: request.method.rawValue,
                 resource: resource, mediaType: request.headers[.contentType], body: boundBody,
-                transactionID: transactionID))
+                transactionID: transactionID, clientAddress: client.ipv4))
         switch decision {
         case .allow(let record):
             let forward = Forwarding(
@@ -114,10 +114,15 @@ struct Gateway: RequestHandler {
         guard request.headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
             throw EngineError(status: 415, "A request that must be approved cannot have a Content-Encoding.")
         }
+        let type = try request.headers[.contentType].map { try BoundMediaType.required(route.mediaType, $0) }
         let bytes = try await request.bytes(upTo: route.maxBodyBytes)
-        if request.headers[.contentType].map(Request.isJSON) ?? false {
+        guard let type else {
+            guard bytes.isEmpty else { throw BoundMediaType.refusal(of: route.mediaType) }
+            return bytes
+        }
+        if type.isJSON {
             do {
-                _ = try JSONValue.parse(bytes, duplicates: .reject)
+                _ = try JSONValue.parse(bytes, duplicates: .rejectIgnoringCase)
             } catch {
                 throw EngineError(status: 400, "The request is no JSON that can be approved: \(error).")
             }
@@ -156,7 +161,7 @@ struct Gateway: RequestHandler {
             }
         let message =
             switch missing {
-            case .bearerRefused: "The access token is expired, revoked or malformed."
+            case .bearerRefused: "The access token is expired, revoked, malformed, or meant for another service."
             case .noSession: "Sign in first."
             }
         return .problem(401, message, headers: [.wwwAuthenticate: challenge])

@@ -22,6 +22,9 @@ struct GatewayCredentials: Sendable {
     let grants: [String: Grants]
     let cookie: SessionCookie
 
+    /// Scheme, host and port under which clients know the gateway: an audience that access tokens may have here.
+    let publicOrigin: String
+
     /// Finds the caller. An access token decides alone: a bad one is not made good by a cookie beside it.
     func caller(_ fields: HTTPFields, route: GatewayRoute) async throws -> Caller {
         let authorizations = fields[values: .authorization]
@@ -29,9 +32,12 @@ struct GatewayCredentials: Sendable {
             guard authorizations.count == 1, let bearer = authorizations.first.flatMap(Self.bearerToken),
                 let grants = grants[route.realm]
             else { return .invalidToken }
-            guard let grant = try await grants.access(token: bearer) else { return .invalidToken }
+            guard let grant = try await grants.access(token: bearer),
+                isMeant(grant.audience, for: route, issuer: grants.configuration.issuer)
+            else { return .invalidToken }
             guard Set(route.scopes).isSubset(of: grant.scopes) else { return .insufficientScope }
             guard let session = grant.session, session.realm == route.realm else { return .grantOnly }
+            try await sessions.touch(session)
             return .session(
                 PresentedSession(session, grantID: grant.grantID, keyThumbprint: grant.keyThumbprint), byCookie: false)
         }
@@ -41,6 +47,14 @@ struct GatewayCredentials: Sendable {
         else { return .anonymous }
         try await sessions.touch(session)
         return .session(PresentedSession(session), byCookie: inField == nil)
+    }
+
+    /// Whether a token of that audience is for what is behind the route (RFC 9068 §4): a token that another service was given
+    /// must not let that service in here.
+    private func isMeant(_ audience: [String], for route: GatewayRoute, issuer: String) -> Bool {
+        audience.contains { name in
+            route.audience.isEmpty ? name == issuer || name == publicOrigin : route.audience.contains(name)
+        }
     }
 
     /// Whether a field is meant as an access token, be it empty or too long.

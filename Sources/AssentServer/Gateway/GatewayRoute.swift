@@ -9,13 +9,16 @@ package struct GatewayRoute: Sendable, Hashable {
     package let path: String
 
     /// Scheme, host and port of the service.
-    package let upstream: String
+    package var upstream: String
 
     /// The realm whose sessions and policies count.
     package let realm: String
 
     /// The policy set that decides.
     package let policySet: String
+
+    /// The one media type, without parameters, of bodies that a policy binds here; in lower case.
+    package let mediaType: String
 
     /// The largest body on a route whose policy binds the body, in bytes.
     package let maxBodyBytes: Int
@@ -26,28 +29,50 @@ package struct GatewayRoute: Sendable, Hashable {
     /// The scopes that an access token must have here; a session needs none.
     package let scopes: [String]
 
+    /// What an access token must be for (`aud`), one of them. Empty: the realm's issuer or the gateway's own origin.
+    package let audience: [String]
+
+    /// Further fields that the service believes of the gateway alone, in lower case: a client's own never reach it.
+    package let stripHeaders: Set<String>
+
     /// The web origins whose scripts may use the session cookie with methods that change something.
     package let allowedOrigins: [String]
+
+    /// The path as it is compared: policies do not tell upper from lower case either.
+    private let folded: String
 
     /// A route.
     package init(
         name: String, path: String = "/", upstream: String, realm: String, policySet: String,
-        maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false, scopes: [String] = [],
-        allowedOrigins: [String] = []
+        mediaType: String = "application/json", maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false,
+        scopes: [String] = [], audience: [String] = [], stripHeaders: Set<String> = [], allowedOrigins: [String] = []
     ) {
         self.name = name
         self.path = path
         self.upstream = upstream
         self.realm = realm
         self.policySet = policySet
+        self.mediaType = mediaType
         self.maxBodyBytes = maxBodyBytes
         self.keepsAuthorization = keepsAuthorization
         self.scopes = scopes
+        self.audience = audience
+        self.stripHeaders = stripHeaders
         self.allowedOrigins = allowedOrigins
+        folded = path.lowercased()
     }
 
-    /// Whether the route answers `path`: its own path, or one below it.
-    func answers(_ path: String) -> Bool {
-        self.path == "/" || path == self.path || path.hasPrefix(self.path + "/")
+    /// Whether both answer the same paths.
+    func isRival(of other: GatewayRoute) -> Bool { folded == other.folded }
+
+    /// Whether the route answers a path in lower case: its own path, or one below it.
+    private func answers(folded path: String) -> Bool {
+        folded == "/" || path == folded || path.hasPrefix(folded + "/")
+    }
+
+    /// The route of `routes` that answers `path`: of several the one with the longest path, wherever it stands.
+    static func answering(_ path: String, of routes: [GatewayRoute]) -> GatewayRoute? {
+        let path = path.lowercased()
+        return routes.lazy.filter { $0.answers(folded: path) }.max { $0.folded.utf8.count < $1.folded.utf8.count }
     }
 }

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEngine
 import Foundation
 import NIOCore
 
@@ -7,6 +8,9 @@ struct ClientAddress: Sendable {
     private let address: SocketAddress?
 
     init(_ address: SocketAddress?) { self.address = address }
+
+    /// The IPv4 address, also of a client that has one and came by IPv6; `nil` for any other.
+    var ipv4: IPv4Address? { limitKey.flatMap(IPv4Address.init) }
 
     /// The IPv4 address, or the /64 network of an IPv6 address: one subscriber has all of that. `nil` for what has no address.
     var limitKey: String? {

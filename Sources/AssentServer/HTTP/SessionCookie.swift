@@ -30,17 +30,19 @@ struct SessionCookie: Sendable, Hashable {
 
     /// The token in the cookie. Two cookies of the name that differ are refused: who set the second one?
     func cookieToken(_ fields: HTTPFields) -> Secret? {
-        var found: Substring?
+        var found: Substring.UTF8View?
         for field in fields[values: .cookie] {
-            for pair in field.split(separator: ";") {
-                let parts = pair.drop { $0 == " " }.split(
-                    separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-                guard parts.count == 2, parts[0] == name else { continue }
-                if let found, found != parts[1] { return nil }
-                found = parts[1]
+            for pair in field.utf8.split(separator: Self.semicolon) {
+                let trimmed = pair.drop { $0 == UInt8(ascii: " ") }
+                guard trimmed.starts(with: name.utf8) else { continue }
+                let rest = trimmed.dropFirst(name.utf8.count)
+                guard rest.first == Self.equals else { continue }
+                let value = rest.dropFirst()
+                if let found, !found.elementsEqual(value) { return nil }
+                found = value
             }
         }
-        return found.flatMap { accepted(String($0)) }
+        return found.flatMap { accepted(String(decoding: $0, as: UTF8.self)) }
     }
 
     /// The token, the header field first: a client that sends both means the field.
@@ -58,19 +60,38 @@ struct SessionCookie: Sendable, Hashable {
         "\(name)=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Secure; HttpOnly; SameSite=Lax"
     }
 
-    /// A `Cookie` field's value without the session cookie: what may be forwarded to a protected service.
+    /// A `Cookie` field's value without the session cookie, and without what is no cookie by RFC 6265 §4.1.1, which a service
+    /// might cut in other places: what may be forwarded to a protected service.
     func removed(from cookieField: String) -> String? {
-        let kept = cookieField.split(separator: ";").filter { !isNamed(by: $0) }
-        return kept.isEmpty ? nil : kept.joined(separator: ";").trimmingPrefix { $0 == " " }.description
+        let kept = cookieField.utf8.split(separator: Self.semicolon).filter { pair in
+            pair.allSatisfy { $0 < 0x80 } && !isNamed(by: pair)
+        }
+        guard let first = kept.first else { return nil }
+        let pairs = [first.drop { $0 == UInt8(ascii: " ") }] + kept.dropFirst()
+        return String(decoding: Array(pairs.joined(separator: [Self.semicolon])), as: UTF8.self)
+    }
+
+    /// Whether a service behind the gateway may set the cookie of this `Set-Cookie`: not the session cookie, and none without a
+    /// name, whose value a browser sends back as if it were name and value.
+    func mayBeSet(by setCookieField: String) -> Bool {
+        let pair = setCookieField.utf8.prefix { $0 != Self.semicolon }
+        guard pair.allSatisfy({ $0 < 0x80 }), pair.contains(Self.equals),
+            pair.first(where: { !Self.isSpace($0) }) != Self.equals
+        else { return false }
+        return !isNamed(by: pair)
     }
 
     /// Whether a `name=value` pair is the session cookie to anybody who reads it: white space around the name does not count
-    /// (RFC 6265 §5.2).
-    func isNamed(by pair: Substring) -> Bool {
-        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-        return pair.prefix { $0 != "=" }.drop(while: isSpace).reversed().drop(while: isSpace).reversed()
-            .elementsEqual(name)
+    /// (RFC 6265 §5.2), and neither does an empty name before it.
+    private func isNamed(by pair: Substring.UTF8View) -> Bool {
+        pair.drop { Self.isSpace($0) || $0 == Self.equals }.prefix { $0 != Self.equals }
+            .reversed().drop(while: Self.isSpace).reversed().elementsEqual(name.utf8)
     }
+
+    private static let semicolon = UInt8(ascii: ";")
+    private static let equals = UInt8(ascii: "=")
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
 
     private func accepted(_ value: String) -> Secret? {
         guard !value.isEmpty, value.utf8.count <= Self.maxLength else { return nil }

@@ -211,10 +211,12 @@ public final class IdentityServer: Service {
             context, policySets: configuration.realms.flatMap(\.policySets), transactions: transactions)
         let authentication = try makeAuthentication()
         if let gateway = configuration.gateway, let gatewayListener, let url = endpoints.gateway {
+            let origin = try Origin(url)
             gatewayListener.answer(
                 with: Gateway(
-                    publicOrigin: try Origin(url), serverURL: endpoints.server, routes: gateway.routes,
-                    credentials: GatewayCredentials(sessions: sessions, grants: grants, cookie: cookie),
+                    publicOrigin: origin, serverURL: endpoints.server, routes: gateway.routes,
+                    credentials: GatewayCredentials(
+                        sessions: sessions, grants: grants, cookie: cookie, publicOrigin: origin.description),
                     decisions: decisions, transactions: transactions, upstream: upstream, logger: logger))
         }
         serverListener.answer(

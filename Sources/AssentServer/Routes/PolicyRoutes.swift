@@ -37,6 +37,7 @@ struct PolicyRoutes: Sendable {
         guard let json else { return .session(PresentedSession(caller)) }
         guard let object = json.object else { throw EngineError(status: 400, "Invalid value subject") }
         if let token = object["ssoToken"]?.string {
+            guard Self.mayBeSessionToken(token) else { throw EngineError(status: 400, "Invalid value subject") }
             guard let session = try await sessions.live(token: Secret(token)) else { return .anonymous }
             return .session(PresentedSession(session))
         }
@@ -44,6 +45,21 @@ struct PolicyRoutes: Sendable {
             throw EngineError(status: 400, "Invalid value subject")
         }
         return .claims(object["claims"]?.object ?? JSONObject())
+    }
+
+    /// Whether a text has the form of a session token. AM refuses what has not, an OAuth access token above all: whose access
+    /// that is, its claims would say, not a session.
+    private static func mayBeSessionToken(_ text: String) -> Bool {
+        let dots = text.utf8.count { $0 == UInt8(ascii: ".") }
+        return !text.isEmpty && text.utf8.count <= SessionCookie.maxLength && dots != 2
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"):
+                    true
+                default: "-_.*=+/".utf8.contains(byte)
+                }
+            }
     }
 
     private func environment(_ json: JSONValue?) throws -> [String: [String]] {

@@ -10,6 +10,9 @@ struct PolicyCombinationTests {
     static let high = PolicyCondition.authLevel(5)
     static let low = PolicyCondition.authLevel(0)
     static let service = PolicyCondition.authenticateToService("Strong")
+    /// Nobody says where the client is.
+    static let elsewhere =
+        IPv4Address("10.0.0.0").map { PolicyCondition.ipv4(start: $0, end: $0) } ?? .or([])
     static let silent = PolicyCondition.sessionProperty(["device": ["known"]], ignoreCase: true)
 
     /// For a session of level 0 without properties: actions, the advice's names, whether a transaction was made.
@@ -36,6 +39,18 @@ struct PolicyCombinationTests {
         (.or([Point.confirm, high]), false, ["TransactionConditionAdvice"]),
         (.and([.or([high, Point.confirm]), low]), false, ["TransactionConditionAdvice"]),
         (.not(Point.confirm), false, []),
+        (elsewhere, false, []),
+        (.not(elsewhere), false, []),
+        (.not(.not(elsewhere)), false, []),
+        (.not(.and([elsewhere, low])), false, []),
+        (.not(.and([elsewhere, high])), true, []),
+        (.not(.and([high, elsewhere])), true, []),
+        (.not(.or([elsewhere, high])), false, []),
+        (.and([elsewhere, high]), false, []),
+        (.and([.not(elsewhere), Point.confirm]), false, []),
+        (.or([elsewhere, low]), true, []),
+        (.or([elsewhere, Point.confirm]), false, ["TransactionConditionAdvice"]),
+        (.or([.not(elsewhere), high]), false, ["AuthLevelConditionAdvice"]),
         (.or([]), false, []),
     ]
 
@@ -157,5 +172,19 @@ struct PolicyCombinationTests {
         #expect(try await Point.ask(fixture, [policy], session: foreign).first?.actions == [:])
         let confirm = try Point.policy("p", ["GET": true], subject: .not(.none), Point.confirm)
         #expect(try await Point.ask(fixture, [confirm], session: foreign).first?.advices == [:])
+    }
+
+    @Test("The opposite of a subject is somebody else who has signed in, never nobody")
+    func opposites() async throws {
+        let fixture = try await TransactionFixture()
+        let ana = fixture.ana
+        for subject: PolicySubject in [
+            .not(.none), .not(.identity(["id=eve,ou=user,o=alpha"])), .not(.not(.authenticatedUsers)),
+            .or([.none, .not(.none)]), .and([.not(.none)]),
+        ] {
+            #expect(subject.matches(ana))
+            #expect(!subject.matches(nil))
+        }
+        #expect(!PolicySubject.not(.authenticatedUsers).matches(nil))
     }
 }

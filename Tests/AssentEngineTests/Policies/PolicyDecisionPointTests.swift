@@ -158,10 +158,12 @@ struct PolicyDecisionPointTests {
         let point = try fixture.decisionPoint([try Self.policy()])
         let about = DecisionSubject.session(PresentedSession(fixture.ana))
         let denied = EngineError(status: 403, "Permission denied.")
-        for caller in [fixture.ana, fixture.gateway, admin] { try point.authorize(caller, toAskAbout: about) }
+        for caller in [fixture.ana, fixture.gateway, admin] {
+            try point.authorize(caller, toAskAbout: about, realm: "/alpha")
+        }
         for caller in [fixture.ben, fixture.anaElsewhere, auditor] {
-            #expect(throws: denied) { try point.authorize(caller, toAskAbout: about) }
-            #expect(throws: denied) { try point.authorize(caller, toAskAbout: .anonymous) }
+            #expect(throws: denied) { try point.authorize(caller, toAskAbout: about, realm: "/alpha") }
+            #expect(throws: denied) { try point.authorize(caller, toAskAbout: .anonymous, realm: "/alpha") }
         }
         let request = EvaluateRequest(realm: "/alpha", policySet: "bank", resources: [Self.resource], subject: about)
         await #expect(throws: denied) { try await point.evaluate(request, caller: fixture.ben) }
@@ -186,8 +188,6 @@ struct PolicyDecisionPointTests {
         await #expect(throws: EngineError(status: 404, "shop application not found in realm.")) {
             try await ask(set: "shop", ["x"])
         }
-        await #expect(throws: EngineError(status: 404, "bank application not found in realm.")) {
-            try await ask(realm: "/beta", ["x"])
-        }
+        await #expect(throws: EngineError(status: 403, "Permission denied.")) { try await ask(realm: "/beta", ["x"]) }
     }
 }

@@ -38,6 +38,15 @@ struct ConfigurationLoaderTests {
             Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "unknown key pasword"),
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
+            Mistake("mediaType: text/plain", "mediaType: text", at: "mediaType: text", "one type without parameters"),
+            Mistake(
+                "mediaType: text/plain", "mediaType: text/plain;charset=utf-8", at: "mediaType: text",
+                "without parameters"
+            ),
+            Mistake(
+                "stripHeaders: [X-Employee]", "stripHeaders: [X Employee]", at: "stripHeaders:", "X Employee cannot be"),
+            Mistake("path: /owned", "path: /Scoped", at: "path: /Scoped", "the route scoped answers /scoped already"),
+            Mistake("path: /owned", "path:  /", at: "path:  /", "the route bank answers / already"),
             Mistake(
                 "defaultJourney: Login", "defaultJourney: Lgin", at: "defaultJourney: Lgin",
                 "there is no journey Lgin; known: Confirm, Login, Nod, Quick"),

@@ -19,7 +19,7 @@ struct ForwardedFieldsTests {
     ) throws -> HTTPFields {
         ForwardedFields.request(
             try fields(pairs), cookie: cookie, keepsAuthorization: keepsAuthorization, user: user, idempotencyKey: key,
-            publicOrigin: try Origin("https://api.bank.example"))
+            strips: ["x-employee"], publicOrigin: try Origin("https://api.bank.example"))
     }
 
     @Test(
@@ -28,12 +28,34 @@ struct ForwardedFieldsTests {
             "X-Remote-User", "x-remote-user", "X_Remote_User", "Remote-User", "X-HTTP-Method-Override",
             "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "Forwarded", "X-Forwarded-For", "X-TxID",
             "X-Authenticate-Response", "iPlanetDirectoryPro", "Authorization", "Proxy-Authorization",
-            "Transfer-Encoding", "Connection", "TE", "Upgrade", "Expect",
+            "Transfer-Encoding", "Connection", "TE", "Upgrade", "Expect", "X-Forwarded-Email", "X-Forwarded-Groups",
+            "X-Forwarded-Preferred-Username", "X-Forwarded-Client-Cert", "X-Forwarded-Prefix", "X-Forwarded-Uri",
+            "X-Forwarded-Method", "X-Auth-Request-User", "X-Auth-Request-Email", "X-Webauth-User",
+            "X-SSL-Client-Verify",
+            "X-SSL-Client-S-DN", "Client-Cert", "Client-Cert-Chain", "X-Original-Host", "X-Client-IP", "Remote-Groups",
+            "X-Remote-Group", "X-Amzn-Oidc-Data", "X-Goog-IAP-JWT-Assertion", "X-MS-CLIENT-PRINCIPAL-NAME", "X-User",
+            "X-User-Id", "X-Userinfo", "X-Email", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "X-Employee",
         ])
     func dropped(name: String) throws {
         let forwarded = try forward([(name, "evil"), ("Accept", "*/*")], user: nil)
         #expect(!forwarded.contains { $0.value == "evil" })
         #expect(forwarded[.accept] == "*/*")
+    }
+
+    @Test(
+        "What says nothing about the caller goes on",
+        arguments: [
+            "Content-Type", "Content-Language", "Accept-Language", "User-Agent", "X-Request-Id", "X-Requested-With",
+            "X-Auth-Token", "X-Custom", "Traceparent", "Range", "If-Match", "Origin", "Referer", "Cache-Control",
+        ])
+    func kept(name: String) throws {
+        let field = try #require(HTTPField.Name(name))
+        #expect(try forward([(name, "kept")], user: nil)[field] == "kept")
+    }
+
+    @Test("Nobody can take the media type away from a body")
+    func mediaType() throws {
+        #expect(try forward([("Connection", "content-type"), ("Content-Type", "a/b")])[.contentType] == "a/b")
     }
 
     @Test("A field that Connection names is of this hop only")
@@ -68,6 +90,30 @@ struct ForwardedFieldsTests {
             ("Cookie", "a=1; iPlanetDirectoryPro=secret"), ("Cookie", "iPlanetDirectoryPro=x"),
         ])
         #expect(forwarded[values: .cookie] == ["a=1"])
+    }
+
+    @Test(
+        "However the cookies are cut, none carries the session's token on",
+        arguments: [
+            "a=\u{600}; iPlanetDirectoryPro=secret", "a=1;iPlanetDirectoryPro=secret", "iPlanetDirectoryPro=secret;",
+            "\tiPlanetDirectoryPro =secret", "=iPlanetDirectoryPro=secret", "a=\u{37E} iPlanetDirectoryPro=secret",
+            " = iPlanetDirectoryPro=secret", "a=x\u{301};iPlanetDirectoryPro=secret",
+            "iPlanetDirectoryPro\u{301}=secret",
+        ])
+    func hiddenCookies(text: String) throws {
+        let forwarded = try forward([("Cookie", text), ("Cookie", "b=2")])
+        #expect(!forwarded[values: .cookie].joined().contains("secret"))
+        #expect(forwarded[values: .cookie].last == "b=2")
+    }
+
+    @Test(
+        "A service cannot set the session cookie in disguise",
+        arguments: [
+            "=iPlanetDirectoryPro=evil", " = iPlanetDirectoryPro=evil", "iPlanetDirectoryPro", "evil", "",
+            "=evil; Path=/", "a=\u{37E} iPlanetDirectoryPro=evil", "iPlanetDirectoryPro=\u{600}; Path=/",
+        ])
+    func disguised(text: String) throws {
+        #expect(ForwardedFields.reply(try fields([("Set-Cookie", text)]), cookie: cookie).isEmpty)
     }
 
     @Test("A service cannot set the session cookie, and its fields of one hop end here")

@@ -99,7 +99,22 @@ struct GatewayAttackTests {
             ([("Content-Type", "application/json"), ("Content-Encoding", "identity, br")], "{}", 415),
             ([("Content-Type", "application/json"), ("Content-Type", "text/plain")], "{}", 400),
             ([("Content-Type", "application/json")], "\"" + String(repeating: "a", count: 4096) + "\"", 413),
-            ([("Content-Type", "text/plain")], String(repeating: "a", count: 4097), 413),
+            ([("Content-Type", "text/plain")], "{}", 415), ([], "{}", 415), ([("Content-Type", "")], "{}", 415),
+            ([("Content-Type", "application/json; charset=utf-7")], "{}", 415),
+            ([("Content-Type", "application/json;charset=IBM037")], "{}", 415),
+            ([("Content-Type", "application/json; Charset=\"UTF-16\"")], "{}", 415),
+            ([("Content-Type", "application/json; charset =utf-7")], "{}", 415),
+            ([("Content-Type", "application/json; charset=utf-8; charset=utf-7")], "{}", 415),
+            ([("Content-Type", "application/json; charset*=us-ascii'en'utf-7")], "{}", 415),
+            ([("Content-Type", "application/json; x=1")], "{}", 415),
+            ([("Content-Type", "application/json, text/plain")], "{}", 415),
+            ([("Content-Type", "application/x-www-form-urlencoded,a+json")], "{}", 415),
+            ([("Content-Type", "application/x-www-form-urlencoded a+json")], "{}", 415),
+            ([("Content-Type", "application/merge-patch+json")], "{}", 415),
+            ([("Content-Type", "application/json")], #"{"to":"Bob","TO":"Eve"}"#, 400),
+            ([("Content-Type", "application/json")], #"{"to":"Bob","x":{"tO":"Eve","To":"Eve"}}"#, 400),
+            ([("Content-Type", "application/json")], #"{"kurs":"Bob","\u212Aurs":"Eve"}"#, 400),
+            ([("Content-Type", "application/json")], #"{"kurs":"Bob","kur\u017f":"Eve"}"#, 400),
         ] as [([(String, String)], String, Int)])
     func bodies(_ fields: [(String, String)], _ body: String, _ status: Int) async throws {
         let fixture = try #require(ServerFixture.shared)
@@ -177,6 +192,41 @@ struct GatewayAttackTests {
                 #expect(reply["WWW-Authenticate"] == #"Bearer error="invalid_token""#)
             }
         }
+    }
+
+    @Test("An access token that was issued for another service lets nobody in here, also beside a good cookie")
+    func foreignAudience() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = try await fixture.session()
+        let partner = try await fixture.tokens(session: session, client: "partner-app").access
+        let ours = try await fixture.tokens(session: session).access
+        let both = try await fixture.tokens(session: session, client: "gateway-app").access
+        let attempts: [(String, String)] = [
+            (partner, "/accounts"), (partner, "/files/x"), (partner, "/nods"), (partner, "/owned"), (both, "/accounts"),
+            (ours, "/owned"),
+        ]
+        for (token, target) in attempts {
+            for fields in [[], [("Cookie", "iPlanetDirectoryPro=\(session)")]] {
+                let reply = try await fixture.send(
+                    "GET", fixture.gateway(target), ServerFixture.bearer(token) + fields)
+                #expect(reply.status == 401, "\(target)")
+                #expect(reply["WWW-Authenticate"] == #"Bearer error="invalid_token""#)
+            }
+        }
+        try await expectNothingHappened(fixture)
+    }
+
+    @Test("Who is unknown is not \"not Ben\", and a client at a known address is not elsewhere")
+    func opposites() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let ana = ServerFixture.session(try await fixture.session())
+        let ben = ServerFixture.session(try await fixture.session("ben"))
+        #expect(try await fixture.send("GET", fixture.gateway("/others")).status == 401)
+        #expect(try await fixture.send("GET", fixture.gateway("/others"), ben).status == 403)
+        #expect(try await fixture.send("GET", fixture.gateway("/outside"), ana).status == 403)
+        let lying = ana + [("X-Forwarded-For", "8.8.8.8"), ("Forwarded", "for=8.8.8.8")]
+        #expect(try await fixture.send("GET", fixture.gateway("/outside"), lying).status == 403)
+        try await expectNothingHappened(fixture)
     }
 
     @Test("An access token whose session has ended makes no transaction, and neither does a session of another realm")

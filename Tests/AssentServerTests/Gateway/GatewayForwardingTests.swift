@@ -22,7 +22,8 @@ struct GatewayForwardingTests {
                     "X-Original-URL: /admin", "X-Forwarded-For: 1.2.3.4", "Forwarded: for=1.2.3.4", "X-TxID: ",
                     "Cookie: a=b; iPlanetDirectoryPro=\(token); c=d", "Cookie: iPlanetDirectoryPro =\(token)",
                     "Keep-Alive: 5", "TE: trailers", "Proxy-Authorization: x", "x-authenticate-response: header",
-                    "X-Custom: kept", "Idempotency-Key: mine", "Accept-Encoding: gzip",
+                    "X-Custom: kept", "Idempotency-Key: mine", "Accept-Encoding: gzip", "X-Employee: 7",
+                    "X-Forwarded-Email: root@bank.example", "Cookie: a=\u{600}; iPlanetDirectoryPro=\(token)",
                 ].joined(separator: "\r\n") + "\r\n\r\n")
             let reply = await connection.reply()
             await connection.close()
@@ -41,7 +42,7 @@ struct GatewayForwardingTests {
             for name in [
                 "X-Hop", "Authorization", "X_Remote_User", "Remote-User", "X-HTTP-Method-Override", "X-Original-URL",
                 "X-Forwarded-For", "Forwarded", "X-TxID", "Keep-Alive", "TE", "Proxy-Authorization",
-                "x-authenticate-response", "iPlanetDirectoryPro",
+                "x-authenticate-response", "iPlanetDirectoryPro", "X-Employee", "X-Forwarded-Email",
             ] { #expect(request.values(name).isEmpty, "\(name)") }
         }
     }
@@ -57,7 +58,7 @@ struct GatewayForwardingTests {
                     fields: [
                         "Set-Cookie: iPlanetDirectoryPro=evil; Path=/", "Set-Cookie: iPlanetDirectoryPro =evil",
                         "Set-Cookie: iPlanetDirectoryPro\t=evil", "Set-Cookie: iPlanetDirectoryPro",
-                        "Set-Cookie: own=1",
+                        "Set-Cookie: =iPlanetDirectoryPro=evil", "Set-Cookie: own=1",
                         "Connection: X-Hop", "X-Hop: 1", "X-Custom: kept", "Content-Type: text/x-tea",
                     ], "short and stout")
             }
@@ -203,6 +204,90 @@ struct GatewayForwardingTests {
             let request = try #require(fixture.upstream.requests.first)
             #expect(request.line == "GET /files/x?a=b HTTP/1.1")
             #expect(!request.head.contains("evil.example"))
+        }
+    }
+
+    @Test("What is allowed: the own audience of a route, an address in the range, everybody but Ben")
+    func allowed() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            let ana = ServerFixture.session(session)
+            let both = try await fixture.tokens(session: session, client: "gateway-app").access
+            for (target, fields) in [
+                ("/owned", ServerFixture.bearer(both)), ("/inside", ana), ("/others", ana), ("/owned", ana),
+            ] {
+                #expect(try await fixture.send("GET", fixture.gateway(target), fields).status == 200, "\(target)")
+            }
+        }
+    }
+
+    @Test("The route with the longest path answers, wherever it stands, in upper case as in lower")
+    func longestPath() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            for target in ["/down", "/DOWN"] {
+                let reply = try await fixture.send("GET", fixture.gateway(target), ServerFixture.session(session))
+                #expect(reply.status == 502, "\(target)")
+            }
+            let weak = try await fixture.tokens(session: session, scope: "openid").access
+            for target in ["/scoped", "/Scoped"] {
+                let reply = try await fixture.send("GET", fixture.gateway(target), ServerFixture.bearer(weak))
+                #expect(reply.status == 403 && reply["WWW-Authenticate"]?.contains("insufficient_scope") == true)
+            }
+            #expect(fixture.upstream.requests.isEmpty)
+        }
+    }
+
+    @Test("A route binds bodies of its own media type and no other, and hands that type on whatever Connection says")
+    func mediaType() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            let mine = ServerFixture.session(session)
+            for type in ["application/json", "text/html", "text/plain; charset=iso-8859-1"] {
+                let reply = try await fixture.send(
+                    "POST", fixture.gateway("/notes"), mine + [("Content-Type", type)], text: "{}")
+                #expect(reply.status == 415, "\(type)")
+            }
+            #expect(try await fixture.count("transactions") == 0)
+            let type = ("Content-Type", "Text/Plain; charset=UTF-8; format=Flowed")
+            let refused = try await fixture.send(
+                "POST", fixture.gateway("/notes"), mine + [type, ("x-authenticate-response", "header")], text: "hi")
+            let id = try ServerFixture.transactionID(refused)
+            #expect(try await fixture.approve(id, session: session).status == 200)
+            func post(_ type: String) async throws -> String {
+                try await fixture.raw(
+                    "POST /notes?_txid=\(id) HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(session)\r\n"
+                        + "Connection: close, Content-Type\r\nContent-Type: \(type)\r\nContent-Length: 2\r\n\r\nhi")
+            }
+            #expect(try await post("text/plain; charset=utf-8; format=flowed").hasPrefix("HTTP/1.1 403 "))
+            #expect(try await post("text/plain;CHARSET=utf-8;Format=Flowed").hasPrefix("HTTP/1.1 201 "))
+            let request = try #require(fixture.upstream.requests.first)
+            #expect(request.values("Content-Type") == ["text/plain;CHARSET=utf-8;Format=Flowed"])
+            #expect(fixture.upstream.requests.count == 1)
+        }
+    }
+
+    @Test("Use by access token keeps the session alive as use by its own token does")
+    func keepsAlive() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            let idle = try await fixture.session()
+            let tokens = try await fixture.tokens(session: session)
+            var refresh = tokens.refresh
+            var access = tokens.access
+            for _ in 0..<5 {
+                fixture.clock.advance(by: 500)
+                #expect(
+                    try await fixture.send("GET", fixture.gateway("/accounts"), ServerFixture.bearer(access)).status
+                        == 200)
+                let renewed = try await fixture.refresh(refresh).json
+                access = try #require(renewed["access_token"]?.string)
+                refresh = try #require(renewed["refresh_token"]?.string)
+            }
+            let reply = try await fixture.send("GET", fixture.gateway("/accounts"), ServerFixture.session(session))
+            #expect(reply.status == 200)
+            let other = try await fixture.send("GET", fixture.gateway("/accounts"), ServerFixture.session(idle))
+            #expect(other.status == 401, "2500 seconds without use are past its idle time")
         }
     }
 

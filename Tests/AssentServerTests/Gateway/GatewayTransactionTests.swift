@@ -39,7 +39,7 @@ struct GatewayTransactionTests {
                 ("method", { try await post(fixture, id, mine, method: "PUT") }),
                 ("query", { try await post(fixture, id, mine, target: "/nods?x=1") }),
                 ("query", { try await post(fixture, id, mine, target: "/nods?") }),
-                ("mediaType", { try await post(fixture, id, mine, type: "text/plain") }),
+                ("mediaType", { try await post(fixture, id, mine, type: "application/json; charset=utf-8") }),
                 ("session", { try await post(fixture, id, other) }),
                 ("subject", { try await post(fixture, id, ben) }),
                 ("grant", { try await post(fixture, id, access) }),

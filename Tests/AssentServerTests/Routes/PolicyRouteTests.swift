@@ -1,7 +1,9 @@
 import AssentCore
+import AssentStore
 import Foundation
 import Testing
 
+@testable import AssentEngine
 @testable import AssentServer
 
 @Suite("Policy decisions over REST", .server, .timeLimit(.minutes(5)))
@@ -108,6 +110,22 @@ struct PolicyRouteTests {
             (#"{"resources":[7],"application":"rest"}"#, 400, "Invalid value resources"),
             (#"{"resources":["https://x/"],"application":"rest","subject":"ana"}"#, 400, "Invalid value subject"),
             (#"{"resources":["https://x/"],"application":"rest","subject":{}}"#, 400, "Invalid value subject"),
+            (
+                #"{"resources":["https://x/"],"application":"rest","subject":{"ssoToken":"a.b.c"}}"#, 400,
+                "Invalid value subject"
+            ),
+            (
+                #"{"resources":["https://x/"],"application":"rest","subject":{"ssoToken":""}}"#, 400,
+                "Invalid value subject"
+            ),
+            (
+                #"{"resources":["https://x/"],"application":"rest","subject":{"ssoToken":"go ne"}}"#, 400,
+                "Invalid value subject"
+            ),
+            (
+                #"{"resources":["https://x/"],"application":"rest","subject":{"ssoToken":"a\u0000"}}"#, 400,
+                "Invalid value subject"
+            ),
             (#"{"resources":["https://x/"],"application":"rest","environment":[]}"#, 400, "Invalid value environment"),
             (
                 #"{"resources":["https://x/"],"application":"rest","environment":{"a":"b"}}"#, 400,
@@ -141,9 +159,36 @@ struct PolicyRouteTests {
     func otherRealm() async throws {
         let fixture = try #require(ServerFixture.shared)
         let bob = try await fixture.session("bob", realm: "beta")
-        let reply = try await evaluate(
-            fixture, bob, #"{"resources":["https://bank.example:443/see"],"application":"rest"}"#)
-        #expect([200, 401, 403].contains(reply.status))
-        #expect(reply.status != 200 || reply.json.array?.first?["actions"] == [:])
+        let ana = try await fixture.session("ana")
+        let context = fixture.server.context
+        let found = try await Users(context).find(username: "bob", realm: "/beta")
+        let user = try #require(found)
+        for roles in ["", "pep", "admin"] {
+            _ = try await context.database.run(
+                SQLStatement("UPDATE users SET roles = ?1 WHERE id = ?2", [.text(roles), .text(user.id)]))
+            for subject in ["", #","subject":{"ssoToken":"\#(ana)"}"#, #","subject":{"claims":{"sub":"ana"}}"#] {
+                let reply = try await evaluate(
+                    fixture, bob, #"{"resources":["https://bank.example:443/see"],"application":"rest"\#(subject)}"#)
+                #expect(reply.status == 403, "\(roles) \(subject)")
+                #expect(reply.json["message"] == "Permission denied.")
+            }
+        }
+    }
+
+    @Test("An access token is no subject, and neither is its session's end an error")
+    func accessTokenAsSubject() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let ana = try await fixture.session("ana")
+        let access = try await fixture.tokens(session: ana).access
+        func ask(_ token: String) async throws -> Answer {
+            try await evaluate(
+                fixture, try await fixture.session("pat"),
+                #"{"resources":["https://bank.example:443/see"],"application":"rest","subject":{"ssoToken":"\#(token)"}}"#
+            )
+        }
+        let reply = try await ask(access)
+        #expect(reply.text == #"{"code":400,"reason":"Bad Request","message":"Invalid value subject"}"#)
+        _ = try await fixture.send("POST", fixture.json("sessions?_action=logout"), ServerFixture.session(ana))
+        #expect(try await ask(ana).json.array?.first?["actions"] == [:])
     }
 }

@@ -65,6 +65,14 @@ enum FixtureConfiguration {
                 secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
                 redirectURIs: ["https://partner.example/callback"]
                 scopes: [openid]
+              partner-app:
+                redirectURIs: ["http://127.0.0.1/callback"]
+                scopes: [openid, profile, accounts]
+                audience: ["https://partner-api.example"]
+              gateway-app:
+                redirectURIs: ["http://127.0.0.1/callback"]
+                scopes: [openid, profile, accounts]
+                audience: ["https://elsewhere.example", "https://own.example"]
               asking-app:
                 redirectURIs: ["https://asking.example/callback"]
                 scopes: [openid]
@@ -80,6 +88,30 @@ enum FixtureConfiguration {
                     resources: ["https://localhost:*/files/*", "https://localhost:*/files/*?*"]
                     actionValues: {GET: true, HEAD: true, OPTIONS: true, POST: true, PUT: true, PATCH: true, DELETE: true}
                     subject: {type: AuthenticatedUsers}
+                  - name: owned
+                    resources: ["https://localhost:*/owned"]
+                    actionValues: {GET: true}
+                    subject: {type: AuthenticatedUsers}
+                  - name: inside
+                    resources: ["https://localhost:*/inside"]
+                    actionValues: {GET: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: IPv4, startIp: 127.0.0.0, endIp: 127.255.255.255}
+                  - name: outside
+                    resources: ["https://localhost:*/outside"]
+                    actionValues: {GET: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: NOT, condition: {type: IPv4, startIp: 127.0.0.0, endIp: 127.255.255.255}}
+                  - name: others
+                    resources: ["https://localhost:*/others"]
+                    actionValues: {GET: true}
+                    subject: {type: NOT, subject: {type: Identity, subjectValues: ["id=ben,ou=user,o=alpha"]}}
+                  - name: note
+                    resources: ["https://localhost:*/notes"]
+                    actionValues: {POST: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: Transaction, strategySpecifier: Nod, ttl: 180}
+                    bind: [method, query, body]
                   - name: pay
                     resources: ["https://localhost:*/transfers", "https://localhost:*/transfers?*"]
                     actionValues: {POST: true, PUT: true}
@@ -133,6 +165,13 @@ enum FixtureConfiguration {
           publicURL: https://localhost:0
           port: 0
           routes:
+            - name: bank
+              upstream: http://127.0.0.1:\(upstream)
+              realm: alpha
+              policySet: bank
+              maxBodyBytes: 4096
+              stripHeaders: [X-Employee]
+              allowedOrigins: ["https://app.bank.example"]
             - {name: down, path: /down, upstream: "http://127.0.0.1:\(refusing)", realm: alpha, policySet: bank}
             - name: scoped
               path: /scoped
@@ -140,12 +179,18 @@ enum FixtureConfiguration {
               realm: alpha
               policySet: bank
               scopes: [accounts]
-            - name: bank
+            - name: owned
+              path: /owned
               upstream: http://127.0.0.1:\(upstream)
               realm: alpha
               policySet: bank
-              maxBodyBytes: 4096
-              allowedOrigins: ["https://app.bank.example"]
+              audience: ["https://own.example"]
+            - name: notes
+              path: /notes
+              upstream: http://127.0.0.1:\(upstream)
+              realm: alpha
+              policySet: bank
+              mediaType: text/plain
         """
     }
 

@@ -80,21 +80,21 @@ extension ServerFixture {
     }
 
     /// Authorization code with PKCE, by a session.
-    func tokens(session: String, realm: String = "alpha", scope: String = "openid profile accounts") async throws
-        -> Tokens
-    {
+    func tokens(
+        session: String, realm: String = "alpha", scope: String = "openid profile accounts", client: String = "bank-app"
+    ) async throws -> Tokens {
         let verifier = SystemRandom().token()
         let challenge = Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8))))
         let redirect = try await authorize(
             session: session, realm: realm,
             [
-                ("scope", realm == "alpha" ? scope : "openid"), ("code_challenge", challenge),
+                ("scope", realm == "alpha" ? scope : "openid"), ("code_challenge", challenge), ("client_id", client),
             ])
         let code = try #require(redirect.parameter("code"))
         let reply = try await send(
             "POST", oauth("access_token", realm: realm), [("Content-Type", "application/x-www-form-urlencoded")],
             text: Self.query([
-                ("grant_type", "authorization_code"), ("code", code), ("client_id", "bank-app"),
+                ("grant_type", "authorization_code"), ("code", code), ("client_id", client),
                 ("redirect_uri", "http://127.0.0.1/callback"), ("code_verifier", verifier),
             ]))
         return Tokens(
