@@ -201,7 +201,7 @@ let package = Package(
             ] + nio + certificates),
         .testTarget(
             name: "AssentCLITests",
-            dependencies: ["AssentCLI", "Assent", "AssentCore", "AssentServer", "AssentVault"]),
+            dependencies: ["AssentCLI", "Assent", "AssentCore", "AssentPeers", "AssentServer", "AssentVault"]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 
 /// `assent`: the server, and a client to it, on the command line.
 @main
@@ -20,4 +21,9 @@ struct AssentCommand: AsyncParsableCommand {
             UserInfoCommand.self,
             LogoutCommand.self, VaultCommand.self, AdminCommand.self, DoctorCommand.self,
         ])
+    static func main() async {
+        // tpm2-tss writes to standard error what we say ourselves. Whoever wants it sets TSS2_LOG.
+        setenv("TSS2_LOG", "all+none", 0)
+        await main(nil)
+    }
 }

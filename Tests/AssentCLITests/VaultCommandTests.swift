@@ -10,7 +10,7 @@ import Testing
 @Suite("assent vault")
 struct VaultCommandTests {
     /// A home directory of its own, and the program.
-    private final class Home: Sendable {
+    final class Home: Sendable {
         let directory: URL
         let program: URL
 
@@ -180,6 +180,15 @@ struct VaultCommandTests {
             ["vault", "list", "--profile", "../x"],
             ["vault", "rekey", "--to", "key-file"], ["vault", "rekey", "--to", "nothing"],
             ["vault", "rekey", "--to", "pkcs11"], ["vault", "rekey", "--to", "pkcs11", "--module", "/x"],
+            ["vault", "rekey", "--tcti", "x"], ["vault", "rekey", "--without-pin"],
+            ["vault", "rekey", "--tpm-parent", "x"],
+            ["vault", "rekey", "--to", "tpm", "--tpm-parent", "81000001"],
+            ["vault", "rekey", "--to", "tpm", "--tpm-parent", "0x80000001"],
+            ["vault", "rekey", "--to", "tpm", "--tpm-parent", "0x181000001"],
+            ["vault", "rekey", "--to", "tpm", "--without-pin", "--new-passphrase-file", "x"],
+            ["vault", "rekey", "--to", "tpm", "--module", "/x", "--token", "x"],
+            ["vault", "list", "--guardian", "x"],
+            ["vault", "list", "--directory", "x", "--guardian", "x", "--key-file", "x"],
             ["vault", "rekey", "--token", "x"], ["vault", "rekey", "--new-key-file", "x"],
             ["vault", "list", "--passphrase-file", "/nonexistent"],
             ["vault", "list", "--passphrase-file", "/dev/null"], ["vault", "list", "--passphrase-file", "/dev/zero"],
@@ -263,7 +272,7 @@ extension VaultCommandTests {
         let passphrase = try home.file("passphrase", "correct horse")
         #expect(try home.run("vault", "rekey", "--to", "passphrase", "--new-passphrase-file", passphrase).status == 0)
         let sealed = try home.run("doctor", "-c", client).out
-        #expect(!sealed.contains("unprotected") && sealed.contains("$scrypt$ln=15,r=8,p=1"))
+        #expect(!sealed.contains("guarded by unprotected") && sealed.contains("$scrypt$ln=15,r=8,p=1"))
         try Data([1]).write(to: home.vault.appending(path: "vault"))
         let damaged = try home.run("doctor", "-c", client)
         #expect(damaged.status == 78 && damaged.out.contains("tampered"))

@@ -73,6 +73,23 @@ struct ProtectionTests {
         #expect(disk.names == [])
     }
 
+    @Test("A device that is locked is no reason for software either, and is told apart from one that is not there")
+    func lockedOut() async throws {
+        let (device, software) = (FakeDevice(), FakeDevice(kind: "soft", protection: .software))
+        let keys = VaultKeys.preferHardware([device], otherwise: software)
+        let disk = SimulatedDisk()
+        device.fail(.lockedOut)
+        #expect(await code { _ = try await vault(on: disk, guardedBy: keys) } == .keyLocked)
+        #expect(disk.names == [] && software.calls() == [])
+        device.fail(nil)
+        try await Self.filled(disk, keys)
+        device.fail(.lockedOut)
+        #expect(await code { _ = try await vault(on: disk, guardedBy: keys) } == .keyLocked)
+        device.fail(.unavailable)
+        #expect(await code { _ = try await vault(on: disk, guardedBy: keys) } == .keyUnavailable)
+        #expect(software.calls() == [])
+    }
+
     @Test("Preferring hardware takes it when it is there, software when it is not, and never changes its mind")
     func preference() async throws {
         let (device, software) = (FakeDevice(), FakeDevice(kind: "soft", protection: .software))

@@ -68,7 +68,7 @@ final class FakeDevice: KeyProvider {
     }
 
     var availability: KeyAvailability {
-        state.withLock { $0.failure }.map { .unavailable(reason: $0.detail) } ?? .available
+        state.withLock { $0.failure }.map { KeyAvailability($0) } ?? .available
     }
 
     /// What every call does from now on.

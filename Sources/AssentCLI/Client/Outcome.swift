@@ -42,6 +42,9 @@ enum Outcome {
         } catch let error as HTTPTransportError {
             console.warn(told(error))
             throw ExitCode(error.mayHaveHadEffect ? 3 : 1)
+        } catch let error as SecretStoreError {
+            console.warn("\(error.code): \(DisplayText.escapedForTerminal(error.detail))")
+            throw ExitCode(1)
         } catch let error as Prompt.NoTerminal {
             console.warn(told(error))
             throw ExitCode(1)

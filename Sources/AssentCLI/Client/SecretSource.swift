@@ -50,6 +50,9 @@ struct TerminalPresence: UserPresence {
     /// The secret that is known beforehand.
     let known: Secret?
 
+    /// The options that give it, for when nobody can be asked.
+    var options = "--passphrase-file or --passphrase-fd"
+
     let prompt = Prompt()
 
     func secret(for request: PresenceRequest) async throws -> Secret {
@@ -60,17 +63,20 @@ struct TerminalPresence: UserPresence {
             switch request.kind {
             case .pin: return try prompt.secret("\(retry(request))PIN of \(guardian)\(left)")
             case .passphrase: return try prompt.secret("\(retry(request))Passphrase of the vault\(left)")
-            case .newPassphrase:
-                let chosen = try prompt.secret("New passphrase of the vault")
-                guard try prompt.secret("The same again") == chosen else {
-                    throw KeyProviderError(.userAbsent, "The two passphrases differ. Nothing was changed; try again.")
-                }
-                return chosen
+            case .newPassphrase: return try chosen("New passphrase of the vault")
+            case .newPIN: return try chosen("New PIN for this vault's keys in \(guardian)")
             }
         } catch let error as Prompt.NoTerminal {
-            throw KeyProviderError(
-                .userAbsent, "\(error.description). Give it with --passphrase-file or --passphrase-fd.")
+            throw KeyProviderError(.userAbsent, "\(error.description). Give it with \(options).")
         }
+    }
+
+    private func chosen(_ question: String) throws -> Secret {
+        let chosen = try prompt.secret(question)
+        guard try prompt.secret("The same again") == chosen else {
+            throw KeyProviderError(.userAbsent, "The two differ. Nothing was changed; try again.")
+        }
+        return chosen
     }
 
     private func retry(_ request: PresenceRequest) -> String { request.isRetry ? "Wrong. " : "" }

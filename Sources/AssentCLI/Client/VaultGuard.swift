@@ -14,6 +14,8 @@ enum VaultGuard: Sendable, Equatable {
     case passphrase
     /// A PKCS#11 token.
     case pkcs11(module: String, token: String)
+    /// A TPM 2.0.
+    case tpm(TPMChoice)
 
     static let passphraseFile = "passphrase.keys"
 
@@ -23,11 +25,14 @@ enum VaultGuard: Sendable, Equatable {
         case .keyFile: "key-file"
         case .passphrase: "passphrase"
         case .pkcs11: "pkcs11"
+        case .tpm: "tpm"
         }
     }
 
     /// Provider and level, for the vault in `directory`.
-    func keys(_ directory: URL, presence: any UserPresence) -> VaultKeys {
+    ///
+    /// - Throws: `SecretStoreError` with code `keyUnavailable` when this program was built without the provider.
+    func keys(_ directory: URL, presence: any UserPresence) throws -> VaultKeys {
         switch self {
         case .keyFile(let path): return .software(SoftwareKeyProvider(unprotectedFile: URL(fileURLWithPath: path)))
         case .passphrase: return .software(passphraseKeys(directory, presence: presence))
@@ -35,8 +40,9 @@ enum VaultGuard: Sendable, Equatable {
             #if PKCS11 && os(Linux)
             return .requireHardware(PKCS11KeyProvider(module: module, token: token, pin: presence))
             #else
-            return .requireHardware()
+            throw Self.notBuilt(.pkcs11)
             #endif
+        case .tpm(let choice): return .requireHardware(try choice.provider(directory, presence: presence))
         }
     }
 
@@ -45,13 +51,37 @@ enum VaultGuard: Sendable, Equatable {
         SoftwareKeyProvider(file: directory.appending(path: Self.passphraseFile), passphrase: presence)
     }
 
+    /// Removes what an interrupted change to this guardian left in `directory`, where the vault is open with another.
+    func removeLeftovers(_ directory: URL) async throws {
+        switch self {
+        case .keyFile, .pkcs11: break
+        case .passphrase: try? FileManager.default.removeItem(at: directory.appending(path: Self.passphraseFile))
+        case .tpm(let choice):
+            let provider = try choice.provider(directory, presence: nil)
+            do {
+                for name in try await provider.keyNames() { try await provider.removeKey(named: name) }
+            } catch let error as KeyProviderError {
+                throw SecretStoreError(.keyUnavailable, error.detail)
+            }
+        }
+    }
+
     /// Whether a vault that says `info` of itself may be this one's.
     func matches(_ info: UnverifiedVaultInfo) -> Bool {
         switch self {
         case .keyFile: info.claimed.protection == .unprotected
         case .passphrase: info.claimed.protection == .software
-        case .pkcs11: info.claimed.protection == .hardware && info.claimed.provider == name
+        case .pkcs11: info.claimed.protection == .hardware && info.claimed.provider == "pkcs11"
+        case .tpm: info.claimed.protection == .hardware && info.claimed.provider == "tpm2"
         }
+    }
+
+    /// Why nothing is guarded by what this program was built without.
+    static func notBuilt(_ backend: PlatformBackend) -> SecretStoreError {
+        SecretStoreError(
+            .keyUnavailable,
+            "This program was built without \(backend.trait), and no other key takes its place. Build it on Linux with: "
+                + "swift build --traits \(backend.trait) --product assent")
     }
 
     /// Reads a file; a mistake is an error with its line.
@@ -62,7 +92,8 @@ enum VaultGuard: Sendable, Equatable {
         case "key-file": guardian = .keyFile(try reader.string("file"))
         case "passphrase": guardian = .passphrase
         case "pkcs11": guardian = .pkcs11(module: try reader.string("module"), token: try reader.string("token"))
-        default: throw reader.error("provider", "a vault's provider is key-file, passphrase or pkcs11")
+        case "tpm": guardian = .tpm(try TPMChoice(reader))
+        default: throw reader.error("provider", "a vault's provider is key-file, passphrase, pkcs11 or tpm")
         }
         try reader.finish()
         return guardian
@@ -79,6 +110,7 @@ enum VaultGuard: Sendable, Equatable {
         case .pkcs11(let module, let token):
             lines.append("module: \(JSONValue.string(module).serialized())")
             lines.append("token: \(JSONValue.string(token).serialized())")
+        case .tpm(let choice): lines += choice.yaml
         }
         return lines.joined(separator: "\n") + "\n"
     }

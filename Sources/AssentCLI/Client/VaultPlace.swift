@@ -36,16 +36,16 @@ struct VaultPlace: Sendable {
     }
 
     /// An app's vault.
-    init(directory: String, store: String, keyFile: String?) {
+    init(directory: String, store: String, guardian: VaultGuard) {
         self.directory = URL(fileURLWithPath: directory)
         self.store = store
-        guardian = keyFile.map { .keyFile($0) } ?? .passphrase
+        self.guardian = guardian
         choiceFile = nil
     }
 
     /// Opens a vault that exists.
     func open(_ presence: any UserPresence) async throws -> FileVault {
-        try await open(keys: guardian.keys(directory, presence: presence))
+        try await open(keys: try guardian.keys(directory, presence: presence))
     }
 
     /// Opens a vault that exists, with a provider that is used for more.
@@ -70,7 +70,11 @@ struct VaultPlace: Sendable {
     }
 
     private static func choice(_ file: String) throws -> VaultGuard? {
-        guard FileManager.default.fileExists(atPath: file) else { return nil }
+        FileManager.default.fileExists(atPath: file) ? try guardian(in: file) : nil
+    }
+
+    /// What a file says that guards a vault.
+    static func guardian(in file: String) throws -> VaultGuard {
         guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
             throw ConfigurationError(file: file, line: nil, "cannot be read. Check its owner and mode.")
         }

@@ -30,19 +30,34 @@ struct VaultOptions: ParsableArguments {
         name: .long, help: "The app's unprotected key file (with --directory); without it the vault has a passphrase.")
     var keyFile: String?
 
+    @Option(
+        name: .long,
+        help:
+            "A file that says what guards the app's vault, as <profile>.vault.yaml does for a profile's (with --directory)."
+    )
+    var guardian: String?
+
     @OptionGroup var secret: VaultSecretOptions
 
     @Flag(name: .long, help: "Print the result as JSON.")
     var json = false
 
     func validate() throws {
-        guard directory != nil || (keyFile == nil && store == "default") else {
-            throw ValidationError("--key-file and --store are for an app's vault: name its --directory too.")
+        guard directory != nil || (keyFile == nil && guardian == nil && store == "default") else {
+            throw ValidationError(
+                "--key-file, --guardian and --store are for an app's vault: name its --directory too.")
+        }
+        guard keyFile == nil || guardian == nil else {
+            throw ValidationError("--key-file and --guardian both say what guards the vault: name one.")
         }
     }
 
     func place(_ places: Places = Places()) throws -> VaultPlace {
-        if let directory { return VaultPlace(directory: directory, store: store, keyFile: keyFile) }
+        if let directory {
+            let named = try guardian.map { try VaultPlace.guardian(in: $0) }
+            return VaultPlace(
+                directory: directory, store: store, guardian: named ?? keyFile.map { .keyFile($0) } ?? .passphrase)
+        }
         try ClientProfile.check(name: profile)
         return try VaultPlace(profile: profile, places: places)
     }
@@ -157,14 +172,16 @@ struct VaultCheckCommand: AsyncParsableCommand {
 /// Turns a vault's errors into a message, or JSON, and an exit status.
 enum VaultOutcome {
     static func run(_ console: Console, _ work: () async throws -> Void) async throws {
-        do {
-            try await Outcome.run(console, work)
-        } catch let error as SecretStoreError {
-            report(console, "\(error.code)", error.detail)
-            throw ExitCode(1)
-        } catch let error as KeyProviderError {
-            report(console, "\(error.code)", error.detail)
-            throw ExitCode(1)
+        try await Outcome.run(console) {
+            do {
+                try await work()
+            } catch let error as SecretStoreError {
+                report(console, "\(error.code)", error.detail)
+                throw ExitCode(1)
+            } catch let error as KeyProviderError {
+                report(console, "\(error.code)", error.detail)
+                throw ExitCode(1)
+            }
         }
     }
 

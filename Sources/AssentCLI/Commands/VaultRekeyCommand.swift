@@ -10,6 +10,7 @@ struct VaultRekeyCommand: AsyncParsableCommand {
         case keyFile = "key-file"
         case passphrase
         case pkcs11
+        case tpm
     }
 
     static let configuration = CommandConfiguration(
@@ -19,6 +20,10 @@ struct VaultRekeyCommand: AsyncParsableCommand {
             It happens whole or not at all, and then the old key is destroyed. This is the only way in which a vault's \
             protection changes, up or down. Running it without --to replaces the key, and with --new-passphrase-file or \
             --new-passphrase-fd the passphrase too.
+
+            With --to tpm the keys are made in this machine's TPM 2.0, under a PIN that you choose, and an old copy of the \
+            whole vault is noticed. What guards the vault of a profile is written to <profile>.vault.yaml beside its \
+            configuration, where 'assent login' and the others find it; the app of an app's vault must be told.
             """)
 
     @OptionGroup var vault: VaultOptions
@@ -37,7 +42,22 @@ struct VaultRekeyCommand: AsyncParsableCommand {
     @Option(name: .long, help: "The token's label (with --to pkcs11).")
     var token: String?
 
-    @Option(name: .long, help: "A file that holds the new passphrase, or the PIN of the token.")
+    @Option(
+        name: .long,
+        help: "How to reach the TPM, as tpm2-tools take it (with --to tpm). Default: \(TPMChoice.defaultTCTI).")
+    var tcti: String?
+
+    @Option(
+        name: .long,
+        help: "The handle of a persistent storage key, such as 0x81000001, when the owner made one (with --to tpm).")
+    var tpmParent: String?
+
+    @Flag(name: .long, help: "No PIN: whoever may use this TPM and reads the files opens the vault (with --to tpm).")
+    var withoutPin = false
+
+    @Option(
+        name: .long,
+        help: "A file that holds the new passphrase, the PIN of the token, or the new PIN of the TPM's keys.")
     var newPassphraseFile: String?
 
     @Option(name: .customLong("new-passphrase-fd"), help: "A file descriptor to read the new passphrase or PIN from.")
@@ -50,9 +70,25 @@ struct VaultRekeyCommand: AsyncParsableCommand {
         guard (to == .pkcs11) == (module != nil), (to == .pkcs11) == (token != nil) else {
             throw ValidationError("--to pkcs11, --module and --token belong together.")
         }
-        guard to != .keyFile || (newPassphraseFile == nil && newPassphraseDescriptor == nil) else {
-            throw ValidationError("A key file has no passphrase.")
+        guard to == .tpm || (tcti == nil && tpmParent == nil && !withoutPin) else {
+            throw ValidationError("--tcti, --tpm-parent and --without-pin go with --to tpm.")
         }
+        _ = try tpmChoice()
+        let hasNew = newPassphraseFile != nil || newPassphraseDescriptor != nil
+        guard to != .keyFile || !hasNew else { throw ValidationError("A key file has no passphrase.") }
+        guard !withoutPin || !hasNew else { throw ValidationError("Give a new PIN or say --without-pin, not both.") }
+    }
+
+    private func tpmChoice() throws -> TPMChoice {
+        var choice = TPMChoice()
+        if let tcti { choice.tcti = tcti }
+        choice.hasPIN = !withoutPin
+        guard let tpmParent else { return choice }
+        guard tpmParent.hasPrefix("0x"), let handle = UInt32(tpmParent.dropFirst(2), radix: 16),
+            TPMChoice.persistentHandles.contains(Int(handle))
+        else { throw ValidationError("--tpm-parent is a handle from 0x81000000 to 0x81ffffff.") }
+        choice.parent = handle
+        return choice
     }
 
     func run() async throws {
@@ -76,40 +112,40 @@ struct VaultRekeyCommand: AsyncParsableCommand {
     }
 
     /// The new guardian; `nil` when it stays.
-    private func newGuardian(_ place: VaultPlace) -> VaultGuard? {
+    private func newGuardian(_ place: VaultPlace) throws -> VaultGuard? {
+        let guardian: VaultGuard
         switch to {
-        case .keyFile:
-            let guardian = VaultGuard.keyFile(URL(fileURLWithPath: newKeyFile ?? "").path)
-            return guardian == place.guardian ? nil : guardian
-        case .passphrase: return place.guardian == .passphrase ? nil : .passphrase
-        case .pkcs11:
-            let guardian = VaultGuard.pkcs11(module: module ?? "", token: token ?? "")
-            return guardian == place.guardian ? nil : guardian
+        case .keyFile: guardian = .keyFile(URL(fileURLWithPath: newKeyFile ?? "").path)
+        case .passphrase: guardian = .passphrase
+        case .pkcs11: guardian = .pkcs11(module: module ?? "", token: token ?? "")
+        case .tpm: guardian = .tpm(try tpmChoice())
         case nil: return nil
         }
+        if guardian == place.guardian { return nil }
+        if case .tpm = guardian, case .tpm = place.guardian {
+            throw ValidationError(
+                "This vault is in a TPM already. To another TPM, another parent, or with a PIN instead of none, it goes by "
+                    + "way of --to passphrase.")
+        }
+        return guardian
     }
 
     private func rekey(
         _ place: VaultPlace, _ presence: TerminalPresence, newPassphrase: Secret?
     ) async throws -> (VaultInfo, RekeyOutcome) {
-        if let guardian = newGuardian(place) {
+        if let guardian = try newGuardian(place) {
+            let new = TerminalPresence(known: newPassphrase, options: "--new-passphrase-file or --new-passphrase-fd")
+            let keys = try guardian.keys(place.directory, presence: new)
             let opened = try await place.open(presence)
-            if guardian == .passphrase {
-                // Left over from an interrupted change: the vault, which was opened with another key, does not need it.
-                let leftover = place.directory.appending(path: VaultGuard.passphraseFile)
-                try? FileManager.default.removeItem(at: leftover)
-            }
+            try await guardian.removeLeftovers(place.directory)
             try place.announce(guardian)
-            let keys = guardian.keys(place.directory, presence: TerminalPresence(known: newPassphrase))
             let outcome = try await opened.rekey(to: keys)
             try place.settle(guardian)
             return (try await opened.info(), outcome)
         }
         guard place.guardian == .passphrase else {
-            guard newPassphrase == nil else {
-                throw ValidationError("This vault has no passphrase yet: say --to passphrase.")
-            }
-            let keys = place.guardian.keys(place.directory, presence: presence)
+            guard newPassphrase == nil else { throw ValidationError(place.guardian.howToChangeItsSecret) }
+            let keys = try place.guardian.keys(place.directory, presence: presence)
             let opened = try await place.open(keys: keys)
             let outcome = try await opened.rekey(to: keys)
             return (try await opened.info(), outcome)
@@ -120,5 +156,16 @@ struct VaultRekeyCommand: AsyncParsableCommand {
         if let newPassphrase { try await provider.changePassphrase(to: KnownSecret(newPassphrase)) }
         let outcome = try await opened.rekey(to: .software(provider))
         return (try await opened.info(), outcome)
+    }
+}
+
+extension VaultGuard {
+    /// Why a new passphrase is not taken here.
+    fileprivate var howToChangeItsSecret: String {
+        switch self {
+        case .keyFile, .passphrase: "This vault has no passphrase yet: say --to passphrase."
+        case .pkcs11: "The PIN is the token's: change it with its own program, for example pkcs11-tool --change-pin."
+        case .tpm: "The PIN of a TPM's keys stays theirs. For another: rekey --to passphrase, and then --to tpm."
+        }
     }
 }

@@ -93,6 +93,13 @@ public enum KeyAvailability: Hashable, Sendable {
     case available
     /// It cannot, for a reason that the user can act on.
     case unavailable(reason: String)
+    /// It is there, and refuses every PIN or passphrase for now.
+    case lockedOut(reason: String)
+
+    /// What a failure to ask comes to.
+    public init(_ error: KeyProviderError) {
+        self = error.code == .lockedOut ? .lockedOut(reason: error.detail) : .unavailable(reason: error.detail)
+    }
 }
 
 /// What guards a private key.

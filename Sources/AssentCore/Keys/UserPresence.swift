@@ -20,6 +20,8 @@ public struct PresenceRequest: Hashable, Sendable {
         case passphrase
         /// A passphrase that is being chosen now: an interactive answer should ask for it twice.
         case newPassphrase
+        /// A PIN that is being chosen now, likewise.
+        case newPIN
     }
 
     /// What kind of secret it is.

@@ -1,6 +1,6 @@
 #if PKCS11 && os(Linux)
 public import AssentCore
-import AssentVault
+public import AssentVault
 import CP11Kit
 import Crypto
 public import Foundation
@@ -71,6 +71,12 @@ public actor PKCS11KeyProvider: KeyProvider {
     /// What a PKCS#11 token promises. Whether it really is a device, PKCS#11 does not prove.
     public nonisolated var protection: KeyProtection { .hardware }
 
+    /// What ``AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was named who
+    /// knows the PIN, the user's presence by it. There is no biometry.
+    public nonisolated var capabilities: KeyCapabilities {
+        KeyCapabilities(wrappings: [.ecies], hasSeparateChip: true, presence: presence == nil ? [] : [.pin])
+    }
+
     /// Whether the module loads, the token is there, its PIN is not locked, and it knows ECDSA and ECDH.
     public var availability: KeyAvailability {
         do {
@@ -88,10 +94,10 @@ public actor PKCS11KeyProvider: KeyProvider {
             return .available
         } catch let error as KeyProviderError {
             if session == nil { module = nil }
-            return .unavailable(reason: error.detail)
+            return KeyAvailability(error)
         } catch let failure as PKCS11Failure {
             if session == nil { module = nil }
-            return .unavailable(reason: failure.error.detail)
+            return KeyAvailability(failure.error)
         } catch {
             return .unavailable(reason: "The token cannot be asked.")
         }

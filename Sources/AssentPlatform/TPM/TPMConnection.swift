@@ -271,7 +271,9 @@ final class TPMConnection {
     }
 
     private static let ownerPassword = KeyProviderError(
-        .unsupported, "The TPM's owner hierarchy has a password, so counters can neither be made nor removed here.")
+        .unsupported,
+        "The TPM's owner hierarchy has a password, so counters can neither be made nor removed here. Let the owner take it "
+            + "off meanwhile: tpm2_changeauth -c owner -p <old>.")
 
     /// Sets what the session encrypts in the next command.
     private func encrypt(_ flags: UInt8) throws {

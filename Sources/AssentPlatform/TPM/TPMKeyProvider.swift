@@ -1,6 +1,6 @@
 #if TPM && os(Linux)
 public import AssentCore
-import AssentVault
+public import AssentVault
 import Crypto
 public import Foundation
 
@@ -66,6 +66,12 @@ public actor TPMKeyProvider: KeyProvider {
     /// A TPM is a device. (A simulated one, such as swtpm, says that it is, too.)
     public nonisolated var protection: KeyProtection { .hardware }
 
+    /// What ``AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was named who
+    /// knows the PIN, the user's presence by it. There is no biometry.
+    public nonisolated var capabilities: KeyCapabilities {
+        KeyCapabilities(wrappings: [.ecies], hasSeparateChip: true, presence: presence == nil ? [] : [.pin])
+    }
+
     /// Whether the TPM answers, can hold our storage root key, and is not locked against wrong PINs.
     public var availability: KeyAvailability {
         do {
@@ -74,9 +80,9 @@ public actor TPMKeyProvider: KeyProvider {
             if presence != nil, lockout.tries >= lockout.limit { throw TPMFailure.lockedOut(lockout.interval) }
             return .available
         } catch let error as KeyProviderError {
-            return .unavailable(reason: error.detail)
+            return KeyAvailability(error)
         } catch let failure as TPMFailure {
-            return .unavailable(reason: failure.error.detail)
+            return KeyAvailability(failure.error)
         } catch {
             return .unavailable(reason: "The TPM cannot be asked.")
         }
@@ -287,7 +293,7 @@ public actor TPMKeyProvider: KeyProvider {
         }
         let turn = try await turns.acquire("", deadline: .distantFuture, clock: clock)
         defer { turns.release(turn) }
-        if pin == nil { pin = try await ask(.newPassphrase, after: nil) }
+        if pin == nil { pin = try await ask(.newPIN, after: nil) }
     }
 
     // MARK: Files

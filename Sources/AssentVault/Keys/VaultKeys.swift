@@ -51,12 +51,12 @@ public struct VaultKeys: Sendable {
             switch await provider.availability {
             case .available: return provider
             case .unavailable(let reason): reasons.append("\(provider.kind): \(reason)")
+            // It is there: whoever locks it must not thereby choose a weaker key.
+            case .lockedOut(let reason): throw SecretStoreError(.keyLocked, reason)
             }
         }
         if let software {
-            if case .unavailable(let reason) = await software.availability {
-                throw SecretStoreError(.keyUnavailable, reason)
-            }
+            try await Self.checkAvailability(software)
             return software
         }
         throw SecretStoreError(
@@ -78,10 +78,16 @@ public struct VaultKeys: Sendable {
                     + "\(asked.isEmpty ? "nothing" : asked). Open it as it was made; another protection takes a change "
                     + "of key: assent vault rekey, FileVault.rekey(to:).")
         }
-        if case .unavailable(let reason) = await provider.availability {
-            throw SecretStoreError(.keyUnavailable, reason)
-        }
+        try await Self.checkAvailability(provider)
         return provider
+    }
+
+    private static func checkAvailability(_ provider: any KeyProvider) async throws {
+        switch await provider.availability {
+        case .available: break
+        case .unavailable(let reason): throw SecretStoreError(.keyUnavailable, reason)
+        case .lockedOut(let reason): throw SecretStoreError(.keyLocked, reason)
+        }
     }
 
     /// A provider must be what the app says that it is.

@@ -96,8 +96,8 @@ struct PKCS11Tests {
         let provider = module.provider(label, pin: asked)
         #expect(await failure { _ = try await provider.keyNames() }?.code == .lockedOut)
         #expect(asked.requests.isEmpty, "a locked token needs no PIN")
-        guard case .unavailable(let reason) = await provider.availability else {
-            Issue.record("a locked token is available")
+        guard case .lockedOut(let reason) = await provider.availability else {
+            Issue.record("a locked token does not say so")
             return
         }
         #expect(reason.contains("locked"))

@@ -73,7 +73,7 @@ struct TPMTests {
         let provider = tpm.provider(chosen)
         _ = try await provider.makeSigningKey(named: "key", algorithm: .es256)
         _ = try await provider.makeAgreementKey(named: "key")
-        #expect(chosen.requests.map(\.kind) == [.newPassphrase])
+        #expect(chosen.requests.map(\.kind) == [.newPIN])
         let patient = PINs("wrong", "correct battery")
         _ = try await tpm.provider(patient).makeSigningKey(named: "another", algorithm: .es256)
         #expect(patient.requests.map(\.kind) == [.pin, .pin])
