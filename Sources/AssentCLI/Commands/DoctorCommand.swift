@@ -9,8 +9,13 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Look for what is wrong with a configuration, and say how to fix it.",
         discussion:
-            "Brings the schema of an older database up to date, and changes nothing else. Exit status: 0 nothing is wrong, 78 something is."
-    )
+            """
+            With a client's file it also says what guards the profile's vault and what that does not do, and lists what could \
+            guard one on this machine: key file, passphrase, PKCS#11 tokens, TPM, Secure Enclave.
+
+            Brings the schema of an older database up to date, and changes nothing else. Exit status: 0 nothing is wrong, \
+            78 something is.
+            """)
 
     @Option(name: .shortAndLong, help: "A server's file (assent.yaml) or a client's (client.yaml).")
     var config: String
@@ -18,24 +23,37 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(name: .long, help: "The profile whose vault is looked at, with a client's file.")
     var profile = "default"
 
-    @Flag(name: .long, help: "Print the findings as JSON.")
+    @Flag(name: .long, help: "Print as JSON: findings, and with a client's file keyProviders and vault.")
     var json = false
 
     func run() async throws {
         let console = Console(json: json)
-        let findings: [Finding]
+        var findings: [Finding]
+        var providers: [KeyProviderStatus] = []
+        var result = JSONObject()
         if let text = try? String(contentsOfFile: config, encoding: .utf8), text.contains("\nclient:") {
             try ClientProfile.check(name: profile)
-            findings = ClientExamination(file: config).findings() + VaultExamination(profile: profile).findings()
+            let vault = await VaultExamination(profile: profile).examined()
+            findings = ClientExamination(file: config).findings() + vault.findings
+            providers = vault.providers
+            result["vault"] = vault.json ?? .null
+            result["keyProviders"] = .array(providers.map(\.json))
         } else {
             findings = await ServerExamination.findings(file: config)
         }
+        for provider in providers where provider.guardsVault && provider.reason != nil {
+            findings.append(Finding(isFine: false, provider.text))
+        }
         if json {
-            console.emit(.array(findings.map(\.json)))
+            result["findings"] = .array(findings.map(\.json))
+            console.emit(.object(result))
         } else {
             for finding in findings {
                 let mark = finding.isFine ? console.styled("✓", .green) : console.styled("✗", .red)
                 console.say("\(mark) \(finding.text)")
+            }
+            for provider in providers where !provider.guardsVault || provider.reason == nil {
+                console.say("\(provider.reason == nil ? console.styled("✓", .green) : "–") \(provider.text)")
             }
         }
         if findings.contains(where: { !$0.isFine }) { throw ExitCode(78) }
@@ -44,33 +62,6 @@ struct DoctorCommand: AsyncParsableCommand {
 
 extension Finding {
     fileprivate var json: JSONValue { ["fine": .bool(isFine), "text": .string(text)] }
-}
-
-/// Looks at a profile's vault without its key: what guards it, and what that does not do.
-struct VaultExamination {
-    let profile: String
-    var places = Places()
-
-    func findings() -> [Finding] {
-        do {
-            let place = try VaultPlace(profile: profile, places: places)
-            guard let info = try FileVault.inspect(place.directory) else {
-                return [Finding(isFine: true, "profile \(profile) has no vault yet: assent login makes one")]
-            }
-            guard place.guardian.matches(info) else {
-                return [
-                    Finding(
-                        isFine: false,
-                        "the vault of profile \(profile) says that it is guarded in another way "
-                            + "(\(info.claimed.protection.rawValue)) than you chose (\(place.guardian.name)): was it exchanged? "
-                            + "Restore \(place.directory.path), or remove it and sign in again")
-                ]
-            }
-            return info.claimed.lines.map { Finding(isFine: true, "vault of profile \(profile): \($0)") }
-        } catch {
-            return [Finding(isFine: false, "vault of profile \(profile): \(error)")]
-        }
-    }
 }
 
 /// Looks at a client's file: the file, the CA, the pins.

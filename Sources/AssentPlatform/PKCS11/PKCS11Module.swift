@@ -86,6 +86,17 @@ final class PKCS11Module {
         }
     }
 
+    /// The labels of all tokens that were initialized, each once.
+    func labels() throws -> [String] {
+        let getTokenInfo = try function(\.C_GetTokenInfo)
+        let labels = try slots().compactMap { slot -> String? in
+            var info = CK_TOKEN_INFO()
+            guard getTokenInfo(slot, &info) == CKR_OK, info.flags & CKF_TOKEN_INITIALIZED != 0 else { return nil }
+            return Self.text(info.label)
+        }
+        return Set(labels).sorted()
+    }
+
     func tokenInfo(_ slot: CK_SLOT_ID) throws -> CK_TOKEN_INFO {
         var info = CK_TOKEN_INFO()
         try check("asking for the token's state", try function(\.C_GetTokenInfo)(slot, &info))

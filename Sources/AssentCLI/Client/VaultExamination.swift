@@ -1,0 +1,66 @@
+import Assent
+import AssentCore
+import AssentServer
+import Foundation
+
+/// Looks at a profile's vault without its key: what guards it, what that does not do, and what else could.
+struct VaultExamination {
+    /// What was found.
+    struct Result {
+        var findings: [Finding] = []
+
+        /// All that could guard the vault on this machine.
+        var providers: [KeyProviderStatus] = []
+
+        /// The vault, as it says itself; `nil` when there is none, or not the one that was chosen.
+        var json: JSONValue?
+    }
+
+    let profile: String
+    var places = Places()
+
+    func examined() async -> Result {
+        let place: VaultPlace
+        do {
+            place = try VaultPlace(profile: profile, places: places)
+        } catch {
+            return Result(findings: [Finding(isFine: false, "vault of profile \(profile): \(error)")])
+        }
+        var result = Result()
+        do {
+            let info = try FileVault.inspect(place.directory)
+            result.findings = findings(info, place)
+            if let info, place.guardian.matches(info) { result.json = json(info.claimed, place.guardian) }
+        } catch {
+            result.findings = [Finding(isFine: false, "vault of profile \(profile): \(error)")]
+        }
+        result.providers = await KeyProviderExamination(place: place, hasVault: result.json != nil).statuses()
+        return result
+    }
+
+    private func findings(_ info: UnverifiedVaultInfo?, _ place: VaultPlace) -> [Finding] {
+        guard let info else {
+            return [
+                Finding(
+                    isFine: true,
+                    "profile \(profile) has no vault yet: assent login makes one, guarded by \(place.guardian.name)")
+            ]
+        }
+        guard place.guardian.matches(info) else {
+            return [
+                Finding(
+                    isFine: false,
+                    "the vault of profile \(profile) says that it is guarded in another way "
+                        + "(\(info.claimed.protection.rawValue)) than you chose (\(place.guardian.name)): was it exchanged? "
+                        + "Restore \(place.directory.path), or remove it and sign in again")
+            ]
+        }
+        return info.claimed.lines.map { Finding(isFine: true, "vault of profile \(profile): \($0)") }
+    }
+
+    private func json(_ info: VaultInfo, _ guardian: VaultGuard) -> JSONValue {
+        guard case .object(var members) = info.json else { return info.json }
+        members["guardian"] = .string(guardian.name)
+        return .object(members)
+    }
+}
