@@ -30,7 +30,6 @@ demo: setup
 	@swift build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
 	@"$$(swift build $(ASSENT_BUILD_FLAGS) --show-bin-path)/assent" demo
 
-# Without the traits: nothing of them is measured, and Swift 6.3.1 crashes when it optimizes PKCS11KeyProvider.login.
 bench: setup-tests
-	@swift build -c release --product AssentBench
-	@"$$(swift build -c release --show-bin-path)/AssentBench"
+	@swift build -c release $(ASSENT_BUILD_FLAGS) --product AssentBench
+	@"$$(swift build -c release $(ASSENT_BUILD_FLAGS) --show-bin-path)/AssentBench"
