@@ -20,7 +20,7 @@ public final class NIOTransport: HTTPTransport {
     private let allowPlaintextLoopback: Bool
     private let allowsPlaintext: Bool
     private let keepsConnections: Bool
-    private let lastOrigin = Locked<KnownOrigin?>(nil)
+    private let known = OriginMemory()
 
     /// A transport with its own connections.
     ///
@@ -90,26 +90,16 @@ public final class NIOTransport: HTTPTransport {
 
     private static let maximumAttempts = 16
 
-    private struct KnownOrigin {
-        let scheme: String
-        let authority: String
-        let origin: Origin
-    }
-
-    /// Where a request goes. Calls mostly go where the one before went, and reading an origin costs more than comparing it.
     private func origin(of request: HTTPRequest) throws(HTTPTransportError) -> Origin {
-        guard let scheme = request.scheme, let authority = request.authority else {
+        guard request.scheme != nil, request.authority != nil else {
             throw HTTPTransportError(.invalidRequest, "the URL has no host")
         }
-        let known = lastOrigin.withLock { $0 }
-        if let known, known.scheme == scheme, known.authority == authority { return known.origin }
-        guard let origin = try? Origin(request) else {
+        guard let origin = try? known.origin(of: request) else {
             throw HTTPTransportError(.invalidRequest, "the URL's scheme or host cannot be used")
         }
         guard origin.isSecure || allowsPlaintext || allowPlaintextLoopback && origin.host.isLoopback else {
             throw HTTPTransportError(.invalidRequest, "http:// is only for this machine, and only when allowed")
         }
-        lastOrigin.withLock { $0 = KnownOrigin(scheme: scheme, authority: authority, origin: origin) }
         return origin
     }
 

@@ -41,7 +41,8 @@ package enum VaultLimits {
 /// A secret's name as the stores compare it: in normal form C, since equal Swift strings must be one name.
 package enum SecretName {
     package static func normalized(_ name: String) throws -> String {
-        let normal = name.precomposedStringWithCanonicalMapping
+        // ASCII is its own normal form, and who reads a name before every request should not pay for finding that out.
+        let normal = name.utf8.allSatisfy { $0 < 0x80 } ? name : name.precomposedStringWithCanonicalMapping
         guard (1...VaultLimits.nameScalars).contains(normal.unicodeScalars.count) else {
             throw SecretStoreError(
                 .invalidInput,

@@ -16,6 +16,7 @@ public struct AuthorizedClient: Sendable {
     private let gate: AdviceGate
     private let transport: any HTTPTransport
     private let random: any RandomSource
+    private let known = OriginMemory()
 
     private let sessionField: HTTPField.Name?
 
@@ -183,7 +184,7 @@ public struct AuthorizedClient: Sendable {
 
     private func access(of call: HTTPCall) throws(AuthorizationError) -> ResourceAccess? {
         do throws(WireError) {
-            return configuration.resources[try Origin(call.request)]
+            return configuration.resources[try known.origin(of: call.request)]
         } catch {
             throw AuthorizationError(.invalidRequest, "the request's URL: \(error.detail)")
         }
@@ -212,7 +213,7 @@ public struct AuthorizedClient: Sendable {
             }
             let token = session.token.reveal()
             let others = call.request.headerFields[.cookie].map { "\($0); " } ?? ""
-            call.request.headerFields[.cookie] = "\(others)\(journeys.configuration.sessionCookieName)=\(token)"
+            call.request.headerFields.setCookie("\(others)\(journeys.configuration.sessionCookieName)=\(token)")
             if let sessionField { call.request.headerFields[sessionField] = token }
         }
         return (call, used)

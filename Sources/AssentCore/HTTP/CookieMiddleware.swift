@@ -16,6 +16,7 @@ public protocol CookieJar: Sendable {
 public struct CookieMiddleware: HTTPMiddleware {
     private let store: any CookieJar
     private let origins: Set<Origin>
+    private let known = OriginMemory()
 
     /// Cookies of `store` for `origins` and for nobody else.
     public init(store: any CookieJar, origins: Set<Origin>) {
@@ -25,7 +26,9 @@ public struct CookieMiddleware: HTTPMiddleware {
 
     /// Adds `Cookie` and reads `Set-Cookie`. A cookie that the call brings itself wins over a stored one of its name.
     public func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
-        guard let origin = try? Origin(call.request), origins.contains(origin) else { return try await next.send(call) }
+        guard let origin = try? known.origin(of: call.request), origins.contains(origin) else {
+            return try await next.send(call)
+        }
         let path = URLText.withoutQuery(call.request.path ?? "/")
         var call = call
         var added = await store.cookies(for: origin, path: path)
@@ -38,7 +41,7 @@ public struct CookieMiddleware: HTTPMiddleware {
             for cookie in added {
                 value += "\(value.isEmpty ? "" : "; ")\(cookie.name)=\(cookie.value.reveal())"
             }
-            call.request.headerFields[.cookie] = value.isEmpty ? nil : value
+            call.request.headerFields.setCookie(value)
         }
         let reply = try await next.send(call)
         let setCookies = reply.response.headerFields[values: .setCookie]

@@ -6,29 +6,38 @@ public protocol HTTPMiddleware: Sendable {
 
 /// A transport with layers around it, outermost first. It is itself a transport.
 public struct HTTPPipeline: HTTPTransport {
-    private let transport: any HTTPTransport
-    private let layers: [any HTTPMiddleware]
+    /// What all calls share; each step through it copies one reference.
+    fileprivate final class Chain: Sendable {
+        let transport: any HTTPTransport
+        let layers: [any HTTPMiddleware]
+
+        init(_ transport: any HTTPTransport, layers: [any HTTPMiddleware]) {
+            self.transport = transport
+            self.layers = layers
+        }
+    }
+
+    private let chain: Chain
 
     /// `layers` around `transport`, the first one outermost.
     public init(_ transport: any HTTPTransport, layers: [any HTTPMiddleware]) {
-        self.transport = transport
-        self.layers = layers
+        chain = Chain(transport, layers: layers)
     }
 
     /// Sends `call` through all layers.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
-        try await Next(transport: transport, layers: layers[...]).send(call)
+        try await Next(chain: chain, index: 0).send(call)
     }
 
     /// The rest of the way: a value, so that a layer may call it again.
     public struct Next: Sendable {
-        fileprivate let transport: any HTTPTransport
-        fileprivate let layers: ArraySlice<any HTTPMiddleware>
+        fileprivate let chain: Chain
+        fileprivate let index: Int
 
         /// Sends `call` through the remaining layers.
         public func send(_ call: HTTPCall) async throws -> HTTPReply {
-            guard let layer = layers.first else { return try await transport.send(call) }
-            return try await layer.intercept(call, next: Next(transport: transport, layers: layers.dropFirst()))
+            guard index < chain.layers.count else { return try await chain.transport.send(call) }
+            return try await chain.layers[index].intercept(call, next: Next(chain: chain, index: index + 1))
         }
     }
 }

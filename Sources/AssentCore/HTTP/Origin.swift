@@ -47,7 +47,10 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     public var isSecure: Bool { scheme == "https" }
 
     /// Host and port; the port is left out when it is the scheme's own.
-    public var authority: String { port == Self.defaultPort(of: scheme) ? host.description : "\(host):\(port)" }
+    public var authority: String { hasDefaultPort ? host.description : "\(host):\(port)" }
+
+    /// Whether the port is the scheme's own.
+    package var hasDefaultPort: Bool { port == Self.defaultPort(of: scheme) }
 
     /// The origin as an `Origin` field has it.
     public var description: String { "\(scheme)://\(authority)" }

@@ -7,13 +7,15 @@ extension HTTPRequest {
     /// - Throws: ``WireError`` as ``Origin/init(_:)``.
     public init(_ method: HTTPRequest.Method, url: String, headerFields: HTTPFields = [:]) throws(WireError) {
         let scheme = try Origin(url).scheme
-        let bytes = Array(url.utf8)
-        let authority = bytes.dropFirst(scheme.utf8.count + 3).prefix { !"/?#".utf8.contains($0) }
-        let rest = bytes[authority.endIndex...].prefix { $0 != UInt8(ascii: "#") }
-        let path = rest.first == UInt8(ascii: "/") ? Array(rest) : Array("/".utf8) + rest
+        // What was read is ASCII.
+        let rest = url.utf8.dropFirst(scheme.utf8.count + 3)
+        let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+        let authority = rest[..<(end ?? rest.endIndex)]
+        let target = rest[authority.endIndex...].prefix { $0 != UInt8(ascii: "#") }
+        let path = target.first == UInt8(ascii: "/") ? String(Substring(target)) : "/" + Substring(target)
         self.init(
-            method: method, scheme: scheme, authority: String(decoding: authority, as: UTF8.self),
-            path: String(decoding: path, as: UTF8.self), headerFields: headerFields)
+            method: method, scheme: scheme, authority: String(Substring(authority)), path: path,
+            headerFields: headerFields)
     }
 
     /// The absolute URL that the request goes to, as it was written; `nil` when it has no scheme or no authority.

@@ -6,7 +6,7 @@ import Logging
 import NIOCore
 
 /// Stands in front of services and lets through what the policies allow: once, where they ask for a transaction.
-struct Gateway: RequestHandler {
+final class Gateway: RequestHandler {
     /// Scheme, host and port under which clients know the gateway.
     let publicOrigin: Origin
 
@@ -19,6 +19,22 @@ struct Gateway: RequestHandler {
     let transactions: Transactions
     let upstream: Upstream
     let logger: Logger
+    private let origin: String
+
+    init(
+        publicOrigin: Origin, serverURL: String, routes: [GatewayRoute], credentials: GatewayCredentials,
+        decisions: PolicyDecisionPoint, transactions: Transactions, upstream: Upstream, logger: Logger
+    ) {
+        self.publicOrigin = publicOrigin
+        self.serverURL = serverURL
+        self.routes = routes
+        self.credentials = credentials
+        self.decisions = decisions
+        self.transactions = transactions
+        self.upstream = upstream
+        self.logger = logger
+        origin = publicOrigin.description
+    }
 
     private static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
     private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
@@ -88,7 +104,7 @@ struct Gateway: RequestHandler {
         }
         let whole: CanonicalResource
         do {
-            whole = try CanonicalResource(publicOrigin.description + path)
+            whole = try CanonicalResource(origin + path)
         } catch {
             throw EngineError(status: error == .tooLong ? 414 : 400, "The URL \(error).")
         }
@@ -133,7 +149,7 @@ struct Gateway: RequestHandler {
     /// Whether a browser says that the request comes from our own pages, or from those that the route allows.
     private func isSameSite(_ fields: HTTPFields, route: GatewayRoute) -> Bool {
         if let origin = fields[.origin] {
-            return origin == publicOrigin.description || route.allowedOrigins.contains(origin)
+            return origin == self.origin || route.allowedOrigins.contains(origin)
         }
         return fields[HTTPField.Name("Sec-Fetch-Site")!].map { $0 == "same-origin" || $0 == "none" } ?? false
     }

@@ -69,6 +69,6 @@ struct GatewayCredentials: Sendable {
     private static func bearerToken(_ value: String) -> Secret? {
         let parts = value.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1, omittingEmptySubsequences: true)
         guard parts.count == 2, isBearer(scheme: parts[0]), parts[1].count <= 16 << 10 else { return nil }
-        return Secret(bytes: Array(parts[1]))
+        return Secret(bytes: parts[1])
     }
 }

@@ -80,7 +80,7 @@ final class Listener: Service {
             responder: Responder(handler: handler, connections: connections), server: server,
             configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
             onServerRunning: { [self] channel in finishStarting(.success(channel.localAddress?.port ?? 0)) },
-            logger: logger)
+            logger: Logger(label: logger.label) { _ in DeferredMetadata(logger.handler) })
         do {
             try await withGracefulShutdownHandler {
                 try await application.run()

@@ -42,8 +42,9 @@ struct ReplyHead {
             }
             isChunked = true
         case .connection:
-            let options = field.value.lowercased().split(separator: ",")
-            if options.contains(where: { $0.trimmingSpace == "close" }) { keepsAlive = false }
+            let value = field.value.lowercased()
+            guard value != "keep-alive" else { return }
+            if value.split(separator: ",").contains(where: { $0.trimmingSpace == "close" }) { keepsAlive = false }
         default: break
         }
     }

@@ -35,7 +35,11 @@ struct RequestHead: Sendable {
         buffer.writeInteger(UInt8(ascii: " "))
         try Self.writeTarget(request.path, to: &buffer)
         buffer.writeStaticString(" HTTP/1.1\r\nHost: ")
-        buffer.writeString(origin.authority)
+        buffer.writeString(origin.host.description)
+        if !origin.hasDefaultPort {
+            buffer.writeInteger(UInt8(ascii: ":"))
+            buffer.writeString(String(origin.port))
+        }
         buffer.writeStaticString(isLast ? "\r\nConnection: close\r\n" : "\r\n")
         try Self.writeFields(request.headerFields, length: call.body.map(\.length) ?? 0, to: &buffer)
         content = Self.writeFraming(method: request.method, body: call.body, to: &buffer)
@@ -47,10 +51,11 @@ struct RequestHead: Sendable {
 
     private static func writeTarget(_ path: String?, to buffer: inout ByteBuffer) throws(HTTPTransportError) {
         let path = path ?? "/"
-        guard path.isEmpty || path.hasPrefix("/") || path.hasPrefix("?"),
+        let first = path.utf8.first
+        guard first == nil || first == UInt8(ascii: "/") || first == UInt8(ascii: "?"),
             path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "#") })
         else { throw HTTPTransportError(.invalidRequest, "the path is not one") }
-        if !path.hasPrefix("/") { buffer.writeStaticString("/") }
+        if first != UInt8(ascii: "/") { buffer.writeStaticString("/") }
         buffer.writeString(path)
     }
 
@@ -64,7 +69,7 @@ struct RequestHead: Sendable {
     private static func writeFields(
         _ fields: HTTPFields, length: Int?, to buffer: inout ByteBuffer
     ) throws(HTTPTransportError) {
-        var cookies: [String] = []
+        var cookies: String?
         for field in fields {
             guard !reserved.contains(field.name) else {
                 throw HTTPTransportError(.invalidRequest, "\(field.name) is not for the caller to set")
@@ -78,7 +83,8 @@ struct RequestHead: Sendable {
                     throw HTTPTransportError(.invalidRequest, "Content-Length does not match the body")
                 }
             } else if field.name == .cookie {
-                cookies.append(value)
+                // RFC 6265 §5.4: one field.
+                cookies = cookies.map { "\($0); \(value)" } ?? value
             } else {
                 buffer.writeString(field.name.rawName)
                 buffer.writeStaticString(": ")
@@ -86,10 +92,9 @@ struct RequestHead: Sendable {
                 buffer.writeStaticString("\r\n")
             }
         }
-        // RFC 6265 §5.4: one field.
-        if !cookies.isEmpty {
+        if let cookies {
             buffer.writeStaticString("Cookie: ")
-            buffer.writeString(cookies.joined(separator: "; "))
+            buffer.writeString(cookies)
             buffer.writeStaticString("\r\n")
         }
     }
