@@ -36,5 +36,10 @@ rows=$(git ls-files -co --exclude-standard 'Tests/*.swift' | xargs -r grep -nE '
 rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' 'Tests/*.swift' | xargs -r wc -l | awk '$2 != "total" && $1 > 700 { print $2 ": " $1 " lines" }')
 [ -z "$rows" ] || { echo "$rows" >&2; complain 'a file past 700 lines: one idea each'; }
 
+# The README's example is the compiled one.
+example=$(sed -n '/README: begin/,/README: end/{//d;s/^    //;p}' Snippets/InAnApp.swift)
+shown=$(sed -n '/^```swift$/,/^```$/{//d;/^import Assent$/{N;d};p}' README.md)
+[ "$example" = "$shown" ] || { diff <(echo "$example") <(echo "$shown") >&2 || true; complain 'README.md shows other code than Snippets/InAnApp.swift'; }
+
 [ $failed -eq 0 ] && echo "check: ok"
 exit $failed
