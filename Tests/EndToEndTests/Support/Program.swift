@@ -24,21 +24,27 @@ struct Program: Sendable {
     var clientFile: String { home + "/client.yaml" }
 
     /// Runs it to its end, for a minute at most.
-    func run(_ arguments: String...) async throws -> Result { try await start(arguments).result() }
+    func run(_ arguments: String..., typing lines: [String] = []) async throws -> Result {
+        let running = try start(arguments, typing: !lines.isEmpty)
+        if !lines.isEmpty { try running.type(lines) }
+        return await running.result()
+    }
 
     /// Starts it, for a minute at most.
     ///
     /// - Parameters:
     ///   - arguments: its arguments.
     ///   - environment: what else it finds in its environment, or in place of what it usually finds.
+    ///   - typing: whether something is going to be typed; otherwise there is nobody to ask.
     /// - Returns: the program while it runs.
     /// - Throws: when it cannot be started.
-    func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Running {
+    func start(_ arguments: [String], environment: [String: String] = [:], typing: Bool = false) throws -> Running {
         // Beside the tests' own executable, where SwiftPM puts it.
         let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appending(path: "assent").path
         return try Running(
             ["--kill-after=5", "60", executable] + arguments,
+            typing: typing,
             environment: [
                 "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
                 "PATH": "/usr/bin:/bin",
@@ -50,14 +56,16 @@ struct Program: Sendable {
         private let process: Locked<Process>
         private let output: Lines
         private let errors: Lines
+        private let keyboard: Pipe?
 
-        init(_ arguments: [String], environment: [String: String]) throws {
+        init(_ arguments: [String], typing: Bool, environment: [String: String]) throws {
             let process = Process()
             let (output, errors) = (Pipe(), Pipe())
             process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
             process.arguments = arguments
             process.environment = environment
-            process.standardInput = FileHandle.nullDevice
+            keyboard = typing ? Pipe() : nil
+            process.standardInput = keyboard ?? FileHandle.nullDevice
             process.standardOutput = output
             process.standardError = errors
             try process.runWithSignals()
@@ -74,6 +82,18 @@ struct Program: Sendable {
                 throw PeerFailure("assent ended: \(await errors.all())")
             }
             return line
+        }
+
+        /// The same, of its standard error.
+        func errorLine(with text: String) async throws -> String {
+            guard let line = await errors.first(with: text) else { throw PeerFailure("assent ended without \(text)") }
+            return line
+        }
+
+        /// Types lines; more may follow.
+        func type(_ lines: [String]) throws {
+            let text = lines.map { $0 + "\n" }.joined()
+            try keyboard?.fileHandleForWriting.write(contentsOf: Data(text.utf8))
         }
 
         /// Waits for its end.

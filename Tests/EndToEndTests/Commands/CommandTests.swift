@@ -1,0 +1,151 @@
+import AssentCore
+import AssentOTP
+import AssentTesting
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+@Suite("assent, command by command", .timeLimit(.minutes(3)))
+struct CommandTests {
+    private struct Typist: Sendable {
+        let world: DemoWorld
+        let clock: ManualClock
+        let program: Program
+
+        /// A code that was not used before.
+        func code() throws -> String {
+            clock.advance(by: 30)
+            return try TOTP(secret: world.account.totpSeed).code(at: clock.now)
+        }
+
+        func login() async throws -> Program.Result {
+            try await program.run(
+                "login", "--config", program.clientFile,
+                typing: [world.account.username, world.account.password.reveal(), try code()])
+        }
+
+        func pay(_ amount: String, to payee: String = "Bob", typing lines: [String]) async throws -> Program.Result {
+            try await program.run(
+                "request", "POST", transfers, "--json", Self.transfer(amount, to: payee), typing: lines)
+        }
+
+        func balance() async throws -> String? {
+            let reply = try await program.run("request", "GET", "\(world.endpoints.gateway ?? "")/accounts")
+            try #require(reply.status == 0, "\(reply.errors)")
+            return try JSONValue.parse(reply.output)["balance"]?.string
+        }
+
+        var transfers: String { "\(world.endpoints.gateway ?? "")/transfers" }
+
+        static func transfer(_ amount: String, to payee: String = "Bob") -> String {
+            #"{"to":"\#(payee)","amount":"\#(amount)","currency":"EUR"}"#
+        }
+
+        static func run(_ body: (Typist) async throws -> Void) async throws {
+            let directory = NSTemporaryDirectory() + "/assent-commands-" + SystemRandom().token(byteCount: 9)
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            defer { try? FileManager.default.removeItem(atPath: directory) }
+            // The program goes by the machine's clock: the server's stays behind it, however often it is moved.
+            let clock = ManualClock(Date(timeIntervalSinceNow: -150))
+            let world = try await DemoWorld.start(sources: World.sources, clock: clock, logger: CollectingLog().logger)
+            do {
+                let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration))
+                let program = try Program(below: directory, client: file.yaml)
+                try await body(Typist(world: world, clock: clock, program: program))
+            } catch {
+                await world.stop()
+                throw error
+            }
+            await world.stop()
+        }
+    }
+
+    @Test("Sign in, look, pay, decline, sign out: each says what it did, by words and by status")
+    func story() async throws {
+        try await Typist.run { typist in
+            let early = try await typist.program.run("request", "GET", typist.transfers)
+            #expect(early.status != 0 && early.errors.contains("--config"))
+            let login = try await typist.login()
+            #expect(login.status == 0 && login.output.contains("Signed in."), "\(login.errors)")
+
+            let user = try await typist.program.run("userinfo")
+            #expect(try JSONValue.parse(user.output)["preferred_username"]?.string == typist.world.account.username)
+            let token = try await typist.program.run("token")
+            #expect(token.status == 0 && token.output.split(separator: ".").count == 3)
+            let detailed = try JSONValue.parse(try await typist.program.run("token", "--json").output)
+            #expect(detailed["access_token"]?.string == token.output && detailed["expires_at"]?.integer != nil)
+            #expect(try await typist.balance() == "1000.00")
+
+            let paid = try await typist.pay("200.00", typing: ["1", try typist.code()])
+            #expect(paid.status == 0 && paid.output.contains(#""amount":"200.00""#), "\(paid.errors)")
+            #expect(paid.errors.contains("Amount: 200.00 EUR") && paid.errors.contains("To: Bob"))
+            let declined = try await typist.pay("10.00", typing: ["2"])
+            #expect(declined.status == 2 && declined.errors.contains("declined"))
+            let alone = try await typist.pay("10.00", typing: [])
+            #expect(alone.status == 1 && alone.errors.contains("no terminal"))
+            #expect(try await typist.balance() == "800.00")
+
+            let out = try await typist.program.run("logout")
+            #expect(out.status == 0)
+            let late = try await typist.program.run("request", "GET", typist.transfers)
+            #expect(late.status == 1 && late.errors.contains("assent login"))
+        }
+    }
+
+    @Test("A payee that would write on the terminal is refused, and nothing of it is written")
+    func escapes() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            for payee in [#"Bob\u001b[31m"#, #"Bob\u202eevE"#, #"Bob\r\nAmount: 1.00 EUR"#] {
+                let result = try await typist.pay("10.00", to: payee, typing: ["1", try typist.code()])
+                #expect(result.status == 1 && result.errors.contains("400"))
+                #expect(!(result.output + result.errors).unicodeScalars.contains { $0 == "\u{1B}" || $0 == "\u{202E}" })
+            }
+            #expect(try await typist.balance() == "1000.00")
+        }
+    }
+
+    @Test("When the reply is lost, the status says so and --ask tells what became of it; nothing is paid twice")
+    func lostReply() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let command = ["request", "POST", typist.transfers, "--json", Typist.transfer("200.00")]
+            let running = try typist.program.start(command, typing: true)
+            _ = try await running.errorLine(with: "You are asked to approve")
+            typist.world.relay.cutNextReply()
+            try running.type(["1", try typist.code()])
+            let result = await running.result()
+            #expect(result.status == 3, "\(result.errors)")
+            let id = try #require(result.errors.firstMatch(of: /--ask (\S+)/)).1
+            let told = try await typist.program.start(command + ["--ask", String(id)]).result()
+            let outcome = try JSONValue.parse(told.output)["outcome"]
+            #expect(told.status == 1 && outcome?["status"]?.integer == 201, "\(told.output) \(told.errors)")
+            #expect(try await typist.balance() == "800.00")
+        }
+    }
+
+    @Test("What cannot be run is refused with the reason and the place, before anything happens")
+    func badInput() async throws {
+        try await Typist.run { typist in
+            let broken = typist.program.home + "/broken.yaml"
+            try "development: true\nnonsense: 1\n".write(toFile: broken, atomically: false, encoding: .utf8)
+            for command in ["doctor", "serve"] {
+                let result = try await typist.program.run(command, "--config", broken)
+                #expect(result.status == 78 && (result.output + result.errors).contains("broken.yaml:2"))
+            }
+            let healthy = try await typist.program.run("doctor", "--config", typist.program.clientFile)
+            #expect(healthy.status == 0, "\(healthy.output)\(healthy.errors)")
+            for wrong in [
+                ["request", "FETCH ME", "https://localhost/"], ["request", "GET"], ["token", "--json", "--yaml"],
+                ["pay"],
+                ["request", "POST", "https://localhost/", "--json", "{"],
+                ["request", "POST", "https://localhost/", "--json", "{}", "--data-file", "x"],
+            ] {
+                let result = try await typist.program.start(wrong).result()
+                #expect(result.status == 64 && !result.errors.isEmpty, "\(wrong)")
+            }
+        }
+    }
+}
