@@ -137,6 +137,9 @@ let package = Package(
         // What AssentVaultTests kill.
         .executableTarget(
             name: "VaultAgent", dependencies: ["AssentCore", "AssentVault"], path: "Tests/VaultAgent"),
+        // What the tests of the kernel's keyring kill, forbid and starve.
+        .executableTarget(
+            name: "KeyringAgent", dependencies: ["AssentCore", "AssentPlatform"], path: "Tests/KeyringAgent"),
         .target(
             name: "TokenTableSupport",
             dependencies: ["AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault", httpTypes] + nio,
@@ -181,7 +184,7 @@ let package = Package(
                 "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", crypto, logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
-            ], exclude: ["PKCS11/faulty-module.c"]),
+            ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c"]),
         .testTarget(name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", grdb]),
         .testTarget(
             name: "AssentEngineTests",

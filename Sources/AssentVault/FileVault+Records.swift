@@ -241,7 +241,7 @@ extension VaultSealer {
     }
 
     /// The byte of the lock file that stands for `name`. It depends on nothing that a change of key changes.
-    static func lockOffset(of name: String, vaultID: [UInt8]) -> Int64 {
+    package static func lockOffset(of name: String, vaultID: [UInt8]) -> Int64 {
         let digest = SHA256.hash(data: Array("assent vault lease".utf8) + vaultID + Array(name.utf8))
         let number = digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return Int64(number >> 2) | 1

@@ -163,24 +163,8 @@ public actor FileVault: SecretStore {
     nonisolated func leaseCount(_ name: String) -> Int { leases.count(name) }
 
     private func lock(_ queue: NameQueue, _ name: String, _ offset: Int64, _ deadline: Date) async throws -> HeldLease {
-        let turn = try await queue.acquire(name, deadline: deadline, clock: clock)
-        do {
-            var pause: TimeInterval = 0.001
-            while true {
-                if let lock = try Self.storing({ try files.tryLock(at: offset) }) {
-                    return HeldLease {
-                        lock.release()
-                        queue.release(turn)
-                    }
-                }
-                let now = clock.now
-                guard now < deadline else { throw SecretStoreError.busy }
-                try await clock.sleep(until: min(deadline, now.addingTimeInterval(pause)))
-                pause = min(pause * 2, 0.05)
-            }
-        } catch {
-            queue.release(turn)
-            throw error
+        try await queue.hold(name, deadline: deadline, clock: clock) {
+            try Self.storing { try files.tryLock(at: offset) }
         }
     }
 

@@ -141,6 +141,14 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
         public static let diskFull = Code("diskFull")
         /// The disk is read-only, or owner or mode of a file do not permit the access.
         public static let notPermitted = Code("notPermitted")
+        /// The system offers no such store to this process: the kernel, a container or a sandbox does not let it.
+        public static let storeUnavailable = Code("storeUnavailable")
+        /// The value's time was up, and the store does not give it out any more.
+        public static let expired = Code("expired")
+        /// Somebody revoked the value, or all of the store, so that nobody can read it any more.
+        public static let revoked = Code("revoked")
+        /// The user's share of a store that all programs of the user have in common is used up.
+        public static let quotaExceeded = Code("quotaExceeded")
         /// Reading or writing failed otherwise.
         public static let storageFailed = Code("storageFailed")
     }

@@ -1,50 +1,54 @@
 /// Appends the fields of the vault's binary format: integers big-endian, byte strings with their length in front.
-struct VaultWriter {
-    private(set) var bytes: [UInt8] = []
+package struct VaultWriter {
+    package private(set) var bytes: [UInt8] = []
 
-    mutating func raw(_ value: some Sequence<UInt8>) {
+    package init() {}
+
+    package mutating func raw(_ value: some Sequence<UInt8>) {
         bytes.append(contentsOf: value)
     }
 
-    mutating func integer(_ value: some FixedWidthInteger & UnsignedInteger) {
+    package mutating func integer(_ value: some FixedWidthInteger & UnsignedInteger) {
         withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
-    mutating func counted(_ value: some Collection<UInt8>) {
+    package mutating func counted(_ value: some Collection<UInt8>) {
         integer(UInt32(clamping: value.count))
         raw(value)
     }
 }
 
 /// Reads those fields back. Every read is bounded by what is there.
-struct VaultReader {
-    struct Malformed: Error {}
+package struct VaultReader {
+    package struct Malformed: Error {}
 
     private var rest: ArraySlice<UInt8>
 
-    init(_ bytes: some Collection<UInt8>) {
+    package init(_ bytes: some Collection<UInt8>) {
         rest = ArraySlice(bytes)
     }
 
-    var isAtEnd: Bool { rest.isEmpty }
+    package var isAtEnd: Bool { rest.isEmpty }
 
-    mutating func raw(_ count: Int) throws(Malformed) -> [UInt8] {
+    package mutating func raw(_ count: Int) throws(Malformed) -> [UInt8] {
         guard count >= 0, count <= rest.count else { throw Malformed() }
         defer { rest = rest.dropFirst(count) }
         return Array(rest.prefix(count))
     }
 
-    mutating func integer<Value: FixedWidthInteger & UnsignedInteger>(_ type: Value.Type) throws(Malformed) -> Value {
+    package mutating func integer<Value: FixedWidthInteger & UnsignedInteger>(_ type: Value.Type) throws(Malformed)
+        -> Value
+    {
         try raw(Value.bitWidth / 8).reduce(0) { $0 << 8 | Value($1) }
     }
 
-    mutating func counted(limit: Int) throws(Malformed) -> [UInt8] {
+    package mutating func counted(limit: Int) throws(Malformed) -> [UInt8] {
         let count = Int(try integer(UInt32.self))
         guard count <= limit else { throw Malformed() }
         return try raw(count)
     }
 
-    mutating func remainder() -> [UInt8] {
+    package mutating func remainder() -> [UInt8] {
         defer { rest = [] }
         return Array(rest)
     }

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 #if canImport(Darwin)
 import Darwin
@@ -14,12 +14,12 @@ import Glibc
 ///
 /// Only the buffer itself: copies that Swift made on the way (when an array grew, or was shared) are not reached, so that
 /// a buffer to be wiped is made at its full size and handed to nobody.
-enum Wipe {
-    static func bytes(_ buffer: inout [UInt8]) {
+package enum Wipe {
+    package static func bytes(_ buffer: inout [UInt8]) {
         buffer.withUnsafeMutableBytes { clear($0) }
     }
 
-    static func bytes(_ buffer: inout Data) {
+    package static func bytes(_ buffer: inout Data) {
         buffer.withUnsafeMutableBytes { clear($0) }
     }
 

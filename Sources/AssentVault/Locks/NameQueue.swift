@@ -54,6 +54,32 @@ package final class NameQueue: Sendable {
         return turn
     }
 
+    /// Waits for the turn on `name`, then for the lock between processes, which `tryLock` takes, or returns `nil` when
+    /// somebody else has it. Throws `busy` at the deadline, `CancellationError` when the task is cancelled.
+    package func hold(
+        _ name: String, deadline: Date, clock: any WallClock, tryLock: () throws -> (any FileLock)?
+    ) async throws -> HeldLease {
+        let turn = try await acquire(name, deadline: deadline, clock: clock)
+        do {
+            var pause: TimeInterval = 0.001
+            while true {
+                if let lock = try tryLock() {
+                    return HeldLease {
+                        lock.release()
+                        self.release(turn)
+                    }
+                }
+                let now = clock.now
+                guard now < deadline else { throw SecretStoreError.busy }
+                try await clock.sleep(until: min(deadline, now.addingTimeInterval(pause)))
+                pause = min(pause * 2, 0.05)
+            }
+        } catch {
+            release(turn)
+            throw error
+        }
+    }
+
     /// Ends a turn and lets the next one in.
     package func release(_ turn: Turn) {
         let next = state.withLock { state in
