@@ -67,7 +67,8 @@ enum ForwardedFields {
                 forwarded.append(field)
                 continue
             }
-            if stripped.contains(name) || named.contains(name) || isClaim(name) || own.contains(name) { continue }
+            if stripped.contains(name) || isClaim(name) || own.contains(name) { continue }
+            if !named.isEmpty && named.contains(name) { continue }
             // `X_Remote_User` and `X-Remote-User` are one variable to a CGI-style service.
             if name.utf8.contains(UInt8(ascii: "_")) || field.name == cookie.fieldName { continue }
             if field.name == .authorization, !keepsAuthorization { continue }
@@ -91,7 +92,8 @@ enum ForwardedFields {
         var forwarded = HTTPFields()
         for field in fields {
             let name = field.name.canonicalName
-            if named.contains(name) || (hopByHop.contains(name) && name != "content-length") { continue }
+            if !named.isEmpty && named.contains(name) { continue }
+            if hopByHop.contains(name) && name != "content-length" { continue }
             if field.name == .setCookie, !cookie.mayBeSet(by: field.value) { continue }
             forwarded.append(field)
         }

@@ -87,7 +87,7 @@ package final class SQLiteDatabase: SQLDatabase {
         }
         let prepared = try database.cachedStatement(sql: statement.sql)
         do {
-            try prepared.setArguments(StatementArguments(statement.arguments.map(\.databaseValue)))
+            try prepared.setArguments(StatementArguments(statement.arguments.map(\.binding)))
         } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
             throw StoreError(.statement, "the statement wants other arguments", statement: index)
         }
@@ -156,12 +156,13 @@ package final class SQLiteDatabase: SQLDatabase {
 extension SQLValue {
     fileprivate var hasNUL: Bool { if case .text(let value) = self { value.utf8.contains(0) } else { false } }
 
-    fileprivate var databaseValue: DatabaseValue {
+    /// As an existential: GRDB's way for a sequence of one type makes a key path for each statement.
+    fileprivate var binding: (any DatabaseValueConvertible)? {
         switch self {
-        case .null: .null
-        case .integer(let value): value.databaseValue
-        case .text(let value): value.databaseValue
-        case .blob(let value): Data(value).databaseValue
+        case .null: nil
+        case .integer(let value): value
+        case .text(let value): value
+        case .blob(let value): Data(value)
         }
     }
 }
