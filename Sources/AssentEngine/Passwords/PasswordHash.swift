@@ -19,6 +19,22 @@ package struct PasswordHash: Sendable, Hashable {
             self.r = r
             self.p = p
         }
+
+        /// Reads the cost with which a hash begins; `nil` for another format, and for a cost that is not accepted.
+        init?(startOf text: String) {
+            let parts = text.split(separator: "$", maxSplits: 3, omittingEmptySubsequences: false)
+            guard parts.count == 4, parts[0].isEmpty, parts[1] == "scrypt" else { return nil }
+            let settings = parts[2].split(separator: ",", omittingEmptySubsequences: false)
+            guard settings.count == 3, settings[0].hasPrefix("ln="), settings[1].hasPrefix("r="),
+                settings[2].hasPrefix("p="), let logN = Int(settings[0].dropFirst(3)),
+                let r = Int(settings[1].dropFirst(2)), let p = Int(settings[2].dropFirst(2)),
+                PasswordHash.acceptedLogN.contains(logN), (1...16).contains(r), (1...4).contains(p)
+            else { return nil }
+            self.init(logN: logN, r: r, p: p)
+        }
+
+        /// The cost as a hash says it: `ln=17,r=8,p=1`.
+        package var text: String { "ln=\(logN),r=\(r),p=\(p)" }
     }
 
     /// What it cost.
@@ -47,21 +63,15 @@ package struct PasswordHash: Sendable, Hashable {
     package init?(_ text: String) {
         guard text.utf8.count <= 512 else { return nil }
         let parts = text.split(separator: "$", omittingEmptySubsequences: false)
-        guard parts.count == 5, parts[0].isEmpty, parts[1] == "scrypt", let salt = Self.bytes(parts[3]),
+        guard parts.count == 5, let cost = Cost(startOf: text), let salt = Self.bytes(parts[3]),
             let hash = Self.bytes(parts[4]), (8...64).contains(salt.count), (16...64).contains(hash.count)
         else { return nil }
-        let settings = parts[2].split(separator: ",", omittingEmptySubsequences: false)
-        guard settings.count == 3, settings[0].hasPrefix("ln="), settings[1].hasPrefix("r="),
-            settings[2].hasPrefix("p="), let logN = Int(settings[0].dropFirst(3)),
-            let r = Int(settings[1].dropFirst(2)), let p = Int(settings[2].dropFirst(2)),
-            Self.acceptedLogN.contains(logN), (1...16).contains(r), (1...4).contains(p)
-        else { return nil }
-        self.init(cost: Cost(logN: logN, r: r, p: p), salt: salt, hash: hash)
+        self.init(cost: cost, salt: salt, hash: hash)
     }
 
     /// The text.
     package var text: String {
-        "$scrypt$ln=\(cost.logN),r=\(cost.r),p=\(cost.p)$\(Self.base64(salt))$\(Self.base64(hash))"
+        "$scrypt$\(cost.text)$\(Self.base64(salt))$\(Self.base64(hash))"
     }
 
     private static func base64(_ bytes: [UInt8]) -> String {

@@ -23,10 +23,10 @@ package struct PasswordPolicy: Sendable, Hashable {
     package func issues(development: Bool) -> [String] {
         var issues: [String] = []
         if !PasswordHash.acceptedLogN.contains(logN) {
-            issues.append(
-                "logN must be from \(PasswordHash.acceptedLogN.lowerBound) to \(PasswordHash.acceptedLogN.upperBound)")
+            let range = PasswordHash.acceptedLogN
+            issues.append("passwordCost must be from \(1 << range.lowerBound) to \(1 << range.upperBound)")
         } else if !development, logN < Self.minimumLogN {
-            issues.append("logN must be at least \(Self.minimumLogN) outside of development")
+            issues.append("passwordCost below \(1 << Self.minimumLogN) needs development: true")
         }
         if !(1...64).contains(parallelChecks) { issues.append("parallelChecks must be from 1 to 64") }
         if !(0...10_000).contains(waitingChecks) { issues.append("waitingChecks must be from 0 to 10000") }

@@ -7,11 +7,14 @@ package struct Passwords: Sendable {
     private let users: Users
     private let attempts: AttemptCounter
     private let random: any RandomSource
-    private let cost: PasswordHash.Cost
     private let limits: SignInLimits
     private let derivation: any PasswordDerivation
     private let workers: PasswordWorkers
-    private let dummy: PasswordHash
+    private let dummySalt: [UInt8]
+    private let knownCosts = Locked<Set<PasswordHash.Cost>?>(nil)
+
+    /// What a hash that is made now costs.
+    package let cost: PasswordHash.Cost
 
     /// The longest password that is looked at, in bytes.
     package static let byteLimit = 1024
@@ -28,9 +31,7 @@ package struct Passwords: Sendable {
         self.limits = limits
         self.derivation = derivation
         workers = PasswordWorkers(parallel: policy.parallelChecks, waiting: policy.waitingChecks)
-        dummy = PasswordHash(
-            cost: cost, salt: context.random.bytes(PasswordHash.saltBytes),
-            hash: context.random.bytes(PasswordHash.hashBytes))
+        dummySalt = context.random.bytes(PasswordHash.saltBytes)
     }
 
     /// What a check has found.
@@ -55,7 +56,9 @@ package struct Passwords: Sendable {
         return PasswordHash(cost: cost, salt: salt, hash: hash).text
     }
 
-    /// Checks a password. For a name that does not exist the same work is done.
+    /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are stored, every
+    /// check computes each of these costs once, whoever is named. A right password that was hashed at another cost than the
+    /// configured one is hashed again, so that in time one cost is left; what is gone counts no more after a restart.
     package func check(username: String, password: Secret, realm: String) async throws -> Check {
         guard !password.isEmpty, password.count <= Self.byteLimit else { return .wrong }
         let name = Base64URL.encode(Array(SHA256.hash(data: Array("\(realm)\u{0}\(username)".utf8))))
@@ -65,13 +68,39 @@ package struct Passwords: Sendable {
         }
         let user = try await users.find(username: username, realm: realm)
         // Asked for in any case: an unknown user must cost the same.
-        let stored = try await users.passwordHash(userID: user?.id ?? "").flatMap(PasswordHash.init)
-        let hash = stored ?? dummy
-        let derived = try await derived(password, salt: hash.salt, cost: hash.cost, byteCount: hash.hash.count)
-        let isRight = ConstantTime.equal(derived, hash.hash)
-        guard let user, stored != nil, isRight else { return .wrong }
+        let text = try await users.passwordHash(userID: user?.id ?? "")
+        let stored = text.flatMap(PasswordHash.init)
+        var isRight = false
+        var renewed = PasswordHash(cost: cost, salt: random.bytes(PasswordHash.saltBytes), hash: [])
+        for cost in try await costs(including: stored?.cost) {
+            if let stored, cost == stored.cost {
+                let derived = try await derived(
+                    password, salt: stored.salt, cost: cost, byteCount: stored.hash.count)
+                isRight = ConstantTime.equal(derived, stored.hash)
+            } else {
+                let salt = cost == renewed.cost ? renewed.salt : dummySalt
+                let derived = try await derived(password, salt: salt, cost: cost, byteCount: PasswordHash.hashBytes)
+                if cost == renewed.cost { renewed = PasswordHash(cost: cost, salt: salt, hash: derived) }
+            }
+        }
+        guard let user, let text, let stored, isRight else { return .wrong }
+        if stored.cost != renewed.cost {
+            try await users.replacePasswordHash(text, with: renewed.text, userID: user.id)
+        }
         try await attempts.reset(counter)
         return .right(user)
+    }
+
+    /// The costs that every check computes.
+    private func costs(including stored: PasswordHash.Cost?) async throws -> [PasswordHash.Cost] {
+        if knownCosts.withLock({ $0 }) == nil {
+            let found = try await users.passwordCosts()
+            knownCosts.withLock { $0 = ($0 ?? [cost]).union(found) }
+        }
+        return knownCosts.withLock { known in
+            if let stored { known?.insert(stored) }
+            return (known ?? [cost]).sorted { ($0.logN, $0.r, $0.p) < ($1.logN, $1.r, $1.p) }
+        }
     }
 
     private func derived(

@@ -56,22 +56,25 @@ package struct OneTimePasswords: Sendable {
 
     /// Stores a user's credential, instead of an earlier one. Its seed is sealed under the master key.
     package func enrol(_ credential: TOTP, userID: String) async throws {
+        let statement = try enrolling(credential, userID: userID)
+        try await context.storing { _ = try await context.database.run(statement) }
+    }
+
+    /// The statement that ``enrol(_:userID:)`` runs.
+    func enrolling(_ credential: TOTP, userID: String) throws -> SQLStatement {
         let sealed = try context.masterKey.seal(credential.hotp.secret, for: .oneTimePasswordSeed, context: userID)
-        try await context.storing {
-            _ = try await context.database.run(
-                SQLStatement(
-                    """
-                    INSERT INTO totp_credentials (user_id, sealed_secret, algorithm, digits, period, last_step)
-                    VALUES (?1, ?2, ?3, ?4, ?5, NULL)
-                    ON CONFLICT (user_id) DO UPDATE SET sealed_secret = excluded.sealed_secret,
-                        algorithm = excluded.algorithm, digits = excluded.digits, period = excluded.period,
-                        last_step = NULL
-                    """,
-                    [
-                        .text(userID), .blob(sealed), .text(credential.hotp.algorithm.rawValue),
-                        SQLValue(credential.hotp.digits), SQLValue(credential.period),
-                    ], expecting: .exactly(1)))
-        }
+        return SQLStatement(
+            """
+            INSERT INTO totp_credentials (user_id, sealed_secret, algorithm, digits, period, last_step)
+            VALUES (?1, ?2, ?3, ?4, ?5, NULL)
+            ON CONFLICT (user_id) DO UPDATE SET sealed_secret = excluded.sealed_secret,
+                algorithm = excluded.algorithm, digits = excluded.digits, period = excluded.period,
+                last_step = NULL
+            """,
+            [
+                .text(userID), .blob(sealed), .text(credential.hotp.algorithm.rawValue),
+                SQLValue(credential.hotp.digits), SQLValue(credential.period),
+            ], expecting: .exactly(1))
     }
 
     /// Whether the user has a credential.

@@ -1,5 +1,6 @@
 package import AssentCore
-import AssentStore
+package import AssentOTP
+package import AssentStore
 
 /// Somebody who can sign in.
 package struct User: Sendable, Hashable {
@@ -65,20 +66,37 @@ package struct Users: Sendable {
     /// `nil` for a user without a password.
     package func create(
         username: String, realm: String, passwordHash: String?, roles: Set<Role> = [],
-        attributes: JSONObject = JSONObject()
+        attributes: JSONObject = JSONObject(), secondFactor: TOTP? = nil
     ) async throws -> User? {
-        try await context.database.run(
-            SQLStatement(
-                """
-                INSERT INTO users (id, realm, username, password_hash, active, roles, attributes, created_at)
-                VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7) ON CONFLICT (realm, username) DO NOTHING RETURNING *
-                """,
-                [
-                    .text(context.random.uuid()), .text(realm), .text(username), SQLValue(passwordHash),
-                    .text(roles.map(\.rawValue).sorted().joined(separator: " ")),
-                    .text(JSONValue.object(attributes).serialized()), .integer(context.clock.epochSeconds),
-                ])
-        ).first.map(User.init)
+        let statements = try creating(
+            username: username, realm: realm, passwordHash: passwordHash, roles: roles, attributes: attributes,
+            secondFactor: secondFactor)
+        do {
+            return try await context.database.run(statements).first?.first.map(User.init)
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            return nil
+        }
+    }
+
+    /// The statements that make a user together with the second factor, to be run as one transaction: a user who must have
+    /// one is never there without it. They fail with `unexpectedCount` when the realm has a user of that name.
+    package func creating(
+        username: String, realm: String, passwordHash: String?, roles: Set<Role>, attributes: JSONObject,
+        secondFactor: TOTP?
+    ) throws -> [SQLStatement] {
+        let id = context.random.uuid()
+        let user = SQLStatement(
+            """
+            INSERT INTO users (id, realm, username, password_hash, active, roles, attributes, created_at)
+            VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7) ON CONFLICT (realm, username) DO NOTHING RETURNING *
+            """,
+            [
+                .text(id), .text(realm), .text(username), SQLValue(passwordHash),
+                .text(roles.map(\.rawValue).sorted().joined(separator: " ")),
+                .text(JSONValue.object(attributes).serialized()), .integer(context.clock.epochSeconds),
+            ], expecting: .exactly(1))
+        guard let secondFactor else { return [user] }
+        return [user, try OneTimePasswords(context).enrolling(secondFactor, userID: id)]
     }
 
     /// Lets a user in again, or shuts them out: their sessions no longer count from that moment.
@@ -93,6 +111,22 @@ package struct Users: Sendable {
     package func passwordHash(userID: String) async throws -> String? {
         try await context.database.run(.read("SELECT password_hash FROM users WHERE id = ?1", [.text(userID)]))
             .first?.optionalText("password_hash")
+    }
+
+    /// Stores another hash of the same password, unless the stored one is no longer `old`.
+    func replacePasswordHash(_ old: String, with new: String, userID: String) async throws {
+        _ = try await context.database.run(
+            SQLStatement(
+                "UPDATE users SET password_hash = ?3 WHERE id = ?1 AND password_hash = ?2",
+                [.text(userID), .text(old), .text(new)]))
+    }
+
+    /// What the stored passwords cost: usually one cost, more after the configured one was changed.
+    func passwordCosts() async throws -> Set<PasswordHash.Cost> {
+        // The longest beginning with a readable cost has 23 characters; of the salt as few as can be, for few rows.
+        let rows = try await context.database.run(
+            .read("SELECT DISTINCT substr(password_hash, 1, 23) AS start FROM users WHERE password_hash IS NOT NULL"))
+        return Set(try rows.compactMap { PasswordHash.Cost(startOf: try $0.text("start")) })
     }
 }
 

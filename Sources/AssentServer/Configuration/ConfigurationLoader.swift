@@ -41,11 +41,10 @@ extension ServerConfiguration {
         guard SessionCookie.isValid(name: cookieName) else {
             throw root.error("cookieName", "cookieName must be a name that a header field can have")
         }
-        let cost = try root.integer("passwordCost", default: 1 << 17, in: 1 << 10...1 << 22)
+        let cost = try root.integer("passwordCost", default: 1 << 17, in: 1 << 10...1 << 20)
         guard cost.nonzeroBitCount == 1 else { throw root.error("passwordCost", "passwordCost must be a power of two") }
-        guard isDevelopment || cost >= 1 << 15 else {
-            throw root.error("passwordCost", "passwordCost below 32768 needs development: true")
-        }
+        let policy = PasswordPolicy(logN: cost.trailingZeroBitCount)
+        if let issue = policy.issues(development: isDevelopment).first { throw root.error("passwordCost", issue) }
         let realms = try root.mappings("realms").map { name, reader in
             try RealmLoader(reader: reader, paths: paths, isDevelopment: isDevelopment).realm(name)
         }

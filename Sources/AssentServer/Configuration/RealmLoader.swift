@@ -100,8 +100,12 @@ struct RealmLoader {
     }
 
     private func users() throws -> [UserSeed] {
-        try reader.list("users").map { user in
+        var names: Set<String> = []
+        return try reader.list("users").map { user in
             let username = try user.string("username")
+            guard names.insert(username).inserted else {
+                throw user.error("username", "the realm has the user \(username) twice")
+            }
             guard (1...100).contains(username.utf8.count),
                 username.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2C && $0 != 0x3D })
             else { throw user.error("username", "a username has 1 to 100 printable ASCII characters, no comma, no =") }

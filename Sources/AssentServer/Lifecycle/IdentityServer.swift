@@ -24,8 +24,7 @@ public final class IdentityServer: Service {
     private let gatewayListener: Listener?
     private let directory: DataDirectory
     private let passwords: Passwords
-    private let generated: [GeneratedAccount]
-    private let bootstrapFile: String
+    private let firstStart: FirstStart
     private let logger: Logger
 
     /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can be
@@ -63,14 +62,11 @@ public final class IdentityServer: Service {
                 host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file,
                 connections: connections, logger: logger)
         }
-        bootstrapFile = directory.file("bootstrap-token")
-        let seeding = UserSeeding(context: context, passwords: passwords)
-        generated = try await Self.explaining(directory.database) { try await seeding.seed(configuration.realms) }
-        try? FileManager.default.removeItem(atPath: bootstrapFile)
-        let administration = Administration(context)
-        if let token = try await Self.explaining(directory.database, administration.issueBootstrapToken) {
-            try PrivateFile.create(bootstrapFile, Array((token.reveal() + "\n").utf8))
-        }
+        let seeding = UserSeeding(
+            context: context, passwords: passwords, isDevelopment: configuration.isDevelopment)
+        let plan = try await Self.explaining(directory.database) { try await seeding.plan(configuration.realms) }
+        firstStart = FirstStart(
+            context: context, seeding: seeding, plan: plan, bootstrapPath: directory.file("bootstrap-token"))
     }
 
     private static func explaining<Result>(_ database: String, _ body: () async throws -> Result) async throws -> Result
@@ -86,7 +82,8 @@ public final class IdentityServer: Service {
 
     /// What clients must know, once the server listens.
     ///
-    /// Throws what ``run()`` throws when it does not come to that, for example because a port is taken.
+    /// By then the users of the configuration are stored. Throws what ``run()`` throws when it does not come to that, for
+    /// example because a port is taken: then nothing was stored.
     public var endpoints: Endpoints {
         get async throws {
             let publicURL = Self.withPort(try await serverListener.port, in: configuration.publicURL)
@@ -94,10 +91,10 @@ public final class IdentityServer: Service {
             if let gateway = configuration.gateway, let gatewayListener {
                 gatewayURL = Self.withPort(try await gatewayListener.port, in: gateway.publicURL)
             }
+            let stored = try await Self.explaining(directory.database) { try await firstStart.result() }
             return Endpoints(
                 server: publicURL, gateway: gatewayURL, authorityFile: authorityFile, pins: credentials.pins,
-                cookieName: configuration.cookieName, accounts: generated,
-                bootstrapFile: FileManager.default.fileExists(atPath: bootstrapFile) ? bootstrapFile : nil)
+                cookieName: configuration.cookieName, accounts: stored.accounts, bootstrapFile: stored.bootstrapFile)
         }
     }
 

@@ -1,6 +1,7 @@
 public import AssentCore
 import AssentEngine
 import AssentOTP
+import AssentStore
 import Foundation
 
 /// An account that was made with random credentials, for development.
@@ -22,52 +23,102 @@ public struct GeneratedAccount: Sendable {
 struct UserSeeding: Sendable {
     let context: EngineContext
     let passwords: Passwords
+    let isDevelopment: Bool
 
-    func seed(_ realms: [RealmConfiguration]) async throws -> [GeneratedAccount] {
-        var generated: [GeneratedAccount] = []
+    /// RFC 4226 §4, R6: a shared secret has at least 128 bits.
+    private static let seedBytes = 16
+
+    /// Users that wait to be stored: everything they need was read and found good.
+    struct Plan: Sendable {
+        fileprivate(set) var statements: [SQLStatement] = []
+        fileprivate(set) var generated: [GeneratedAccount] = []
+    }
+
+    /// Reads and checks what the missing users need, and stores nothing yet.
+    func plan(_ realms: [RealmConfiguration]) async throws -> Plan {
+        var plan = Plan()
         for realm in realms {
             for user in realm.users {
                 guard try await Users(context).find(username: user.username, realm: realm.name) == nil else { continue }
-                if let account = try await make(user, realm: realm.name) { generated.append(account) }
+                try await add(user, realm: realm.name, to: &plan)
             }
         }
-        return generated
+        return plan
     }
 
-    private func make(_ seed: UserSeed, realm: String) async throws -> GeneratedAccount? {
-        var password: Secret?
-        var hash: String?
-        switch seed.password {
-        case .none: break
-        case .generated: password = Secret(context.random.token(byteCount: 12))
-        case .file(let path):
-            let text = String(decoding: try PrivateFile.read(path, limit: 4096), as: UTF8.self)
-            password = Secret(text.trimmingCharacters(in: .newlines))
-        case .hash(let text):
-            guard PasswordHash(text) != nil else {
-                throw ConfigurationError(
-                    file: "passwordHash of \(seed.username)", line: nil,
-                    "is no hash that this version reads; it begins with $scrypt$")
+    /// Stores the users of a plan, all or none, each with the second factor.
+    func carryOut(_ plan: Plan) async throws -> [GeneratedAccount] {
+        guard !plan.statements.isEmpty else { return [] }
+        do {
+            _ = try await context.database.run(plan.statements)
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            throw ConfigurationError(
+                file: "users", line: nil, "another process made one of the users at this moment: start again")
+        }
+        return plan.generated
+    }
+
+    private func add(_ seed: UserSeed, realm: String, to plan: inout Plan) async throws {
+        let isGenerated = seed.password == .generated
+        let password: Secret? =
+            switch seed.password {
+            case .generated: Secret(context.random.token(byteCount: 12))
+            case .file(let path): try self.password(file: path)
+            case .none, .hash: nil
             }
-            hash = text
-        }
-        if let password { hash = try await passwords.hash(password) }
-        var totpSeed: Secret?
-        if seed.password == .generated { totpSeed = Secret(bytes: context.random.bytes(20)) }
-        if let path = seed.totpSeedFile {
-            let text = String(decoding: try PrivateFile.read(path, limit: 4096), as: UTF8.self)
-            guard let bytes = Base32.decode(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-                throw ConfigurationError(file: path, line: nil, "a TOTP seed is the base 32 of at least 16 bytes")
+        let hash: String? =
+            if case .hash(let text) = seed.password {
+                try checked(hash: text, username: seed.username)
+            } else if let password {
+                try await passwords.hash(password)
+            } else {
+                nil
             }
-            totpSeed = Secret(bytes: bytes)
+        var totpSeed = isGenerated ? Secret(bytes: context.random.bytes(20)) : nil
+        if let path = seed.totpSeedFile { totpSeed = try self.totpSeed(file: path) }
+        plan.statements += try Users(context).creating(
+            username: seed.username, realm: realm, passwordHash: hash, roles: seed.roles, attributes: seed.attributes,
+            secondFactor: totpSeed.map { try TOTP(secret: $0) })
+        guard isGenerated, let password, let totpSeed else { return }
+        plan.generated.append(
+            GeneratedAccount(realm: realm, username: seed.username, password: password, totpSeed: totpSeed))
+    }
+
+    private func password(file path: String) throws -> Secret {
+        guard let text = String(validating: try PrivateFile.read(path, limit: 4096), as: UTF8.self) else {
+            throw ConfigurationError(file: path, line: nil, "a password is UTF-8 text")
         }
-        let made = try await Users(context).create(
-            username: seed.username, realm: realm, passwordHash: hash, roles: seed.roles, attributes: seed.attributes)
-        guard let made else { return nil }
-        if let totpSeed {
-            try await OneTimePasswords(context).enrol(TOTP(secret: totpSeed), userID: made.id)
+        let password = text.trimmingCharacters(in: .newlines)
+        guard (1...Passwords.byteLimit).contains(password.utf8.count) else {
+            throw ConfigurationError(file: path, line: nil, "a password has from 1 to \(Passwords.byteLimit) bytes")
         }
-        guard seed.password == .generated, let password, let totpSeed else { return nil }
-        return GeneratedAccount(realm: realm, username: seed.username, password: password, totpSeed: totpSeed)
+        return Secret(password)
+    }
+
+    /// A hash that can be read and, outside of development, costs what this server's own cost: until its first sign-in, each
+    /// check of whatever name would have to pay for both costs.
+    private func checked(hash text: String, username: String) throws -> String {
+        let place = "passwordHash of \(username)"
+        guard let hash = PasswordHash(text) else {
+            throw ConfigurationError(
+                file: place, line: nil, "is no hash that this version reads; it begins with $scrypt$")
+        }
+        guard isDevelopment || hash.cost == passwords.cost else {
+            throw ConfigurationError(
+                file: place, line: nil,
+                "costs \(hash.cost.text), but passwordCost says \(passwords.cost.text): hash the password at that cost")
+        }
+        return text
+    }
+
+    private func totpSeed(file path: String) throws -> Secret {
+        let text = String(decoding: try PrivateFile.read(path, limit: 4096), as: UTF8.self)
+        guard let bytes = Base32.decode(text.trimmingCharacters(in: .whitespacesAndNewlines)),
+            bytes.count >= Self.seedBytes
+        else {
+            throw ConfigurationError(
+                file: path, line: nil, "a TOTP seed is the base 32 of at least \(Self.seedBytes) bytes")
+        }
+        return Secret(bytes: bytes)
     }
 }

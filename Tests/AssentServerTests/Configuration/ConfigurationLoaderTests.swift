@@ -72,6 +72,8 @@ struct ConfigurationLoaderTests {
                 "publicURL: https://localhost:0/am", "publicURL: http://localhost/am", at: "publicURL", "https"),
             Mistake("passwordCost: 1024", "passwordCost: 1000", at: "passwordCost", "from 1024"),
             Mistake("passwordCost: 1024", "passwordCost: 5000", at: "passwordCost", "power of two"),
+            Mistake("passwordCost: 1024", "passwordCost: 2097152", at: "passwordCost", "to 1048576"),
+            Mistake("{username: ben, ", "{username: ana, ", at: "{username: ana, credentials: generated}", "ana twice"),
             Mistake("credentials: generated}", "credentials: guess}", at: "credentials: guess", "only be: generated"),
             Mistake("roles: [pep]", "roles: [king]", at: "roles: [king]", "unknown role king; known: admin"),
             Mistake(
@@ -104,13 +106,16 @@ struct ConfigurationLoaderTests {
             #expect(error?.line != nil)
             return error?.message
         }
-        #expect(try message { _ in }?.contains("needs development: true") == true)
+        for cost in [1024, 32_768, 65_536] {
+            let text = try message { $0.replace("passwordCost: 1024", with: "passwordCost: \(cost)") }
+            #expect(text == "passwordCost below 131072 needs development: true")
+        }
         #expect(
-            try message { $0.replace("passwordCost: 1024", with: "passwordCost: 32768") }?
+            try message { $0.replace("passwordCost: 1024", with: "passwordCost: 131072") }?
                 .contains("generated credentials need development: true") == true)
         #expect(
             try message {
-                $0.replace("passwordCost: 1024", with: "passwordCost: 32768")
+                $0.replace("passwordCost: 1024", with: "passwordCost: 131072")
                 $0.replace(", credentials: generated", with: "")
             }?.contains("tls is missing: name certificate and privateKey") == true)
         let complete = Self.good.replacing(
@@ -168,6 +173,15 @@ struct ConfigurationLoaderTests {
         #expect(error?.file == directory + "/assent.yaml")
         await #expect(throws: ConfigurationError.self) { try await running.value }
         try await taken.close()
+        // Nobody has seen the generated credentials, so they must not have been stored: the next start makes and shows them.
+        let second = try await IdentityServer(configuration: configuration, logger: logger)
+        let group = ServiceGroup(services: [second], logger: logger)
+        let serving = Task { try await group.run() }
+        let endpoints = try await second.endpoints
+        #expect(endpoints.accounts.map(\.username).sorted() == ["ana", "ben", "bob", "pat"])
+        #expect(endpoints.bootstrapFile != nil)
+        await group.triggerGracefulShutdown()
+        try await serving.value
         try FileManager.default.removeItem(atPath: directory)
     }
 }

@@ -26,6 +26,7 @@ final class ServerFixture: Sendable {
     let directory: String
     let gatewayPort: Int
     let serverPort: Int
+    private let keepsDirectory: Bool
     private let group: ServiceGroup
     private let running: Task<Void, any Error>
 
@@ -46,10 +47,13 @@ final class ServerFixture: Sendable {
         await fixture.stop()
     }
 
-    init(configuring change: (inout ServerConfiguration) -> Void = { _ in }) async throws {
-        directory = NSTemporaryDirectory() + "/assent-server-" + SystemRandom().uuid()
-        try FileManager.default.createDirectory(
-            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    /// A server in a directory of its own or, to be started again there, in `kept`; with a change to the text of its file.
+    init(
+        kept: String? = nil, editing: (String) -> String = { $0 },
+        configuring change: (inout ServerConfiguration) -> Void = { _ in }
+    ) async throws {
+        keepsDirectory = kept != nil
+        directory = try kept ?? Self.makeDirectory()
         upstream = try await TestUpstream.start()
         refusing = try RefusingPort()
         var handler = InMemoryLogHandler()
@@ -58,7 +62,7 @@ final class ServerFixture: Sendable {
         let logger = Logger(label: "test") { [handler] _ in handler }
         clock = ManualClock()
         var configuration = try ServerConfiguration.parse(
-            FixtureConfiguration.yaml(upstream: upstream.port, refusing: refusing.port),
+            editing(FixtureConfiguration.yaml(upstream: upstream.port, refusing: refusing.port)),
             file: directory + "/assent.yaml")
         change(&configuration)
         server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
@@ -87,6 +91,14 @@ final class ServerFixture: Sendable {
         }
     }
 
+    /// A directory that only the tests' user may look into.
+    static func makeDirectory() throws -> String {
+        let path = NSTemporaryDirectory() + "/assent-server-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        return path
+    }
+
     /// Asks the server to end; what has begun may finish.
     func triggerShutdown() async { await group.triggerGracefulShutdown() }
 
@@ -99,7 +111,7 @@ final class ServerFixture: Sendable {
         if cancelling { running.cancel() } else { await group.triggerGracefulShutdown() }
         await waitUntilEnded()
         await upstream.stop()
-        try? FileManager.default.removeItem(atPath: directory)
+        if !keepsDirectory { try? FileManager.default.removeItem(atPath: directory) }
     }
 
     /// Ends the server's task.

@@ -1,0 +1,43 @@
+import AssentCore
+import AssentEngine
+import Foundation
+
+/// What a start stores that somebody must be told of: users with generated credentials, and the token for the first
+/// administrator. It is done once the server listens, so that a start that fails has not made credentials that nobody saw.
+actor FirstStart {
+    private let context: EngineContext
+    private let seeding: UserSeeding
+    private let plan: UserSeeding.Plan
+    private let bootstrapPath: String
+    private var work: Task<Result, any Error>?
+
+    struct Result: Sendable {
+        /// The accounts that were made with random credentials.
+        let accounts: [GeneratedAccount]
+
+        /// The file with the token that makes the first administrator, if there is none yet.
+        let bootstrapFile: String?
+    }
+
+    init(context: EngineContext, seeding: UserSeeding, plan: UserSeeding.Plan, bootstrapPath: String) {
+        self.context = context
+        self.seeding = seeding
+        self.plan = plan
+        self.bootstrapPath = bootstrapPath
+    }
+
+    /// What was stored. Whoever asks first has it done; the others wait for the same.
+    func result() async throws -> Result {
+        let work = work ?? Task { try await store() }
+        self.work = work
+        return try await work.value
+    }
+
+    private func store() async throws -> Result {
+        let accounts = try await seeding.carryOut(plan)
+        try? FileManager.default.removeItem(atPath: bootstrapPath)
+        let token = try await Administration(context).issueBootstrapToken()
+        if let token { try PrivateFile.create(bootstrapPath, Array((token.reveal() + "\n").utf8)) }
+        return Result(accounts: accounts, bootstrapFile: token == nil ? nil : bootstrapPath)
+    }
+}
