@@ -13,8 +13,8 @@ struct HandMadeTake: Sendable {
 
     private static let note = """
         INSERT INTO audit
-            (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, sequence)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT coalesce(max(sequence), 0) + 1 FROM audit))
         """
 
     private static let detail = """

@@ -143,6 +143,32 @@ struct VaultCommandTests {
         #expect(try home.run("vault", "list").out.contains("tokens  version 1"))
     }
 
+    @Test(
+        "A passphrase comes from a descriptor, or is asked for: twice when it is new, and nothing changes when the two differ"
+    )
+    func asked() async throws {
+        let home = try Home()
+        try await home.fill()
+        func run(_ input: String, _ command: String) throws -> (status: Int32, out: String, err: String) {
+            try home.run(
+                URL(filePath: "/bin/sh"),
+                [
+                    "-c", "exec \"$0\" vault \(command) <\"$1\" 3<\"$1\"", home.program.path,
+                    try home.file("input", input),
+                ])
+        }
+        let before = try Data(contentsOf: home.vault.appending(path: "vault"))
+        let differing = try run("correct horse\nbattery staple\n", "rekey --to passphrase")
+        #expect(differing.status == 1 && differing.err.contains("differ"), "\(differing.err)")
+        #expect(try Data(contentsOf: home.vault.appending(path: "vault")) == before)
+        #expect(try run("correct horse\ncorrect horse\n", "rekey --to passphrase").status == 0)
+        #expect(try run("correct horse\n", "list").out.contains("tokens  version 1"))
+        #expect(try run("battery\ncorrect horse\n", "list").out.contains("tokens  version 1"))
+        #expect(try run("battery\n", "list").status == 1)
+        #expect(try run("correct horse\n", "list --passphrase-fd 3").out.contains("tokens  version 1"))
+        #expect(try run("battery\n", "list --passphrase-fd 3").err.contains("wrongKey"))
+    }
+
     @Test("A vault that was exchanged cannot choose what guards it")
     func exchanged() async throws {
         let home = try Home()

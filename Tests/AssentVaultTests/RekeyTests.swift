@@ -43,6 +43,29 @@ struct RekeyTests {
                 == .keyLost)
     }
 
+    @Test("The data key is another one too: who once had the old one reads nothing of what is there now")
+    func newDataKey() async throws {
+        let device = FakeDevice()
+        let disk = SimulatedDisk()
+        let vault = try await Self.filled(disk, .requireHardware(device))
+        let old = try await vault.current()
+        _ = try await vault.rekey(to: .requireHardware(device))
+        let new = try await vault.current()
+        let sealed = try VaultFile(decoding: new.bytes).sealedManifest
+        #expect(try new.sealer.manifest(opening: sealed, header: new.header) == new.manifest)
+        #expect(throws: SecretStoreError.tampered("")) {
+            try old.sealer.manifest(opening: sealed, header: new.header)
+        }
+        let entry = try await vault.entry("two")
+        let record = try #require(entry.record)
+        let bytes = try #require(disk[FileVault.recordName(record)])
+        func open(_ sealer: VaultSealer) throws -> Secret {
+            try sealer.open(bytes, name: "two", version: entry.version, file: record.id)
+        }
+        #expect(try open(new.sealer) == Secret("22"))
+        #expect(throws: SecretStoreError.tampered("")) { try open(old.sealer) }
+    }
+
     @Test("Up to hardware and down to software, each only when it is said")
     func otherProvider() async throws {
         let (device, software) = (FakeDevice(), FakeDevice(kind: "soft", protection: .software))

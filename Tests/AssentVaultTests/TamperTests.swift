@@ -265,7 +265,7 @@ struct TamperTests {
 }
 
 extension FileVault {
-    fileprivate func entry(_ name: String) async throws -> VaultShard.Entry {
+    func entry(_ name: String) async throws -> VaultShard.Entry {
         let contents = try await current()
         let entry = try shard(contents.sealer.shardIndex(of: name), in: contents).entries[name]
         return try #require(entry)

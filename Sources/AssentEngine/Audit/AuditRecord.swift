@@ -1,8 +1,15 @@
 package import AssentCore
 package import AssentStore
+package import Foundation
 
 /// One line of the audit log: who did what, how it came out and why. Never a secret, a token or a body.
 package struct AuditRecord: Sendable, Hashable {
+    /// When it was written, to the millisecond; `nil` for one that was not written yet.
+    package private(set) var at: Date?
+
+    /// Its number in the log: a later record has a greater one, whatever the clock said. `nil` for one that was not written yet.
+    package private(set) var sequence: Int64?
+
     /// What happened, for example `transaction.take`.
     package var event: String
 
@@ -67,8 +74,8 @@ package struct AuditLog: Sendable {
         SQLStatement(
             """
             INSERT INTO audit
-                (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, sequence)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT coalesce(max(sequence), 0) + 1 FROM audit))
             """,
             [
                 .text(context.random.uuid()), .integer(context.clock.epochMilliseconds), .text(record.event),
@@ -86,14 +93,14 @@ package struct AuditLog: Sendable {
     /// The records of a transaction, oldest first.
     package func records(transactionID: String) async throws -> [AuditRecord] {
         try await context.database.run(
-            .read("SELECT * FROM audit WHERE transaction_id = ?1 ORDER BY at, id", [.text(transactionID)])
+            .read("SELECT * FROM audit WHERE transaction_id = ?1 ORDER BY sequence", [.text(transactionID)])
         ).map(AuditRecord.init)
     }
 
     /// The newest records, newest first, at most `limit`.
     package func newest(_ limit: Int) async throws -> [AuditRecord] {
         try await context.database.run(
-            .read("SELECT * FROM audit ORDER BY at DESC, id LIMIT ?1", [SQLValue(limit)])
+            .read("SELECT * FROM audit ORDER BY sequence DESC LIMIT ?1", [SQLValue(limit)])
         ).map(AuditRecord.init)
     }
 }
@@ -109,5 +116,7 @@ extension AuditRecord {
             sessionAuditID: try row.optionalText("session_audit_id"),
             transactionID: try row.optionalText("transaction_id"),
             detail: try JSONValue.parse(row.text("detail")).object ?? JSONObject())
+        at = Date(timeIntervalSince1970: Double(try row.integer("at")) / 1000)
+        sequence = try row.optionalInteger("sequence")
     }
 }

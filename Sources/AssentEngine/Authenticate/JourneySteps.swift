@@ -108,13 +108,16 @@ struct JourneySteps: Sendable {
             expecting: .exactly(1))
     }
 
-    /// Deletes the steps whose time is over. Returns how many.
+    /// Deletes the steps whose time is over, and the replies that nobody gets again: a session's token may be in them. Returns how
+    /// many steps there were.
     func purge() async throws -> Int {
-        try await context.database.run(
+        let latest = context.clock.epochSeconds - Self.replyRetention
+        return try await context.database.run([
+            SQLStatement("DELETE FROM journey_steps WHERE expires_at <= ?1 RETURNING id", [.integer(latest)]),
             SQLStatement(
-                "DELETE FROM journey_steps WHERE expires_at <= ?1 RETURNING id",
-                [.integer(context.clock.epochSeconds - Self.replyRetention)])
-        ).count
+                "UPDATE journey_steps SET sealed_reply = ?2 WHERE answered_at <= ?1 AND length(sealed_reply) > 0",
+                [.integer(latest), .blob([])]),
+        ]).first?.count ?? 0
     }
 }
 

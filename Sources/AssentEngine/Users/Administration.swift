@@ -1,5 +1,6 @@
 package import AssentCore
 import AssentStore
+import Foundation
 
 /// What administrators and auditors may do, each act with its audit record.
 ///
@@ -172,9 +173,11 @@ package struct Administration: Sendable {
 }
 
 extension AuditRecord {
-    /// The record as an auditor gets it.
+    /// The record as an auditor gets it; `at` is RFC 3339 in UTC.
     package var json: JSONValue {
         var object = JSONObject()
+        object["at"] = at.map { .string($0.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))) }
+        object["sequence"] = sequence.map(JSONValue.integer)
         object["event"] = .string(event)
         object["outcome"] = .string(outcome.rawValue)
         object["reason"] = reason.map(JSONValue.string)

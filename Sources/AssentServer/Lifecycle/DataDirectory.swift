@@ -39,6 +39,25 @@ struct DataDirectory: Sendable {
     /// The database's path.
     var database: String { file("assent.sqlite") }
 
+    /// Makes the database's file for this user alone before SQLite would make it for whom the umask says; what SQLite puts beside
+    /// it gets the same mode. One that others could read is refused or, where the directory kept them out, closed.
+    func keepDatabasePrivate() throws {
+        guard FileManager.default.fileExists(atPath: database) else { return try PrivateFile.create(database, []) }
+        for path in [database, database + "-wal", database + "-shm"] {
+            var file = stat()
+            guard stat(path, &file) == 0, file.st_mode & S_IFMT == S_IFREG, file.st_mode & 0o077 != 0 else { continue }
+            var directory = stat()
+            guard stat(self.path, &directory) == 0, directory.st_mode & 0o077 == 0 else {
+                throw ConfigurationError(
+                    file: path, line: nil,
+                    "can be read by other users: run 'chmod 600 \(path)', and think who has seen it")
+            }
+            guard chmod(path, 0o600) == 0 else {
+                throw ConfigurationError(file: path, line: nil, "run 'chmod 600 \(path)' as its owner")
+            }
+        }
+    }
+
     /// The master key: from `keyFile`, or from a file of this directory that is made together with the database.
     ///
     /// A database without its key is never given a new one: everything sealed in it would be lost without a word.

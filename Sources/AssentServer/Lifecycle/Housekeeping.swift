@@ -4,11 +4,13 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Deletes what has expired, every few minutes. Nothing depends on it: what has expired does not count anyway.
+/// Deletes what has expired, every few minutes. Nothing depends on it: what has expired does not count anyway. Audit records
+/// are kept: how long is the operator's decision.
 struct Housekeeping: Service {
     let context: EngineContext
     let grants: [Grants]
     let authentication: Authentication
+    let keys: ServerKeys
 
     private static let interval: TimeInterval = 300
 
@@ -31,6 +33,7 @@ struct Housekeeping: Service {
             _ = try await Transactions(context).purge()
             _ = try await authentication.purge()
             for realm in grants { _ = try await realm.purge() }
+            _ = try await keys.purge()
             try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
         } catch {
             context.logger.warning("cleaning up failed; it is tried again", metadata: ["error": "\(error)"])

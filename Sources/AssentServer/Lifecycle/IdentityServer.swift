@@ -39,6 +39,7 @@ public final class IdentityServer: Service {
         self.logger = logger
         directory = try DataDirectory(configuration.dataDirectory)
         let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
+        try directory.keepDatabasePrivate()
         database = try await Self.explaining(directory.database) { [directory] in
             try await SQLiteDatabase(path: directory.database, clock: clock)
         }
@@ -152,7 +153,7 @@ public final class IdentityServer: Service {
             Together(services: [serverListener] + (gatewayListener.map { [$0] } ?? [])),
             Housekeeping(
                 context: context, grants: Array(try makeGrants(publicURL: configuration.publicURL).values),
-                authentication: try makeAuthentication()),
+                authentication: try makeAuthentication(), keys: keys),
             Starting { try await self.startAnswering(upstream) },
         ]
         // Without a name a group writes a service's whole content into the log, the configuration with it.

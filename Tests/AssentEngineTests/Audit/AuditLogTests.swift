@@ -1,6 +1,7 @@
 import AssentCore
 import AssentStore
 import AssentTesting
+import Foundation
 import Testing
 
 @testable import AssentEngine
@@ -13,10 +14,21 @@ struct AuditLogTests {
 
     @Test("A record comes back as it went in")
     func roundTrip() async throws {
-        let log = AuditLog(try await ProviderFixture().context)
+        let fixture = try await ProviderFixture()
+        let log = AuditLog(fixture.context)
+        fixture.clock.advance(by: 0.789)
         try await log.write(record)
-        #expect(try await log.records(transactionID: "t") == [record])
-        #expect(try await log.newest(5) == [record])
+        let read = try #require(try await log.records(transactionID: "t").first)
+        #expect(
+            [read.event, read.reason, read.realm, read.userID, read.sessionAuditID, read.transactionID]
+                == [
+                    record.event, record.reason, record.realm, record.userID, record.sessionAuditID,
+                    record.transactionID,
+                ])
+        #expect(read.outcome == record.outcome && read.detail == record.detail && read.sequence == 1)
+        #expect(read.json["at"]?.string?.hasSuffix(":00.789Z") == true, "\(read.json)")
+        #expect(record.json["at"] == nil && record.json["sequence"] == nil)
+        #expect(try await log.newest(5) == [read])
         #expect(try await log.records(transactionID: "u").isEmpty)
     }
 
@@ -30,6 +42,44 @@ struct AuditLogTests {
         }
         #expect(try await log.newest(2).map(\.event) == ["event-4", "event-3"])
         #expect(try await log.records(transactionID: "t").map(\.event) == (0..<5).map { "event-\($0)" })
+    }
+
+    @Test("Records of one millisecond, of one transaction of the database and of a clock that was put back keep their order")
+    func sameTime() async throws {
+        let fixture = try await ProviderFixture()
+        let log = AuditLog(fixture.context)
+        for index in 0..<20 { try await log.write(AuditRecord("\(index)", .success, transactionID: "t")) }
+        let together = (20..<40).map { log.statement(AuditRecord("\($0)", .success, transactionID: "t")) }
+        _ = try await fixture.database.run(together)
+        fixture.clock.advance(by: -3600)
+        try await log.write(AuditRecord("40", .success, transactionID: "t"))
+        let events = (0...40).map { "\($0)" }
+        #expect(try await log.records(transactionID: "t").map(\.event) == events)
+        #expect(try await log.newest(100).map(\.event) == events.reversed())
+        #expect(try await log.newest(100).compactMap(\.sequence) == (1...41).reversed())
+    }
+
+    @Test("Records that are older than the numbering are numbered by their time, and new ones come after them")
+    func numbered() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "assent-audit-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let path = directory.appending(path: "assent.sqlite").path
+        let older = try #require(Migration.all.firstIndex { $0.name == "audit sequence" })
+        let clock = ManualClock()
+        let old = try await SQLiteDatabase(path: path, migrations: Array(Migration.all[..<older]), clock: clock)
+        for (id, at) in [("a", 3000), ("b", 1000), ("c", 2000)] {
+            _ = try await old.run(
+                SQLStatement(
+                    "INSERT INTO audit (id, at, event, outcome, detail) VALUES (?1, ?2, ?1, 'success', '{}')",
+                    [.text(id), SQLValue(at)]))
+        }
+        try old.close()
+        let new = try await SQLiteDatabase(path: path, clock: clock)
+        let log = AuditLog(try TransactionFixture.context(new, clock: clock))
+        try await log.write(record)
+        #expect(try await log.newest(9).map(\.event) == ["transaction.take", "a", "c", "b"])
+        try new.close()
     }
 
     @Test("A record is written with what it tells of, or neither is")

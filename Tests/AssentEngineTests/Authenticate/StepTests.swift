@@ -78,6 +78,28 @@ struct StepTests {
         }
     }
 
+    @Test("A reply with a session's token is gone when nobody gets it again, long before the journey's time is over")
+    func replies() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let token = try await fixture.answer(page, Self.credentials).token()
+        func replies() async throws -> Int64 {
+            let sql = "SELECT count(*) AS n FROM journey_steps WHERE length(sealed_reply) > 0"
+            return try await fixture.database.run(.read(sql)).first?.integer("n") ?? -1
+        }
+        fixture.clock.advance(by: 29)
+        #expect(try await fixture.authentication.purge() == 0)
+        #expect(try await replies() == 1)
+        #expect(try await fixture.answer(page, Self.credentials).token() == token)
+        fixture.clock.advance(by: 1)
+        #expect(try await fixture.authentication.purge() == 0)
+        #expect(try await replies() == 0)
+        await #expect(throws: EngineError(status: 400, "This step was answered before.", errorCode: "110")) {
+            try await fixture.answer(page, Self.credentials)
+        }
+        #expect(try await fixture.count("journey_steps") == 1)
+    }
+
     @Test("Pages do not prolong a journey")
     func totalTime() async throws {
         let fixture = try await JourneyFixture()

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import AssentStore
 import AssentTesting
 import Foundation
 import Testing
@@ -77,6 +78,40 @@ struct DataDirectoryTests {
         try FileManager.default.createDirectory(atPath: parent + "/open", withIntermediateDirectories: false)
         chmod(parent + "/open", 0o777)
         #expect(throws: ConfigurationError.self) { try DataDirectory(parent + "/open") }
+    }
+
+    @Test("The database and its log are made for the server alone, whatever the umask and whoever may list the directory")
+    func databaseMode() async throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        chmod(directory.path, 0o755)
+        try directory.keepDatabasePrivate()
+        let database = try await SQLiteDatabase(path: directory.database, clock: SystemClock())
+        _ = try await database.run(
+            SQLStatement("INSERT INTO attempts (counter, window_start, count) VALUES ('a', 1, 1)"))
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(files.sorted() == ["assent.sqlite", "assent.sqlite-shm", "assent.sqlite-wal"])
+        for file in files { #expect(try permissions(directory.file(file)) == 0o600, "\(file)") }
+        try database.close()
+        try directory.keepDatabasePrivate()
+    }
+
+    @Test("A database that others could read is refused; where the directory kept them out, it is closed to them")
+    func openDatabase() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        let log = directory.database + "-wal"
+        for path in [directory.database, log] { try PrivateFile.create(path, []) }
+        for path in [directory.database, log] {
+            chmod(directory.path, 0o711)
+            chmod(path, 0o640)
+            let error = #expect(throws: ConfigurationError.self) { try directory.keepDatabasePrivate() }
+            #expect(error?.file == path && error?.message.contains("chmod 600") == true)
+            #expect(try permissions(path) == 0o640)
+            chmod(directory.path, 0o700)
+            try directory.keepDatabasePrivate()
+            #expect(try permissions(path) == 0o600)
+        }
     }
 
     @Test("A generated certificate is kept until it is about to expire")

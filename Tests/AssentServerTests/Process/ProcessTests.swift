@@ -136,6 +136,10 @@ struct ProcessTests {
             let records = try audit.lines.map { try JSONValue.parse(Array($0.utf8)) }
             let outcomes = records.filter { $0["event"] == "admin.keys" }.compactMap { $0["outcome"]?.string }
             #expect(outcomes.sorted() == ["refused", "success", "success", "success"])
+            let times = try records.map {
+                try Date($0["at"]?.string ?? "", strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+            }
+            #expect(times.allSatisfy { abs($0.timeIntervalSinceNow) < 600 } && times == times.sorted(by: >))
         }
     }
 }

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentStore
+import AssentTesting
 import Foundation
 import Testing
 
@@ -74,6 +75,10 @@ struct AdministrationRouteTests {
             let records = try await audit(fixture, "?limit=2", by: ben)
             #expect(records.status == 200 && records.json["resultCount"] == 2)
             #expect(records.json["result"]?.array?.allSatisfy { $0["event"]?.string != nil } == true)
+            let now = fixture.clock.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+            #expect(records.json["result"]?.array?.allSatisfy { $0["at"]?.string == now } == true, "\(records.text)")
+            let numbers = records.json["result"]?.array?.compactMap { $0["sequence"]?.integer } ?? []
+            #expect(numbers.count == 2 && numbers == numbers.sorted(by: >))
             for (action, body) in [
                 ("setRoles", #"{"username":"ben","roles":["admin"]}"#),
                 ("setActive", #"{"username":"ana","active":false}"#), ("rotateKeys", "{}"),

@@ -58,7 +58,7 @@ struct Program: Sendable {
         private let errors: Lines
         private let keyboard: Pipe?
 
-        init(_ arguments: [String], typing: Bool, environment: [String: String]) throws {
+        init(_ arguments: [String], typing: Bool = false, environment: [String: String]) throws {
             let process = Process()
             let (output, errors) = (Pipe(), Pipe())
             process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
