@@ -1,6 +1,7 @@
 import Assent
 import AssentCore
 import AssentServer
+import Foundation
 import Testing
 
 @testable import AssentCLI
@@ -13,12 +14,67 @@ struct ClientFileTests {
         resources: [.init(origin: "https://localhost:8444", credential: "accessToken")], authority: "/tmp/a b/ca.pem",
         pins: [])
 
+    private static let pin = "sha256/" + Data(repeating: 1, count: 32).base64EncodedString()
+    private static let other = "sha256/" + Data(repeating: 2, count: 32).base64EncodedString()
+
     @Test("What is written is read as it was, whatever characters are in it")
     func roundTrip() throws {
         var file = file
         let pins = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
         file.pins = [.init(host: "localhost", pins: pins)]
         #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+        file.pins.append(.init(host: "10.0.0.1", pins: [pins[0]], isSingle: true))
+        #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
+    }
+
+    @Test("One pin counts only where the file calls it the single one: the transport gets what the file says")
+    func singlePin() throws {
+        var file = file
+        let pin = try Pin(sha256: [UInt8](repeating: 1, count: 32))
+        for pins in [[pin], [pin, pin], []] {
+            file.pins = [.init(host: "localhost", pins: pins)]
+            let error = #expect(throws: ConfigurationError.self) {
+                try ClientFile.parse(file.yaml, file: "client.yaml")
+            }
+            #expect(error?.message.contains("localhost") == true)
+            #expect(file.configuration(vault: .memory).pins["localhost"] == .pins(pins))
+        }
+        file.pins = [.init(host: "localhost", pins: [pin], isSingle: true)]
+        let read = try ClientFile.parse(file.yaml, file: "client.yaml")
+        #expect(read.configuration(vault: .memory).pins["localhost"] == .singlePin(pin))
+    }
+
+    @Test("The server's file is written when it is missing or says something else, and an operator's single pin stays")
+    func written() throws {
+        let path = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        func text() throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+        var file = file
+        let pins = try (1...2).map { try Pin(sha256: [UInt8](repeating: $0, count: 32)) }
+        file.pins = [.init(host: "localhost", pins: pins)]
+        #expect(try file.write(to: path))
+        #expect(try !file.write(to: path))
+        // What an operator wrote beside it stays, as long as it says the same.
+        try Data((file.yaml + "# ours\n").utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !file.write(to: path))
+        #expect(try text().hasSuffix("# ours\n"))
+        file.server += "/other"
+        #expect(try file.write(to: path))
+        #expect(try text() == file.yaml)
+        try Data("broken: [".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try file.write(to: path))
+        file.pins = [.init(host: "localhost", pins: [pins[0]])]
+        #expect(try file.write(to: path))
+        #expect(try !file.write(to: path))
+        var single = file
+        single.pins = [.init(host: "localhost", pins: [pins[0]], isSingle: true)]
+        try Data(single.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !file.write(to: path))
+        #expect(try text() == single.yaml)
+        // Another key is another matter: the operator decides again.
+        file.pins = [.init(host: "localhost", pins: [pins[1]])]
+        #expect(try file.write(to: path))
+        #expect(try text() == file.yaml)
     }
 
     @Test(
@@ -33,6 +89,18 @@ struct ClientFileTests {
             (
                 "server: x\nclient: {id: a, redirectURI: b}\npins:\n  a:\n    - 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n",
                 "client.yaml:4: this pin is the SHA-256 of nothing"
+            ),
+            (
+                "server: x\nclient: {id: a, redirectURI: b}\npins:\n  a:\n    - \(Self.pin)\n",
+                "client.yaml:4: a needs two different pins and has 1: with one, a new key locks everybody out"
+            ),
+            (
+                "server: x\nclient: {id: a, redirectURI: b}\npins: {a: [\(Self.pin), \(Self.other)]}\nsinglePin:\n  a: \(Self.pin)\n",
+                "client.yaml:5: a is under pins already"
+            ),
+            (
+                "server: x\nclient: {id: a, redirectURI: b}\nsinglePin:\n  a: [\(Self.pin)]\n",
+                "client.yaml:4: singlePin.a must be a text"
             ),
         ])
     func mistakes(text: String, message: String) {

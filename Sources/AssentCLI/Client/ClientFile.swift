@@ -29,6 +29,9 @@ struct ClientFile: Sendable, Equatable {
     struct HostPins: Sendable, Equatable {
         var host: String
         var pins: [Pin]
+
+        /// Whether there is one pin without a backup, on purpose: `singlePin` in the file.
+        var isSingle = false
     }
 
     /// Reads a file.
@@ -48,7 +51,6 @@ struct ClientFile: Sendable, Equatable {
         let reader = try YAMLReader.document(file: file, text: text)
         let client = try reader.mapping("client")
         let resources = try reader.optionalMapping("resources")
-        let pins = try reader.optionalMapping("pins")
         let read = ClientFile(
             server: try reader.string("server"), realm: try reader.optionalString("realm") ?? "/",
             cookieName: try reader.optionalString("cookieName") ?? "iPlanetDirectoryPro",
@@ -64,19 +66,56 @@ struct ClientFile: Sendable, Equatable {
                 }
             } ?? [],
             authority: try reader.optionalString("authority"),
-            pins: try pins.map { pins in
-                try pins.keys.map { host in
-                    HostPins(
-                        host: host,
-                        pins: try pins.strings(host).map { text in
-                            do { return try Pin(text) } catch { throw pins.error(host, "\(error)") }
-                        })
-                }
-            } ?? [])
+            pins: try hostPins(reader))
         try client.finish()
         try reader.finish()
         return read
     }
+
+    private static func hostPins(_ reader: YAMLReader) throws -> [HostPins] {
+        func pin(_ text: String, _ host: String, _ place: YAMLReader) throws -> Pin {
+            do { return try Pin(text) } catch { throw place.error(host, "\(error)") }
+        }
+        var all: [HostPins] = []
+        if let pins = try reader.optionalMapping("pins") {
+            for host in pins.keys {
+                let read = try pins.strings(host).map { try pin($0, host, pins) }
+                guard Set(read).count >= 2 else {
+                    throw pins.error(
+                        host,
+                        "\(host) needs two different pins and has \(Set(read).count): with one, a new key locks everybody out. "
+                            + "Name the issuer's pin too or, knowing that, write 'singlePin: {\(host): …}'")
+                }
+                all.append(HostPins(host: host, pins: read))
+            }
+        }
+        if let single = try reader.optionalMapping("singlePin") {
+            for host in single.keys {
+                guard !all.contains(where: { $0.host == host }) else {
+                    throw single.error(host, "\(host) is under pins already")
+                }
+                let read = try pin(single.string(host), host, single)
+                all.append(HostPins(host: host, pins: [read], isSingle: true))
+            }
+        }
+        return all
+    }
+
+    /// Writes the file for the users of a server, unless the one that is there says the same. An operator who made one pin a
+    /// `singlePin` has said what this file may not say by itself, and that stays.
+    ///
+    /// - Returns: whether it was written.
+    func write(to path: String) throws -> Bool {
+        if var kept = try? ClientFile.load(path) {
+            kept.pins = kept.pins.map { HostPins(host: $0.host, pins: $0.pins) }
+            if kept == self { return false }
+        } else if let text = try? String(contentsOfFile: path, encoding: .utf8), text == yaml {
+            return false
+        }
+        try Data(yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        return true
+    }
+
 }
 
 extension ClientFile {
@@ -109,13 +148,20 @@ extension ClientFile {
             lines += resources.map { "  \(Self.quoted($0.origin)): \($0.credential)" }
         }
         if let authority { lines.append("authority: \(Self.quoted(authority))") }
-        if !pins.isEmpty {
-            lines.append("# The leaf's key and its CA's.")
+        let several = pins.filter { !$0.isSingle }
+        if !several.isEmpty {
+            lines.append("# The leaf's key and its issuer's.")
             lines.append("pins:")
-            for host in pins {
+            for host in several {
                 lines.append("  \(Self.quoted(host.host)):")
                 lines += host.pins.map { "    - \($0)" }
             }
+        }
+        let single = pins.filter(\.isSingle)
+        if !single.isEmpty {
+            lines.append("# No backup, on purpose: a new key locks this client out.")
+            lines.append("singlePin:")
+            for host in single { lines += host.pins.map { "  \(Self.quoted(host.host)): \($0)" } }
         }
         return lines.joined(separator: "\n") + "\n"
     }

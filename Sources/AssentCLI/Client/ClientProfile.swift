@@ -61,8 +61,7 @@ extension ClientFile {
             resources: Dictionary(
                 resources.map { ($0.origin, Self.access($0.credential)) }, uniquingKeysWith: { first, _ in first }),
             pins: Dictionary(
-                pins.map { ($0.host, $0.pins.count == 1 ? .singlePin($0.pins[0]) : .pins($0.pins)) },
-                uniquingKeysWith: { first, _ in first }), vault: vault)
+                pins.map { ($0.host, $0.requirement) }, uniquingKeysWith: { first, _ in first }), vault: vault)
         configuration.sessionCookieName = cookieName
         if let authority { configuration.trustRoots = .pemFile(authority) }
         return configuration
@@ -74,5 +73,13 @@ extension ClientFile {
         case "both": .both
         default: .accessToken
         }
+    }
+}
+
+extension ClientFile.HostPins {
+    /// What the transport must find. One pin is enough only where the file says so.
+    fileprivate var requirement: PinRequirement {
+        if isSingle, let pin = pins.first { return .singlePin(pin) }
+        return .pins(pins)
     }
 }

@@ -13,7 +13,7 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve", abstract: "Run the server and the gateway that a YAML file describes.",
         discussion: """
             The first start makes the database, the master key and, with 'development: true', a CA and accounts; it writes \
-            client.yaml for 'assent login'. Stop it with Ctrl-C or SIGTERM: what has begun is finished first. A second \
+            client.yaml for 'assent login', and again when what it says has changed. Stop it with Ctrl-C or SIGTERM: what has begun is finished first. A second \
             signal cuts that short; the exit status is then 1.
             """)
 
@@ -103,8 +103,17 @@ private struct Announcement: Service {
         }
         if let file = ClientFile(endpoints: endpoints, configuration: configuration) {
             let path = configuration.dataDirectory + "/client.yaml"
-            try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+            let isNew = !FileManager.default.fileExists(atPath: path)
+            let isWritten = try file.write(to: path)
             console.say("")
+            if isWritten, !isNew {
+                console.say("\(path) has changed: whoever signed in with the earlier one needs it again.")
+            }
+            if (try? ClientFile.load(path)) == nil {
+                console.warn(
+                    "\(path) has one pin only, without a backup, and no client accepts that: the issuer's certificate is not in "
+                        + "the file of tls.certificate. Append it there and start again, or move the pin to 'singlePin:'.")
+            }
             console.say("Next, in another terminal:  assent login --config \(path)")
         }
     }

@@ -259,7 +259,7 @@ public struct Endpoints: Sendable {
     /// The PEM file of the CA to trust, when it is a generated one.
     public let authorityFile: String?
 
-    /// The pins of the certificate's keys, the leaf's first.
+    /// The pins of the certificate's key and of its issuer's; one alone when the issuer's certificate is not in the chain's file.
     public let pins: [Pin]
 
     /// The name of the session cookie.

@@ -13,7 +13,7 @@ struct ServerCredentials: Sendable {
     /// The CA to trust, as PEM, when it is not one that everybody knows.
     let authorityPEM: String?
 
-    /// Pins for the configuration of clients, the leaf's first.
+    /// Pins for the configuration of clients: the leaf's and its issuer's; the leaf's alone when its issuer is not known.
     let pins: [Pin]
 
     /// The operator's own certificate.
@@ -74,19 +74,25 @@ struct ServerCredentials: Sendable {
         do {
             let chain = try NIOSSLCertificate.fromPEMBytes(Array(chainPEM.utf8))
             let key = try NIOSSLPrivateKey(bytes: keyPEM.revealBytes(), format: .pem)
-            let leaf = try firstCertificate(chainPEM)
-            var pins = [try GeneratedCertificates.pin(of: leaf)]
-            if let authorityPEM {
-                pins.append(try GeneratedCertificates.pin(of: firstCertificate(authorityPEM)))
-            }
             return ServerCredentials(
                 chain: chain.map { .certificate($0) }, privateKey: .privateKey(key), authorityPEM: authorityPEM,
-                pins: pins)
+                pins: try pins(leaf: firstCertificate(chainPEM), issuers: chainPEM + (authorityPEM ?? "")))
         } catch let error as ConfigurationError {
             throw error
         } catch {
             throw ConfigurationError(file: file, line: nil, "certificate or key is not PEM that can be read")
         }
+    }
+
+    /// The leaf's pin and that of the certificate that signed it. Another one that only stands in the file would be a backup that
+    /// never fits.
+    private static func pins(leaf: Certificate, issuers pem: String) throws -> [Pin] {
+        let own = try GeneratedCertificates.pin(of: leaf)
+        let issuer = try PEMDocument.parseMultiple(pemString: pem).lazy.compactMap { try? Certificate(pemDocument: $0) }
+            .first { $0.subject == leaf.issuer && $0.publicKey.isValidSignature(leaf.signature, for: leaf) }
+        guard let issuer else { return [own] }
+        let backup = try GeneratedCertificates.pin(of: issuer)
+        return backup == own ? [own] : [own, backup]
     }
 
     /// The TLS settings of a server: 1.2 or later, HTTP/1.1 only.
