@@ -11,35 +11,94 @@ struct StoryTests {
     @Test("Every step comes out as it must, and no secret is where none may be")
     func wholeStory() async throws {
         let log = CollectingLog()
-        try await World.run(logger: log.logger) { story in
+        let witness = SecretWitness()
+        try await World.run(logger: log.logger, watching: witness.watching) { story in
+            // The transport logs what it cannot reach, and nothing else.
+            var nowhere = HTTPRequest(method: .get, scheme: "https", authority: "localhost:1", path: "/")
+            nowhere.headerFields[.authorization] = "Bearer a-token-for-nobody-0123456789"
+            await #expect(throws: HTTPTransportError.self) { try await story.transport.send(HTTPCall(nowhere)) }
             try await story.tell()
             let narration = story.narration
             #expect(narration.failures == [])
             #expect(narration.checkCount == 27)
 
-            let search = SecretSearch(story.secrets)
-            #expect(story.secrets.count == 6)
-            let told = narration.events.map { "\($0)" }.joined(separator: "\n")
-            #expect(search.found(in: Array(told.utf8)) == [])
-            #expect(search.found(in: narration.json.serializedBytes()) == [])
-            let page = SequencePage(title: "t", subtitle: "s", events: narration.events).html
-            #expect(search.found(in: Array(page.utf8)) == [])
-            let logged = log.lines.withLock { $0.joined(separator: "\n") }
-            #expect(!logged.isEmpty)
-            #expect(search.found(in: Array(logged.utf8)) == [])
-            for place in ["server", "vault", "second", "bank.sqlite"] {
-                let leaks = try search.found(below: story.world.directory + "/" + place)
-                #expect(leaks == [], "\(place)")
+            let kept = try keptSecrets(story.world.directory)
+            let secrets = story.secrets + witness.secrets + kept
+            let seen = Dictionary(grouping: secrets, by: \.name).mapValues(\.count)
+            #expect(
+                Set(seen.keys) == [
+                    "password", "TOTP seed", "TOTP seed in base 32", "TOTP code", "session token", "authId",
+                    "authorization code", "PKCE verifier", "access token", "refresh token", "ID token", "master key",
+                    "TLS key", "vault key", "bootstrap token",
+                ], "\(seen)")
+            // Two apps signed in, and one of them refreshed.
+            for name in ["session token", "authorization code", "PKCE verifier"] {
+                #expect(seen[name, default: 0] >= 2, "\(name)")
             }
+            for name in ["access token", "refresh token"] { #expect(seen[name, default: 0] >= 3, "\(name)") }
+            #expect(seen["TOTP code", default: 0] >= 6 && seen["authId", default: 0] >= 10)
 
-            // A search that finds nothing proves nothing unless it finds what is there.
-            for (name, secret) in story.secrets {
-                let planted = Array("log line: \(secret.reveal().suffix(14)) and more".utf8)
-                #expect(name == "TOTP seed" || search.found(in: planted).contains(name))
-                let encoded = Array(Base64URL.encode(secret.revealBytes()).utf8)
-                #expect(search.found(in: encoded).contains(name))
+            let search = SecretSearch(secrets)
+            func told() -> [[UInt8]] {
+                [
+                    Array(narration.events.map { "\($0)" }.joined(separator: "\n").utf8),
+                    narration.json.serializedBytes(),
+                    Array(SequencePage(title: "t", subtitle: "s", events: narration.events).html.utf8),
+                ]
             }
+            func logged() -> String { log.lines.withLock { $0.joined(separator: "\n") } }
+            for text in told() { #expect(search.found(in: text) == []) }
+            #expect(search.found(in: Array(logged().utf8)) == [])
+            // The server, the apps and their transport have all logged there.
+            for line in ["notice serving", "debug journey step", "debug signed out", "debug no connection"] {
+                #expect(logged().contains(line), "\(line)")
+            }
+            // In the files there are only the keys that are kept in files, each in its own.
+            #expect(
+                try search.found(below: story.world.directory) == [
+                    "server/master.key": ["master key"], "server/server.key": ["TLS key"],
+                    "server/bootstrap-token": ["bootstrap token"], "vault.key": ["vault key"],
+                    "second.key": ["vault key"],
+                ])
+
+            // A search that finds nothing proves nothing unless it finds what is there: all of it, where the apps log, where the
+            // story is told, and in a piece of twelve bytes.
+            let logger = try story.makeAssent(vault: "planted").configuration.logger
+            for (name, secret) in secrets {
+                let isText = String(validating: secret.revealBytes(), as: UTF8.self) != nil
+                let text = isText ? secret.reveal() : Base64URL.encode(secret.revealBytes())
+                logger.trace("planted", metadata: ["value": "\(text)"])
+                narration.tell(.note(.app, "planted \(text)"))
+                let piece = "xx \(text.suffix(text.count > 13 ? 13 : 12)) yy"
+                #expect(search.found(in: Array(piece.utf8)).contains(name), "\(name)")
+            }
+            for text in told() { #expect(search.found(in: text) == Set(seen.keys)) }
+            #expect(search.found(in: Array(logged().utf8)) == Set(seen.keys))
         }
+    }
+
+    /// The secrets that are kept in files: the server's, and the keys of the two vaults.
+    private func keptSecrets(_ directory: String) throws -> [(name: String, secret: Secret)] {
+        func text(_ name: String) throws -> String {
+            try String(contentsOfFile: directory + "/" + name, encoding: .utf8)
+                .trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        let master = try #require(Data(base64Encoded: text("server/master.key")))
+        let pem = try text("server/server.key").split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()
+        let der = try #require(Data(base64Encoded: pem))
+        // ECPrivateKey (RFC 5915 §3): version 1, then the key as 32 bytes.
+        let key = try #require(der.range(of: Data([0x02, 0x01, 0x01, 0x04, 0x20])))
+        var kept: [(name: String, secret: Secret)] = [
+            ("master key", Secret(bytes: Array(master))),
+            ("TLS key", Secret(bytes: Array(der[key.upperBound..<(key.upperBound + 32)]))),
+            ("bootstrap token", Secret(try text("server/bootstrap-token"))),
+        ]
+        for vault in ["vault.key", "second.key"] {
+            // The last key of the file, before the digest of all.
+            let file = try #require(FileManager.default.contents(atPath: directory + "/" + vault))
+            kept.append(("vault key", Secret(bytes: Array(file.dropLast(32).suffix(32)))))
+        }
+        return kept
     }
 
     @Test("A protected call works with the session cookie instead of a token")

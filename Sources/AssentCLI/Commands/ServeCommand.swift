@@ -44,7 +44,8 @@ struct ServeCommand: AsyncParsableCommand {
                         .init(service: server),
                         .init(
                             service: Announcement(server: server, configuration: configuration, console: console),
-                            successTerminationBehavior: .ignore),
+                            // Without a name the group writes the whole service into the log, the configuration with it.
+                            successTerminationBehavior: .ignore, serviceName: "Announcement"),
                     ], logger: logger))
             try await Self.run(group)
         } catch let error as ConfigurationError {
@@ -112,7 +113,8 @@ private struct Announcement: Service {
             if (try? ClientFile.load(path)) == nil {
                 console.warn(
                     "\(path) has one pin only, without a backup, and no client accepts that: the issuer's certificate is not in "
-                        + "the file of tls.certificate. Append it there and start again, or move the pin to 'singlePin:'.")
+                        + "the file of tls.certificate. Append it there and start again, or move the pin to 'singlePin:'."
+                )
             }
             console.say("Next, in another terminal:  assent login --config \(path)")
         }

@@ -56,7 +56,7 @@ extension Story {
         let journeys = JourneyClient(
             configuration: try JourneyConfiguration(
                 server: world.endpoints.server, realm: assent.configuration.realm,
-                sessionCookieName: world.endpoints.cookieName), transport: narrating, clock: clock)
+                sessionCookieName: world.endpoints.cookieName), transport: narrating, clock: clock, logger: logger)
         _ = try await journeys.run(advice: received.advice, session: try await assent.tokens.session()) { step in
             if let options = step[ConfirmationCallback.self]?.options {
                 step[ConfirmationCallback.self]?.selectedIndex = options.first?.value

@@ -15,21 +15,33 @@ struct Story: Sendable {
 
     private let seen = Locked<[(name: String, secret: Secret)]>([])
 
-    /// The pinned transport that the apps of the story share.
-    let transport: NIOTransport
+    /// The pinned transport that the apps of the story share, as they use it.
+    let transport: any HTTPTransport
+    private let connections: NIOTransport
 
-    init(world: DemoWorld, clock: ManualClock, narration: Narration) throws {
+    /// What apps and transport log to.
+    let logger: Logger
+
+    /// A story. `watching` may put something between apps and network that sees what goes over the wire.
+    init(
+        world: DemoWorld, clock: ManualClock, narration: Narration,
+        logger: Logger = Logger(label: "demo", factory: { _ in SwiftLogNoOpLogHandler() }),
+        watching: (any HTTPTransport) -> any HTTPTransport = { $0 }
+    ) throws {
         self.world = world
         self.clock = clock
         self.narration = narration
+        self.logger = logger
         let hosts = Set(
             [world.endpoints.server, world.endpoints.gateway ?? ""].compactMap { try? Origin($0).host.description })
         var roots = TrustRoots.system
         if let file = world.endpoints.authorityFile { roots = .pemFile(file) }
-        transport = try NIOTransport(
+        connections = try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: roots,
-                pins: Dictionary(uniqueKeysWithValues: hosts.map { ($0, .pins(world.endpoints.pins)) })), clock: clock)
+                pins: Dictionary(uniqueKeysWithValues: hosts.map { ($0, .pins(world.endpoints.pins)) })), clock: clock,
+            logger: logger)
+        transport = watching(connections)
     }
 
     /// Who answers at which port.
@@ -59,7 +71,7 @@ struct Story: Sendable {
         try await decline(assent)
         try await signOut(assent)
         await assent.shutdown()
-        await transport.shutdown()
+        await connections.shutdown()
     }
 
     /// The SDK as an app would make it, with the pins that the server printed.
@@ -74,7 +86,7 @@ struct Story: Sendable {
         configuration.transport = NarratingTransport(
             transport: transport, narration: narration, parties: parties)
         configuration.clock = clock
-        configuration.logger = Logger(label: "demo", factory: { _ in SwiftLogNoOpLogHandler() })
+        configuration.logger = logger
         return try Assent(configuration)
     }
 
@@ -277,7 +289,9 @@ struct Story: Sendable {
     /// A code that was never used: a code counts once, so the clock moves to the next.
     func freshCode() throws -> String {
         move(30, "the authenticator shows the next code")
-        return try TOTP(secret: world.account.totpSeed).code(at: clock.now)
+        let code = try TOTP(secret: world.account.totpSeed).code(at: clock.now)
+        remember("TOTP code", Secret(code))
+        return code
     }
 
     func move(_ seconds: Double, _ why: String) {

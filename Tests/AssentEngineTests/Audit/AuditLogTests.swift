@@ -44,7 +44,9 @@ struct AuditLogTests {
         #expect(try await log.records(transactionID: "t").map(\.event) == (0..<5).map { "event-\($0)" })
     }
 
-    @Test("Records of one millisecond, of one transaction of the database and of a clock that was put back keep their order")
+    @Test(
+        "Records of one millisecond, of one transaction of the database and of a clock that was put back keep their order"
+    )
     func sameTime() async throws {
         let fixture = try await ProviderFixture()
         let log = AuditLog(fixture.context)

@@ -35,7 +35,9 @@ struct PasswordCostTests {
         try await passwords.check(username: name, password: Secret(password), realm: "/alpha")
     }
 
-    @Test("After the cost was raised every name costs the same work, whether it exists or not, and at whatever cost it is stored")
+    @Test(
+        "After the cost was raised every name costs the same work, whether it exists or not, and at whatever cost it is stored"
+    )
     func equalWork() async throws {
         let fixture = try await JourneyFixture()
         let hash = try await passwords(fixture, logN: 5).hash(Secret("of cy"))
@@ -49,7 +51,9 @@ struct PasswordCostTests {
         }
     }
 
-    @Test("The right password is hashed again at the configured cost, a wrong one changes nothing, and one cost is left in the end")
+    @Test(
+        "The right password is hashed again at the configured cost, a wrong one changes nothing, and one cost is left in the end"
+    )
     func renewed() async throws {
         let fixture = try await JourneyFixture()
         let users = Users(fixture.context)

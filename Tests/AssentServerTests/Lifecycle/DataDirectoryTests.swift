@@ -80,7 +80,8 @@ struct DataDirectoryTests {
         #expect(throws: ConfigurationError.self) { try DataDirectory(parent + "/open") }
     }
 
-    @Test("The database and its log are made for the server alone, whatever the umask and whoever may list the directory")
+    @Test(
+        "The database and its log are made for the server alone, whatever the umask and whoever may list the directory")
     func databaseMode() async throws {
         let directory = try DataDirectory(try temporary())
         defer { try? FileManager.default.removeItem(atPath: directory.path) }

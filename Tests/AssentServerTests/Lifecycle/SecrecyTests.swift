@@ -9,7 +9,7 @@ import Testing
 @Suite("What neither the log nor the disk may tell", .timeLimit(.minutes(5)))
 struct SecrecyTests {
     /// Finds texts in bytes: all that begin with the same eight bytes are looked at, wherever they stand.
-    private struct Search {
+    struct Search {
         private var needles: [UInt64: [(name: String, bytes: [UInt8])]] = [:]
 
         mutating func add(_ name: String, _ bytes: [UInt8]) {

@@ -130,7 +130,8 @@ struct UserSeedingTests {
             kept: directory,
             editing: {
                 $0.replacing(
-                    Self.generated, with: "- {username: fay, \(password)\(key): secret}\n              " + Self.generated)
+                    Self.generated,
+                    with: "- {username: fay, \(password)\(key): secret}\n              " + Self.generated)
             })
         #expect(fixed.endpoints.accounts.map(\.username).sorted() == ["ana", "ben", "bob", "pat"])
         #expect(try await fixed.count("totp_credentials") == (key == "totpSeedFile" ? 5 : 4))

@@ -182,8 +182,9 @@ final class ProcessWorld: Sendable {
         try write(ServeProcess.yaml(upstream: self.upstream))
     }
 
-    func start(prefix: [String] = []) async throws -> ServeProcess {
-        let serve = try await ServeProcess.start(directory: directory, prefix: prefix, client: client)
+    func start(prefix: [String] = [], options: [String] = []) async throws -> ServeProcess {
+        let serve = try await ServeProcess.start(
+            directory: directory, prefix: prefix, options: options, client: client)
         processes.withLock { $0.append(serve.process) }
         return serve
     }
@@ -206,6 +207,11 @@ final class ProcessWorld: Sendable {
         let server = try #require(URLComponents(string: serve.server)?.port)
         let gateway = try #require(URLComponents(string: serve.gateway)?.port)
         try write(ServeProcess.yaml(upstream: upstream, serverPort: server, gatewayPort: gateway))
+    }
+
+    /// Changes the configuration of the next server.
+    func edit(_ change: (String) -> String) throws {
+        try write(change(String(contentsOfFile: directory + "/assent.yaml", encoding: .utf8)))
     }
 
     /// State, outcome and status of every transaction. Only when the server has ended.

@@ -19,9 +19,9 @@ final class ServeProcess: Sendable {
 
     /// Starts a server on `directory`, which has `assent.yaml`, and waits until it says where it is.
     static func start(
-        directory: String, prefix: [String] = [], client: HTTPClient
+        directory: String, prefix: [String] = [], options: [String] = [], client: HTTPClient
     ) async throws -> ServeProcess {
-        let process = try WatchedProcess.start(prefix + command(directory: directory))
+        let process = try WatchedProcess.start(prefix + command(directory: directory) + options)
         var server: String?
         var gateway: String?
         var password: String?

@@ -20,12 +20,16 @@ enum World {
     }
 
     /// Runs `body` in a world of its own, and ends it whatever happens.
-    static func run(logger: Logger, _ body: (Story) async throws -> Void) async throws {
+    static func run(
+        logger: Logger, watching: (any HTTPTransport) -> any HTTPTransport = { $0 },
+        _ body: (Story) async throws -> Void
+    ) async throws {
         let clock = ManualClock(Date())
         let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
         do {
             let narration = Narration(console: Console(silent: true))
-            try await body(Story(world: world, clock: clock, narration: narration))
+            try await body(
+                Story(world: world, clock: clock, narration: narration, logger: logger, watching: watching))
         } catch {
             await world.stop()
             throw error
