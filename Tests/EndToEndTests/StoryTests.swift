@@ -2,6 +2,7 @@ import Assent
 import AssentCore
 import Foundation
 import HTTPTypes
+import Logging
 import Testing
 
 @testable import AssentCLI

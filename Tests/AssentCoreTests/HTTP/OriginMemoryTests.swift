@@ -39,10 +39,11 @@ struct OriginMemoryTests {
     @Test("Many tasks at once each get their own origin")
     func concurrent() async throws {
         let memory = OriginMemory()
-        try await withThrowingTaskGroup { group in
+        try await withThrowingTaskGroup(of: Void.self) { group in
             for index in 0..<200 {
                 group.addTask { [request = request("https", "host\(index % 7).example")] in
-                    #expect(try memory.origin(of: request) == Origin(request))
+                    let (found, expected) = (try memory.origin(of: request), try Origin(request))
+                    #expect(found == expected)
                 }
             }
             try await group.waitForAll()
