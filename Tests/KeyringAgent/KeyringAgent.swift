@@ -24,7 +24,7 @@ struct KeyringAgent {
             guard setgid(other) == 0, setuid(other) == 0 else { exit(71) }
             locks = nil
         }
-        let agent = KeyringAgent(store: try KeyringSecretStore(store: name, lockDirectory: locks, lockTimeout: 60))
+        let agent = KeyringAgent(store: try KeyringSecretStore(store: name, lockDirectory: locks, lockTimeout: 300))
         switch mode {
         case "script":
             ChangePoints.arm(dyingBefore: number, telling: false)
@@ -92,9 +92,10 @@ struct KeyringAgent {
     }
 
     private func probe() async {
-        switch await store.availability {
-        case .available: say("available")
-        case .unavailable(let reason): say("unavailable \(reason)")
+        if case .unavailable(let reason) = await store.availability {
+            say("unavailable \(reason)")
+        } else {
+            say("available")
         }
         say(await code { _ = try await store.value("name") })
         say(await code { try await store.update("name", to: Secret("x"), expected: .any) })

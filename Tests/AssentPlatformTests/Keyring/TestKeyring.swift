@@ -26,7 +26,8 @@ final class TestKeyring: Sendable {
 
     func open(timeToLive: TimeInterval? = nil, clock: any WallClock = SystemClock()) throws -> KeyringSecretStore {
         try KeyringSecretStore(
-            store: name, anchor: anchor, timeToLive: timeToLive, lockDirectory: locks.url, clock: clock)
+            store: name, anchor: anchor, timeToLive: timeToLive, lockDirectory: locks.url, lockTimeout: 300,
+            clock: clock)
     }
 
     func agent(_ mode: String, _ number: Int = -1) throws -> ChildProcess {
