@@ -86,8 +86,8 @@ struct KeyringProcessTests {
         "and are killed before any change to a key: what was acknowledged is there, and nothing else is",
         .timeLimit(.minutes(5)))
     func killed() async throws {
-        let whole = try TestKeyring().agent("trace")
-        let trace = Self.lines(whole)
+        let whole = try TestKeyring()
+        let trace = try withExtendedLifetime(whole) { Self.lines(try whole.agent("trace")) }
         #expect(trace.last == "done")
         let points = trace.count { $0.hasPrefix("step ") }
         #expect(points > 40)
