@@ -30,7 +30,7 @@ struct UserSeedingTests {
     /// A configuration with other users in place of Ben.
     private func yaml(_ users: String...) -> String {
         FixtureConfiguration.yaml(upstream: 1, refusing: 2).replacing(
-            Self.generated, with: users.joined(separator: "\n              "))
+            Self.generated, with: users.joined(separator: "\n      "))
     }
 
     private func server(_ directory: String, _ yaml: String, development: Bool = true) async throws -> IdentityServer {
@@ -72,7 +72,7 @@ struct UserSeedingTests {
             return [
                 "- {username: hal, passwordHash: \"\(try hash(hal))\", roles: [\(roles)]}",
                 "- {username: fay, passwordFile: fay.password, totpSeedFile: fay.seed}", Self.generated,
-            ].joined(separator: "\n              ")
+            ].joined(separator: "\n      ")
         }
         var text = try users(hal: "password of hal", fay: "fay's own: ü", seed: Self.seed, roles: "auditor")
         let first = try await ServerFixture(kept: directory, editing: { $0.replacing(Self.generated, with: text) })
@@ -131,7 +131,7 @@ struct UserSeedingTests {
             editing: {
                 $0.replacing(
                     Self.generated,
-                    with: "- {username: fay, \(password)\(key): secret}\n              " + Self.generated)
+                    with: "- {username: fay, \(password)\(key): secret}\n      " + Self.generated)
             })
         #expect(fixed.endpoints.accounts.map(\.username).sorted() == ["ana", "ben", "bob", "pat"])
         #expect(try await fixed.count("totp_credentials") == (key == "totpSeedFile" ? 5 : 4))

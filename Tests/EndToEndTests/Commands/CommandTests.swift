@@ -131,10 +131,11 @@ struct CommandTests {
     func badInput() async throws {
         try await Typist.run { typist in
             let broken = typist.program.home + "/broken.yaml"
-            try "development: true\nnonsense: 1\n".write(toFile: broken, atomically: false, encoding: .utf8)
+            let example = try String(contentsOfFile: World.sources.configurationFile, encoding: .utf8)
+            try ("nonsense: 1\n" + example).write(toFile: broken, atomically: false, encoding: .utf8)
             for command in ["doctor", "serve"] {
                 let result = try await typist.program.run(command, "--config", broken)
-                #expect(result.status == 78 && (result.output + result.errors).contains("broken.yaml:2"))
+                #expect(result.status == 78 && (result.output + result.errors).contains("broken.yaml:1: "))
             }
             let healthy = try await typist.program.run("doctor", "--config", typist.program.clientFile)
             #expect(healthy.status == 0, "\(healthy.output)\(healthy.errors)")
