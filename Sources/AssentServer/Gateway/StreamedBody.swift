@@ -6,22 +6,29 @@ extension HTTPBody {
     /// A request's content on its way through the gateway, read piece by piece as the service takes it, once.
     init(streaming body: RequestBody, length: Int?) {
         self.init(length: length, isReplayable: false) {
-            let reader = Reader(body.makeAsyncIterator())
+            let reader = Reader(body.makeAsyncIterator(), length: length)
             return { try await reader.next() }
         }
     }
 
     private actor Reader {
         private var iterator: RequestBody.AsyncIterator
+        private var missing: Int?
 
-        init(_ iterator: sending RequestBody.AsyncIterator) {
+        init(_ iterator: sending RequestBody.AsyncIterator, length: Int?) {
             self.iterator = iterator
+            missing = length
         }
 
         func next() async throws -> [UInt8]? {
+            // Who waits here for the end when the service has answered already is cancelled, and with that wait the whole
+            // connection stops being read: the client's next request would hang.
+            if missing == 0 { return nil }
             var current = iterator
             defer { iterator = current }
-            return try await current.next(isolation: self).map { Array(buffer: $0) }
+            guard let buffer = try await current.next(isolation: self) else { return nil }
+            missing = missing.map { Swift.max(0, $0 - buffer.readableBytes) }
+            return Array(buffer: buffer)
         }
     }
 }

@@ -166,6 +166,24 @@ struct GatewayForwardingTests {
         }
     }
 
+    @Test(
+        "One request after the other on one connection is answered, however early the service answers",
+        arguments: [4, 3 << 16])
+    func keptAlive(length: Int) async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let connection = try await fixture.rawConnection()
+            let head =
+                "POST /files/a HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\nContent-Length: \(length)\r\n\r\n"
+            for _ in 0..<200 {
+                try await connection.send(Array(head.utf8) + [UInt8](repeating: UInt8(ascii: "x"), count: length))
+                #expect(await connection.reply().hasPrefix("HTTP/1.1 201"))
+            }
+            #expect(fixture.upstream.requests.count == 200)
+            await connection.close()
+        }
+    }
+
     @Test("A chunked body is forwarded where it is not bound, and read whole where it is")
     func chunked() async throws {
         try await ServerFixture.run { fixture in
