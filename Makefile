@@ -19,7 +19,7 @@ check:
 
 test: setup-tests check build
 	@Scripts/check_linkage.sh
-	@SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4 swift test $(ASSENT_BUILD_FLAGS) --skip-build --parallel
+	@Scripts/run_tests.sh
 
 # The tests of races under the thread sanitizer: a build of its own, and about ten minutes at first. .ci/run calls it.
 races: setup-tests

@@ -127,11 +127,15 @@ let package = Package(
                 crypto, grdb, httpTypes, logging,
             ] + nio, path: "Benchmarks"),
 
+        // How tests start programs.
+        .target(name: "CSpawn", path: "Tests/CSpawn"),
+        .target(name: "Spawning", dependencies: ["CSpawn", "AssentCore"], path: "Tests/Spawning"),
+
         // Starts the programs that we did not write, for InteropTests, for other tests and for the benchmarks.
         .target(
             name: "AssentPeers",
             dependencies: [
-                "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes,
+                "Spawning", "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes,
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], path: "Tests/AssentPeers"),
         // What AssentVaultTests kill.
@@ -142,8 +146,9 @@ let package = Package(
             name: "KeyringAgent", dependencies: ["AssentCore", "AssentPlatform"], path: "Tests/KeyringAgent"),
         .target(
             name: "TokenTableSupport",
-            dependencies: ["AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault", httpTypes] + nio,
-            path: "Tests/TokenTableSupport"),
+            dependencies: [
+                "Spawning", "AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault", httpTypes,
+            ] + nio, path: "Tests/TokenTableSupport"),
         .executableTarget(
             name: "TokenAgent",
             dependencies: ["AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault", logging],
@@ -151,10 +156,11 @@ let package = Package(
 
         .testTarget(name: "RaceTests", dependencies: ["AssentCore"]),
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
-        .testTarget(name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", crypto, cryptoExtras]),
-        .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore"]),
         .testTarget(
-            name: "AssentVaultTests", dependencies: ["AssentVault", "AssentCore", "AssentTesting", crypto]),
+            name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "Spawning", crypto, cryptoExtras]),
+        .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "Spawning"]),
+        .testTarget(
+            name: "AssentVaultTests", dependencies: ["AssentVault", "AssentCore", "AssentTesting", "Spawning", crypto]),
         .testTarget(
             name: "AssentJourneyTests", dependencies: ["AssentJourney", "AssentCore", "AssentTesting", httpTypes]),
         .testTarget(
@@ -176,12 +182,14 @@ let package = Package(
         .testTarget(name: "AssentTests", dependencies: ["Assent", "AssentCore", "AssentTesting", httpTypes]),
         .testTarget(
             name: "AssentTransportNIOTests",
-            dependencies: ["AssentTransportNIO", "AssentCore", "AssentTesting", crypto, httpTypes] + nio + certificates
-        ),
+            dependencies: [
+                "AssentTransportNIO", "AssentCore", "AssentTesting", "Spawning", crypto, httpTypes,
+            ] + nio + certificates),
         .testTarget(
             name: "AssentPlatformTests",
             dependencies: [
-                "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", crypto, logging,
+                "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", "Spawning", crypto,
+                logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
             ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c"]),
@@ -194,8 +202,8 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP", "AssentTesting", hummingbird,
-                httpTypes, logging, crypto,
+                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP", "AssentTesting", "Spawning",
+                hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "InMemoryLogging", package: "swift-log"),
@@ -204,18 +212,20 @@ let package = Package(
             ] + nio + certificates),
         .testTarget(
             name: "AssentCLITests",
-            dependencies: ["AssentCLI", "Assent", "AssentCore", "AssentPeers", "AssentServer", "AssentVault"]),
+            dependencies: [
+                "AssentCLI", "Assent", "AssentCore", "AssentPeers", "AssentServer", "AssentVault", "Spawning",
+            ]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentOTP", "AssentPeers",
-                "AssentTesting", "AssentExampleBank", httpTypes, logging,
+                "AssentTesting", "AssentExampleBank", "Spawning", httpTypes, logging,
             ]),
         .testTarget(
             name: "InteropTests",
             dependencies: [
                 "AssentPeers", "AssentServer", "AssentTokens", "AssentTransportNIO", "AssentVault", "AssentCore",
-                "AssentJOSE", "AssentTesting", "TokenAgent", "TokenTableSupport", httpTypes, logging,
+                "AssentJOSE", "AssentTesting", "Spawning", "TokenAgent", "TokenTableSupport", httpTypes, logging,
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], exclude: ["peers"]),
     ],

@@ -3,6 +3,7 @@ import Assent
 import AssentCore
 import AssentVault
 import Foundation
+import Spawning
 import Testing
 
 @testable import AssentCLI
@@ -49,25 +50,17 @@ struct VaultCommandTests {
         }
 
         func run(_ program: URL, _ arguments: [String]) throws -> (status: Int32, out: String, err: String) {
-            let process = Process()
-            let (out, err) = (Pipe(), Pipe())
-            process.executableURL = program
-            process.arguments = arguments
-            process.environment = [
-                "XDG_STATE_HOME": directory.appending(path: "state").path,
-                "XDG_CONFIG_HOME": directory.appending(path: "config").path, "HOME": directory.path,
-                "PATH": "/usr/bin:/bin", "SOFTHSM2_CONF": directory.appending(path: "softhsm.conf").path,
-            ]
-            process.standardInput = FileHandle.nullDevice
-            process.standardOutput = out
-            process.standardError = err
-            try process.run()
-            let output = String(decoding: out.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            let errors = String(decoding: err.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            process.waitUntilExit()
+            let done = try FinishedProcess.run(
+                program.path, arguments,
+                environment: [
+                    "XDG_STATE_HOME": directory.appending(path: "state").path,
+                    "XDG_CONFIG_HOME": directory.appending(path: "config").path, "HOME": directory.path,
+                    "PATH": "/usr/bin:/bin", "SOFTHSM2_CONF": directory.appending(path: "softhsm.conf").path,
+                ])
+            let (output, errors) = (done.text, done.complaints)
             #expect(!output.contains("secret-token") && !errors.contains("secret-token"))
             #expect(!output.contains("\u{1B}") && !errors.contains("\u{1B}"))
-            return (process.terminationStatus, output, errors)
+            return (done.status, output, errors)
         }
     }
 

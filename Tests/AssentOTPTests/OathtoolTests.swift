@@ -1,6 +1,7 @@
 import AssentCore
 import AssentOTP
 import Foundation
+import Spawning
 import Testing
 
 /// OATH Toolkit as a second opinion.
@@ -41,15 +42,8 @@ enum Oathtool {
     }
 
     static func run(_ arguments: [String]) throws -> String {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(filePath: path)
-        process.arguments = arguments
-        process.standardOutput = output
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0)
-        return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        let done = try FinishedProcess.run(path, arguments)
+        try #require(done.status == 0, "\(done.complaints)")
+        return done.text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 }

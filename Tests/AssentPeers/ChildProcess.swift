@@ -1,13 +1,12 @@
 import Foundation
+import Spawning
 
 /// A process that this one starts. It ends with ``stop()``, or when this process ends, however that comes about.
 package final class ChildProcess {
     /// Its id, for reading what it has used.
     package let id: Int32
 
-    private let guardian: Process
-    private let leash: Pipe
-    private let output: Pipe
+    private let guardian: SpawnedProcess
 
     /// A shell waits for its standard input to end, which it does at the latest with this process, then ends the child and
     /// removes the directory.
@@ -32,28 +31,24 @@ package final class ChildProcess {
     ///   - directory: what is removed when it has ended.
     /// - Throws: ``PeerFailure`` when it cannot be started.
     package init(_ executable: String, _ arguments: [String], removing directory: String = "") throws {
-        guardian = Process()
-        leash = Pipe()
-        output = Pipe()
-        guardian.executableURL = URL(fileURLWithPath: "/bin/sh")
-        guardian.arguments = ["-c", Self.script, "sh", directory, executable] + arguments
-        guardian.standardInput = leash
-        guardian.standardOutput = output
-        try guardian.runWithSignals()
-        guard let id = Self.line(of: output).flatMap({ Int32($0) }) else {
+        guardian = try SpawnedProcess(
+            "/bin/sh", ["-c", Self.script, "sh", directory, executable] + arguments, input: .pipe, output: .pipe)
+        guard let id = Self.line(of: guardian).flatMap({ Int32($0) }) else {
             throw PeerFailure("cannot start \(executable)")
         }
         self.id = id
     }
 
+    deinit { stop() }
+
     /// The next line that it writes; `nil` when there is none any more.
-    package func line() -> String? { Self.line(of: output) }
+    package func line() -> String? { Self.line(of: guardian) }
 
     /// Ends it.
     package func stop() {
-        try? leash.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
-        try? leash.fileHandleForWriting.close()
-        guardian.waitUntilExit()
+        guard guardian.isRunning else { return }
+        try? guardian.input?.write(contentsOf: Data("\n".utf8))
+        _ = guardian.wait()
     }
 
     /// The seconds that a processor has worked for it so far, in user and in kernel mode, in all its threads.
@@ -69,25 +64,12 @@ package final class ChildProcess {
         }
     }
 
-    private static func line(of pipe: Pipe) -> String? {
+    private static func line(of process: SpawnedProcess) -> String? {
         var line: [UInt8] = []
-        while line.count < 64 << 10, let byte = try? pipe.fileHandleForReading.read(upToCount: 1)?.first {
+        while line.count < 64 << 10, let byte = try? process.output?.read(upToCount: 1)?.first {
             if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
             line.append(byte)
         }
         return nil
-    }
-}
-
-extension Process {
-    /// Starts it so that it gets its signals: a worker thread blocks them, a process inherits that, and a shell that gets no
-    /// SIGCHLD waits for ever.
-    package func runWithSignals() throws {
-        var none = sigset_t()
-        var before = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        try run()
     }
 }

@@ -1,5 +1,6 @@
 import AssentCore
 package import Foundation
+import Spawning
 
 /// swtpm, a TPM 2.0 in software, with a state of its own. Its sockets lie in `directory`, whose path must be short.
 package final class SwTPM: Sendable {
@@ -58,14 +59,8 @@ package final class SwTPM: Sendable {
     ///
     /// - Throws: ``PeerFailure`` when the tool fails.
     package func tool(_ name: String, _ arguments: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/" + name)
-        process.arguments = arguments + ["-T", tcti]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.runWithSignals()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw PeerFailure("\(name) failed") }
+        let done = try FinishedProcess.run("/usr/bin/" + name, arguments + ["-T", tcti])
+        guard done.status == 0 else { throw PeerFailure("\(name) failed: \(done.complaints.suffix(500))") }
     }
 
     private func path(_ name: String) -> String { directory.appending(path: name).path(percentEncoded: false) }

@@ -1,6 +1,7 @@
 import AssentCore
 import AssentTesting
 import Foundation
+import Spawning
 import Testing
 
 @testable import AssentVault
@@ -9,8 +10,7 @@ import Testing
 struct LeaseTests {
     /// Another process that holds the vault's lock on a name. It says so in a line, and goes when it is told to.
     private final class Holder {
-        private let process = Process()
-        private let input = Pipe()
+        private let process: SpawnedProcess
         /// `held` or `busy`.
         let answer: String
 
@@ -26,23 +26,19 @@ struct LeaseTests {
                 print('held', end='', flush=True)
                 sys.stdin.readline()
                 """
-            let output = Pipe()
-            process.executableURL = URL(filePath: "/usr/bin/env")
-            process.arguments = ["python3", "-c", program, lockFile.path, "\(offset)"]
-            process.standardInput = input
-            process.standardOutput = output
-            try process.run()
-            answer = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+            process = try SpawnedProcess(
+                "/usr/bin/env", ["python3", "-c", program, lockFile.path, "\(offset)"], input: .pipe, output: .pipe)
+            answer = String(decoding: process.output?.availableData ?? Data(), as: UTF8.self)
         }
 
-        func letGo() {
-            input.fileHandleForWriting.write(Data("\n".utf8))
-            process.waitUntilExit()
+        func letGo() throws {
+            try process.input?.write(contentsOf: Data("\n".utf8))
+            _ = process.wait()
         }
 
         func kill() {
-            Foundation.kill(process.processIdentifier, SIGKILL)
-            process.waitUntilExit()
+            process.signal(SIGKILL)
+            _ = process.wait()
         }
     }
 
@@ -66,7 +62,7 @@ struct LeaseTests {
         try await vault.update("tokens", to: Secret("x"), expected: .absent)
 
         let waiting = Task { try await vault.lease("tokens", deadline: .distantFuture) }
-        if killed { holder.kill() } else { holder.letGo() }
+        if killed { holder.kill() } else { try holder.letGo() }
         let lease = try await waiting.value
         await lease.release()
     }
@@ -84,7 +80,7 @@ struct LeaseTests {
         await lease.release()
         let holder = try await Self.holder(of: "tokens", in: directory, vault)
         #expect(holder.answer == "held")
-        holder.letGo()
+        try holder.letGo()
     }
 
     @Test("An update waits for another process's update no longer than it should, and reading waits for nobody")

@@ -6,6 +6,7 @@ import AssentTokens
 import AssentVault
 import Foundation
 import HTTPTypes
+import Spawning
 import Testing
 
 /// What real providers were seen to do, each at one that does it.
@@ -226,15 +227,8 @@ struct ObservedBehaviourTests {
             openssl s_client -connect 127.0.0.1:\(port) </dev/null 2>/dev/null | openssl x509 -pubkey -noout 2>/dev/null \
             | openssl pkey -pubin -outform der 2>/dev/null | openssl dgst -sha256 -binary | openssl base64
             """
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-c", pipeline]
-        process.standardOutput = output
-        try process.run()
-        let printed = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        let printed = try FinishedProcess.run("/bin/sh", ["-c", pipeline]).text
             .trimmingCharacters(in: .whitespacesAndNewlines)
-        process.waitUntilExit()
         #expect(printed == "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")
         #expect(throws: PinError.digestOfNothing) { try Pin(printed) }
     }

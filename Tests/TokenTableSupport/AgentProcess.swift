@@ -2,6 +2,7 @@ import AssentCore
 import AssentTokens
 package import AssentVault
 package import Foundation
+import Spawning
 
 /// A vault in a directory of its own, which other processes open too.
 package final class TemporaryVault: Sendable {
@@ -33,33 +34,23 @@ package final class AgentProcess: Sendable {
         var hasEnded = false
     }
 
-    package let identifier: Int32
-    private let process: Process
-    private let input: FileHandle
+    private let process: SpawnedProcess
     private let output = Watched(Output())
 
     /// Starts one. `patience` is how many seconds it waits for others.
     package init(_ world: ProviderWorld, vault: TemporaryVault, patience: Int = 60) throws {
         let products = Bundle.main.executableURL?.deletingLastPathComponent() ?? URL(filePath: ".")
-        let process = Process()
-        let (input, output) = (Pipe(), Pipe())
-        process.executableURL = products.appending(path: "TokenAgent")
-        // One may die while it is being told something.
-        signal(SIGPIPE, SIG_IGN)
-        process.standardInput = input
-        process.standardOutput = output
         let configuration = world.configuration
-        process.arguments = [
-            configuration.issuer, configuration.clientID, configuration.redirectURI,
-            configuration.scopes.joined(separator: " "), vault.url.path, "\(patience)", world.authorityFile ?? "",
-        ]
+        let process = try SpawnedProcess(
+            products.appending(path: "TokenAgent").path,
+            [
+                configuration.issuer, configuration.clientID, configuration.redirectURI,
+                configuration.scopes.joined(separator: " "), vault.url.path, "\(patience)", world.authorityFile ?? "",
+            ], input: .pipe, output: .pipe)
         self.process = process
-        self.input = input.fileHandleForWriting
-        let seen = self.output
-        try process.run()
-        identifier = process.processIdentifier
+        guard let reading = process.output else { throw Failed() }
+        let seen = output
         // A thread of its own: a readability handler of Foundation on Linux can crash when the pipe ends.
-        let reading = output.fileHandleForReading
         Thread.detachNewThread { Self.read(reading, into: seen) }
     }
 
@@ -79,11 +70,9 @@ package final class AgentProcess: Sendable {
         }
     }
 
-    deinit { if process.isRunning { Foundation.kill(identifier, SIGKILL) } }
-
     /// Gives it something to do.
     package func tell(_ command: String) {
-        try? input.write(contentsOf: Data("\(command)\n".utf8))
+        try? process.input?.write(contentsOf: Data("\(command)\n".utf8))
     }
 
     /// What came of the next command; `nil` when the process has ended.
@@ -101,8 +90,8 @@ package final class AgentProcess: Sendable {
         return await answer()
     }
 
-    package func kill() { Foundation.kill(identifier, SIGKILL) }
+    package func kill() { process.signal(SIGKILL) }
 
-    package func stop() { Foundation.kill(identifier, SIGSTOP) }
-    package func goOn() { Foundation.kill(identifier, SIGCONT) }
+    package func stop() { process.signal(SIGSTOP) }
+    package func goOn() { process.signal(SIGCONT) }
 }

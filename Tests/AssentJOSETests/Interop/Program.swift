@@ -1,4 +1,5 @@
 import Foundation
+import Spawning
 import Testing
 
 /// A program that serves as a second implementation.
@@ -15,18 +16,8 @@ struct Program: Sendable {
 
     /// Runs in `directory` and gives what it writes, or `nil` when it fails.
     func run(_ arguments: [String], in directory: URL) throws -> [UInt8]? {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(filePath: path)
-        process.arguments = arguments
-        process.currentDirectoryURL = directory
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return process.terminationStatus == 0 ? Array(data) : nil
+        let done = try FinishedProcess.run(path, arguments, directory: directory.path)
+        return done.status == 0 ? done.output : nil
     }
 }
 

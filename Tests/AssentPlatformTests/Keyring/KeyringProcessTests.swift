@@ -2,6 +2,7 @@
 import AssentCore
 import AssentPeers
 import Foundation
+import Spawning
 import Testing
 
 @testable import AssentPlatform
@@ -129,12 +130,9 @@ struct KeyringProcessTests {
         let keyring = try TestKeyring()
         let launcher = keyring.locks.path("forbid-keyrings")
         let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "forbid-keyrings.c")
-        let compiler = Process()
-        compiler.executableURL = URL(filePath: "/usr/bin/env")
-        compiler.arguments = ["clang", "-o", launcher, source.path(percentEncoded: false)]
-        try compiler.run()
-        compiler.waitUntilExit()
-        #expect(compiler.terminationStatus == 0)
+        let compiler = try FinishedProcess.run(
+            "/usr/bin/env", ["clang", "-o", launcher, source.path(percentEncoded: false)])
+        #expect(compiler.status == 0, "\(compiler.complaints)")
         let locks = keyring.locks.url.path(percentEncoded: false)
         let agent = try ChildProcess(launcher, ["\(error)", TestKeyring.agent, "probe", keyring.name, locks])
         let lines = Self.lines(agent)

@@ -2,6 +2,7 @@
 import AssentCore
 import CP11Kit
 import Foundation
+import Spawning
 import Testing
 
 @testable import AssentPlatform
@@ -42,12 +43,8 @@ final class SoftHSM: Sendable {
     }
 
     private static func run(_ program: String, _ arguments: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(filePath: program)
-        process.arguments = arguments
-        try process.run()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "\(arguments.first ?? "") failed")
+        let done = try FinishedProcess.run(program, arguments)
+        try #require(done.status == 0, "\(arguments.first ?? "") failed: \(done.complaints)")
     }
 
     /// Makes a token with a user PIN and returns its label.

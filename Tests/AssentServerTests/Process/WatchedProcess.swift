@@ -1,5 +1,6 @@
 import AssentCore
 import Foundation
+import Spawning
 import Testing
 
 /// Why a process of a test did not do what it must.
@@ -9,9 +10,8 @@ struct ProcessFailure: Error, CustomStringConvertible {
 
 /// A process that a test starts, watches, sends signals and ends. It ends at the latest with the tests' own process.
 final class WatchedProcess: Sendable {
-    private let process: Locked<Process>
-    private let guardian: Locked<Process>
-    private let leash: Pipe
+    private let process: SpawnedProcess
+    private let guardian: SpawnedProcess
     private let status = Watched<Int32?>(nil)
     private let output = Watched<(lines: [String], isAtEnd: Bool)>(([], false))
     private let errorText = Watched<(bytes: [UInt8], isAtEnd: Bool)>(([], false))
@@ -25,37 +25,22 @@ final class WatchedProcess: Sendable {
     }
 
     static func start(_ arguments: [String], environment: [String: String] = [:]) throws -> WatchedProcess {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: try #require(arguments.first))
-        process.arguments = Array(arguments.dropFirst())
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        let output = Pipe()
-        let errors = Pipe()
-        process.standardOutput = output
-        process.standardError = errors
-        return try WatchedProcess(process, output.fileHandleForReading, errors.fileHandleForReading)
+        try WatchedProcess(
+            SpawnedProcess(
+                try #require(arguments.first), Array(arguments.dropFirst()),
+                environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, output: .pipe,
+                errors: .pipe))
     }
 
-    private init(_ process: sending Process, _ lines: FileHandle, _ errors: FileHandle) throws {
-        process.terminationHandler = { [status] process in
-            let number = process.terminationStatus
-            status.update { $0 = process.terminationReason == .exit ? number : -number }
+    private init(_ process: SpawnedProcess) throws {
+        self.process = process
+        guardian = try SpawnedProcess(
+            "/bin/sh", ["-c", "read -r _; kill -KILL $0 2>/dev/null", "\(process.id)"], input: .pipe)
+        let (lines, errors) = (try #require(process.output), try #require(process.errors))
+        Thread.detachNewThread { [status] in
+            let number = process.wait()
+            status.update { $0 = number }
         }
-        // A worker thread blocks signals, and a process inherits that.
-        var none = sigset_t()
-        var before = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        try process.run()
-        let guardian = Process()
-        guardian.executableURL = URL(fileURLWithPath: "/bin/sh")
-        guardian.arguments = ["-c", "read -r _; kill -KILL $0 2>/dev/null", "\(process.processIdentifier)"]
-        leash = Pipe()
-        guardian.standardInput = leash
-        try guardian.run()
-        self.process = Locked(process)
-        self.guardian = Locked(guardian)
         // Reading blocks, so it has threads of its own.
         Thread.detachNewThread { [output] in
             var line: [UInt8] = []
@@ -94,18 +79,15 @@ final class WatchedProcess: Sendable {
     var isRunning: Bool { status.value == nil }
 
     /// Its process id.
-    var identifier: Int32 { process.withLock { $0.processIdentifier } }
+    var identifier: Int32 { process.id }
 
-    func signal(_ number: Int32) {
-        process.withLock { process in
-            if process.isRunning { kill(process.processIdentifier, number) }
-        }
-    }
+    func signal(_ number: Int32) { process.signal(number) }
 
     /// Waits for the end: the exit status, or the negative number of the signal that ended it.
     func exit() async -> Int32 {
         await status.wait { $0 != nil }
-        guardian.withLock { if $0.isRunning { kill($0.processIdentifier, SIGKILL) } }
+        // Its number may soon be somebody else's.
+        guardian.signal(SIGKILL)
         return status.value ?? .min
     }
 

@@ -1,5 +1,6 @@
 import AssentCore
 import Foundation
+import Spawning
 import SwiftASN1
 import Testing
 @_spi(FixedExpiryValidationTime) import X509
@@ -52,15 +53,8 @@ struct GeneratedCertificatesTests {
     }
 
     private func run(_ command: String, in directory: String) throws -> String {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-c", command]
-        process.currentDirectoryURL = URL(fileURLWithPath: directory)
-        process.standardOutput = output
-        try process.run()
-        let data = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return String(decoding: data, as: UTF8.self)
+        let done = try FinishedProcess.run("/bin/sh", ["-c", command], directory: directory)
+        try #require(done.status == 0, "\(done.complaints)")
+        return done.text
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import NIOSSL
+import Spawning
 import Testing
 
 /// A server with RSA keys, minted by openssl because swift-crypto rightly makes no such keys and signatures.
@@ -40,13 +41,7 @@ struct OpenSSLIdentity {
     }
 
     private static func run(_ arguments: String...) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["openssl"] + arguments
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "openssl \(arguments.joined(separator: " "))")
+        let done = try FinishedProcess.run("/usr/bin/env", ["openssl"] + arguments)
+        try #require(done.status == 0, "openssl \(arguments.joined(separator: " ")): \(done.complaints)")
     }
 }

@@ -1,6 +1,7 @@
 import AssentCore
 import Crypto
 import Foundation
+import Spawning
 import Testing
 
 @testable import AssentVault
@@ -110,19 +111,9 @@ enum PythonECIES {
     private static func bytes(_ hex: String) throws -> [UInt8] { try #require(Hex.decode(hex)) }
 
     private static func run(_ program: String, _ arguments: [String]) throws -> String {
-        struct Failed: Error {}
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(filePath: interpreter)
-        process.arguments = ["-c", program] + arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failed() }
-        return String(decoding: data, as: UTF8.self)
+        let done = try FinishedProcess.run(interpreter, ["-c", program] + arguments)
+        try #require(done.status == 0, "\(done.complaints)")
+        return done.text
     }
 }
 

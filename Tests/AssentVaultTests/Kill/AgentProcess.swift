@@ -1,15 +1,14 @@
 #if os(Linux)
 import AssentCore
 import Foundation
+import Spawning
 import Testing
 
 @testable import AssentVault
 
 /// A `VaultAgent` that runs: a process of its own, whose lines are read as they come.
 final class AgentProcess {
-    private let process = Process()
-    private let input = Pipe()
-    private let output = Pipe()
+    private let process: SpawnedProcess
     private var unread: [UInt8] = []
 
     /// Beside the tests' own executable, where SwiftPM puts it.
@@ -21,11 +20,9 @@ final class AgentProcess {
     }
 
     init(_ mode: String, at directory: URL, _ number: Int = -1, seed: Int = 0) throws {
-        process.executableURL = Self.executable
-        process.arguments = [mode, directory.path(percentEncoded: false), "\(number)", "\(seed)"]
-        process.standardInput = input
-        process.standardOutput = output
-        try process.run()
+        process = try SpawnedProcess(
+            Self.executable.path, [mode, directory.path(percentEncoded: false), "\(number)", "\(seed)"],
+            input: .pipe, output: .pipe)
     }
 
     /// The next line; `nil` when the agent has ended.
@@ -35,31 +32,22 @@ final class AgentProcess {
                 defer { unread.removeFirst(end + 1) }
                 return String(decoding: unread[..<end], as: UTF8.self)
             }
-            let data = output.fileHandleForReading.availableData
             // What a killed agent began to say counts for nothing.
-            if data.isEmpty { return nil }
+            guard let data = process.output?.availableData, !data.isEmpty else { return nil }
             unread += data
         }
     }
 
     func lines() -> [String] { Array(sequence(state: ()) { _ in self.line() }) }
 
-    func kill() {
-        Foundation.kill(process.processIdentifier, SIGKILL)
-    }
+    func kill() { process.signal(SIGKILL) }
 
-    func endInput() throws { try input.fileHandleForWriting.close() }
+    func endInput() throws { try process.input?.close() }
 
     /// Whether it ended by itself and all was well.
-    var endedWell: Bool {
-        process.waitUntilExit()
-        return process.terminationReason == .exit && process.terminationStatus == 0
-    }
+    var endedWell: Bool { process.wait() == 0 }
 
-    var wasKilled: Bool {
-        process.waitUntilExit()
-        return process.terminationReason == .uncaughtSignal && process.terminationStatus == SIGKILL
-    }
+    var wasKilled: Bool { process.wait() == -SIGKILL }
 }
 
 /// What an agent said that it did.

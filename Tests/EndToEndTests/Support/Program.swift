@@ -1,6 +1,7 @@
 import AssentCore
 import AssentPeers
 import Foundation
+import Spawning
 
 /// The `assent` program with a home directory of its own, as a person runs it whose terminal has no display.
 struct Program: Sendable {
@@ -53,25 +54,18 @@ struct Program: Sendable {
 
     /// The program while it runs.
     final class Running: Sendable {
-        private let process: Locked<Process>
+        private let process: SpawnedProcess
         private let output: Lines
         private let errors: Lines
-        private let keyboard: Pipe?
 
         init(_ arguments: [String], typing: Bool = false, environment: [String: String]) throws {
-            let process = Process()
-            let (output, errors) = (Pipe(), Pipe())
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
-            process.arguments = arguments
-            process.environment = environment
-            keyboard = typing ? Pipe() : nil
-            process.standardInput = keyboard ?? FileHandle.nullDevice
-            process.standardOutput = output
-            process.standardError = errors
-            try process.runWithSignals()
-            self.process = Locked(process)
-            self.output = Lines(output)
-            self.errors = Lines(errors)
+            process = try SpawnedProcess(
+                "/usr/bin/timeout", arguments, environment: environment, input: typing ? .pipe : .nothing,
+                output: .pipe, errors: .pipe)
+            guard let output = process.output, let errors = process.errors else {
+                throw PeerFailure("assent has no output")
+            }
+            (self.output, self.errors) = (Lines(output), Lines(errors))
         }
 
         /// The first line of its standard output, from where it was read before, that has `text` in it.
@@ -93,21 +87,18 @@ struct Program: Sendable {
         /// Types lines; more may follow.
         func type(_ lines: [String]) throws {
             let text = lines.map { $0 + "\n" }.joined()
-            try keyboard?.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+            try process.input?.write(contentsOf: Data(text.utf8))
         }
 
         /// Waits for its end.
         func result() async -> Result {
             let (output, errors) = (await output.all(), await errors.all())
-            let status = process.withLock { process in
-                process.waitUntilExit()
-                return process.terminationStatus
-            }
+            let status = await process.ended()
             return Result(status: status, output: output, errors: errors)
         }
 
         /// Ends it as Ctrl-C does.
-        func interrupt() { process.withLock { $0.interrupt() } }
+        func interrupt() { process.signal(SIGINT) }
     }
 }
 
@@ -116,10 +107,10 @@ private final class Lines: Sendable {
     private let stream: AsyncStream<String>
     private let read = Locked<[String]>([])
 
-    init(_ pipe: Pipe) {
+    init(_ pipe: FileHandle) {
         let (stream, continuation) = AsyncStream.makeStream(of: String.self)
         self.stream = stream
-        let handle = pipe.fileHandleForReading.fileDescriptor
+        let handle = pipe.fileDescriptor
         Thread.detachNewThread {
             // Kept open as long as it is read.
             withExtendedLifetime(pipe) {

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# run_tests.sh [--filter REGEX ...]: runs the tests that are built, four at a time: those that wait for others must not wait
+# for dozens of them. When they do not end in time (ASSENT_TEST_LIMIT, in seconds), says which have not and where they
+# are.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck disable=SC2086 # a list of flags
+bin=$(swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)
+limit=${ASSENT_TEST_LIMIT:-1800}
+log=$bin/tests.log
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-4}
+
+: >"$log"
+# Not by 'swift test', which keeps the last lines back until whoever holds its pipes has ended.
+"$bin/AssentPackageTests.xctest" --testing-library swift-testing "$@" </dev/null > >(tee "$log") 2>&1 &
+tests=$!
+trap 'kill -KILL $tests 2>/dev/null || true' EXIT
+
+names() { # sign, what follows: the tests of such lines, whatever their colour
+    sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/^.*($1) Test (\"[^\"]*\"|[^ ]*\(\)) ($2).*\$/\\2/p" | sort
+}
+for ((second = 0; second < limit; second++)); do
+    kill -0 $tests 2>/dev/null || break
+    sleep 1
+done
+if kill -0 $tests 2>/dev/null; then
+    {
+        echo "tests: not at their end after $limit s. These have not ended:"
+        comm -23 <(names ◇ started) <(names '✔|✘' 'with|passed|failed')
+        echo "tests: what they have started and still have, and in which calls their threads wait:"
+        ps -o pid,stat,etimes,args --ppid $tests | cut -c1-160 || true
+        ps -L -o wchan:24= -p $tests | sort | uniq -c || true
+        ! command -v gdb >/dev/null || timeout 120 gdb -p $tests -batch -ex 'thread apply all backtrace 20' || true
+    } 2>&1 | tee -a "$log" >&2
+    exit 1
+fi
+wait $tests
