@@ -65,7 +65,8 @@ struct HandMadeTake: Sendable {
                 sql: "INSERT INTO transactions (id, \(others)) SELECT ?1, \(others) FROM transactions WHERE id = ?2")
             for copy in copies { try insert.execute(arguments: [copy, id]) }
             let row = try Row.fetchOne(
-                database, sql: "SELECT \(Self.bindingColumns) FROM transactions WHERE id = ?1", arguments: [id])
+                database, sql: "SELECT \(Self.bindingColumns), 1, 1, 1 FROM transactions WHERE id = ?1", arguments: [id]
+            )
             return row.map { Array($0.databaseValues) } ?? []
         }
     }

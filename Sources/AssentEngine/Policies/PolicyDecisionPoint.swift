@@ -134,9 +134,7 @@ package struct PolicyDecisionPoint: Sendable {
         }
         let display = try TransactionDisplay.render(pending.policy.display, of: question.content)
         let record = try await transactions.create(
-            question.kind, binding: binding,
-            url: pending.policy.bind.contains(.query) ? question.resource.url : question.resource.urlWithoutQuery,
-            display: display, ttl: pending.condition.ttl)
+            question.kind, binding: binding, url: question.resource.url, display: display, ttl: pending.condition.ttl)
         ruling.verdict = .advised([Advice.Name.transaction.rawValue: [record.id]], record)
         return ruling
     }

@@ -1,7 +1,7 @@
 import AssentCore
 import Crypto
 
-/// Everything that must be the same when a transaction is used as when it was made.
+/// What a transaction was made for: what must be the same when it is used, and what is only known of the request.
 package struct TransactionBinding: Sendable, Hashable {
     let realm: String
     let policySet: String
@@ -11,7 +11,9 @@ package struct TransactionBinding: Sendable, Hashable {
     let specifier: String
     /// The canonical URL up to the query.
     let resource: String
-    /// The query, sorted; `nil` when there is none or the policy does not bind it. The policy's revision tells which.
+    /// Which of the following the policy binds; the others are on record and not compared.
+    let bound: Set<BoundField>
+    /// The query, sorted; `nil` when there is none.
     let query: String?
     let method: String?
     let mediaType: String?
@@ -22,7 +24,7 @@ package struct TransactionBinding: Sendable, Hashable {
     let grantID: String?
     let keyThumbprint: String?
 
-    /// What a policy binds of a request; `nil` when the policy binds a part that is not known.
+    /// What is known of a request, and what a policy binds of it; `nil` when the policy binds a part that is not known.
     package init?(
         _ policySet: PolicySet, _ policy: Policy, _ condition: TransactionCondition, resource: CanonicalResource,
         content: RequestContent?, presented: PresentedSession
@@ -36,12 +38,11 @@ package struct TransactionBinding: Sendable, Hashable {
         strategy = condition.strategy.rawValue
         specifier = condition.specifier
         self.resource = resource.urlWithoutQuery
-        query = policy.bind.contains(.query) ? resource.comparedQuery : nil
-        method = policy.bind.contains(.method) ? content?.method : nil
-        mediaType = policy.bind.contains(.body) ? content?.mediaType.map(Self.normalised(mediaType:)) : nil
-        bodyDigest =
-            policy.bind.contains(.body)
-            ? content?.body.map { Base64URL.encode(Array(SHA256.hash(data: $0))) } : nil
+        bound = policy.bind
+        query = resource.comparedQuery
+        method = content?.method
+        mediaType = content?.mediaType.map(Self.normalised(mediaType:))
+        bodyDigest = content?.body.map { Base64URL.encode(Array(SHA256.hash(data: $0))) }
         userID = presented.session.user.id
         sessionID = presented.session.id
         sessionAuditID = presented.session.auditID

@@ -28,7 +28,7 @@ package struct TransactionRecord: Sendable, Hashable {
     /// Everything that must be the same when it is used.
     package let binding: TransactionBinding
 
-    /// The URL that the client is told: with its query as it was sent, if the query is bound.
+    /// The URL with its query, as it was sent.
     package let url: String
 
     /// What the user is shown.
@@ -49,10 +49,13 @@ package struct TransactionRecord: Sendable, Hashable {
             .init(name: "_type", value: "AssentTransaction"),
             .init(name: "transactionId", value: .string(id)),
         ])
-        object["method"] = binding.method.map { .string($0) }
-        object["resource"] = .string(url)
-        object["contentType"] = binding.mediaType.map { .string($0) }
-        object["bodySHA256"] = binding.bodyDigest.map { .string($0) }
+        if binding.bound.contains(.method) { object["method"] = binding.method.map { .string($0) } }
+        let told = binding.bound.contains(.query) ? url : String(url.prefix { $0 != "?" })
+        object["resource"] = .string(told)
+        if binding.bound.contains(.body) {
+            object["contentType"] = binding.mediaType.map { .string($0) }
+            object["bodySHA256"] = binding.bodyDigest.map { .string($0) }
+        }
         object["display"] = .array(display.map(\.json))
         object["expiresAt"] = .integer(expiresAt)
         return .object(object)
@@ -133,6 +136,7 @@ extension TransactionBinding {
         strategy = try row.text("strategy")
         specifier = try row.text("specifier")
         resource = try row.text("resource")
+        bound = Set(try row.text("bound").split(separator: " ").compactMap { BoundField(rawValue: String($0)) })
         query = try row.optionalText("query")
         method = try row.optionalText("method")
         mediaType = try row.optionalText("media_type")
@@ -144,7 +148,15 @@ extension TransactionBinding {
         keyThumbprint = try row.optionalText("key_thumbprint")
     }
 
-    /// The values in the order of ``TransactionSQL/bindingColumns``.
+    /// ``bound`` as the column has it.
+    var boundText: String { bound.map(\.rawValue).sorted().joined(separator: " ") }
+
+    /// Whether query, method and body are compared, as ``TransactionSQL/take`` asks for them.
+    var comparisons: [SQLValue] {
+        [BoundField.query, .method, .body].map { .integer(bound.contains($0) ? 1 : 0) }
+    }
+
+    /// The values in the order in which ``TransactionSQL`` numbers them.
     var arguments: [SQLValue] {
         [
             .text(realm), .text(policySet), .text(policy), .text(policyRevision), .text(strategy), .text(specifier),

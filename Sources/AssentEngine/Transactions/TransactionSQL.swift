@@ -16,14 +16,14 @@ package enum TransactionSQL {
     private static let inTime = "expires_at > ?2 AND created_at <= ?2 + \(clockTolerance)"
 
     /// Makes a transaction of a session that is alive: 1 id, 2 time, 3…18 the binding, 19 kind, 20 URL, 21 display,
-    /// 22 expiry.
+    /// 22 expiry, 23 what is bound.
     static let create = """
         INSERT INTO transactions
             (id, state, created_at, realm, policy_set, policy, policy_revision, strategy, specifier, resource, query,
             method, media_type, body_sha256, user_id, session_id, session_audit_id, grant_id, key_thumbprint, kind, url,
-            display, expires_at)
+            display, expires_at, bound)
         SELECT ?1, 'CREATED', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-            ?21, ?22
+            ?21, ?22, ?23
         WHERE EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
             WHERE s.id = ?15 AND s.audit_id = ?16 AND s.user_id = ?14 AND s.expires_at > ?2
             AND s.latest_access + s.max_idle > ?2 AND u.active = 1)
@@ -53,13 +53,15 @@ package enum TransactionSQL {
         WHERE id = ?1 AND state IN ('CREATED', 'IN_PROGRESS') AND session_id = ?3 AND user_id = ?4 RETURNING id
         """
 
-    /// COMPLETED → TAKEN: 3…18 the binding. This one statement is what makes an approval good for one access.
+    /// COMPLETED → TAKEN: 3…18 the binding, 19…21 whether query, method and body are compared. This one statement is what
+    /// makes an approval good for one access.
     package static let take = """
         UPDATE transactions SET state = 'TAKEN', taken_at = ?2
         WHERE id = ?1 AND state = 'COMPLETED' AND \(inTime) AND completed_at <= ?2 + \(clockTolerance)
         AND realm = ?3 AND policy_set = ?4 AND policy = ?5 AND policy_revision = ?6 AND strategy = ?7
-        AND specifier = ?8 AND resource = ?9 AND query IS NOT DISTINCT FROM ?10 AND method IS NOT DISTINCT FROM ?11
-        AND media_type IS NOT DISTINCT FROM ?12 AND body_sha256 IS NOT DISTINCT FROM ?13 AND user_id = ?14
+        AND specifier = ?8 AND resource = ?9 AND (?19 = 0 OR query IS NOT DISTINCT FROM ?10)
+        AND (?20 = 0 OR method IS NOT DISTINCT FROM ?11)
+        AND (?21 = 0 OR media_type IS NOT DISTINCT FROM ?12 AND body_sha256 IS NOT DISTINCT FROM ?13) AND user_id = ?14
         AND session_id = ?15 AND session_audit_id = ?16 AND grant_id IS NOT DISTINCT FROM ?17
         AND key_thumbprint IS NOT DISTINCT FROM ?18 AND \(live) RETURNING *
         """

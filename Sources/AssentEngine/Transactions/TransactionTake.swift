@@ -19,7 +19,8 @@ extension Transactions {
         try await context.storing {
             let now = context.clock.epochSeconds
             let take = SQLStatement(
-                TransactionSQL.take, [.text(id), .integer(now)] + binding.arguments, expecting: .exactly(1))
+                TransactionSQL.take, [.text(id), .integer(now)] + binding.arguments + binding.comparisons,
+                expecting: .exactly(1))
             let note = audit.statement(record("transaction.take", .success, id: id, binding: binding))
             do {
                 guard let row = try await context.database.run([take, note]).first?.first else {
@@ -120,7 +121,7 @@ extension Transactions {
 }
 
 extension TransactionBinding {
-    /// The first field in which `other` differs.
+    /// The first field in which `other` differs, of those that it binds. The revision of the policy is one, so both bind the same.
     func firstDifference(from other: TransactionBinding) -> TransactionRefusal? {
         let fields: [(Bool, TransactionRefusal)] = [
             (userID == other.userID, .subject),
@@ -132,10 +133,10 @@ extension TransactionBinding {
             (resource == other.resource, .resource),
             (policyRevision == other.policyRevision, .policyRevision),
             (strategy == other.strategy && specifier == other.specifier, .journey),
-            (method == other.method, .method),
-            (query == other.query, .query),
-            (mediaType == other.mediaType, .mediaType),
-            (bodyDigest == other.bodyDigest, .body),
+            (method == other.method || !other.bound.contains(.method), .method),
+            (query == other.query || !other.bound.contains(.query), .query),
+            (mediaType == other.mediaType || !other.bound.contains(.body), .mediaType),
+            (bodyDigest == other.bodyDigest || !other.bound.contains(.body), .body),
         ]
         return fields.first { !$0.0 }?.1
     }

@@ -66,7 +66,7 @@ package struct Transactions: TransactionApprovals {
             let insert = SQLStatement(
                 TransactionSQL.create,
                 [.text(id), .integer(now)] + binding.arguments + [
-                    .text(kind.rawValue), .text(url), .text(lines), .integer(now + ttl),
+                    .text(kind.rawValue), .text(url), .text(lines), .integer(now + ttl), .text(binding.boundText),
                 ], expecting: .exactly(1))
             do {
                 _ = try await context.database.run([

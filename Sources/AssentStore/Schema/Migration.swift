@@ -15,7 +15,7 @@ package struct Migration: Sendable {
     /// The whole schema, oldest step first.
     package static let all: [Migration] = [
         .users, .sessions, .audit, .serverKeys, .transactions, .grants, .journeySteps, .administration,
-        .auditSequence,
+        .auditSequence, .boundFields,
     ]
 }
 

@@ -144,6 +144,73 @@ struct TransactionBindingTests {
         #expect(try await fixture.transactions.take(id: id, binding: other).isTaken)
     }
 
+    @Test(
+        "What is known of the request is on record even where it is not bound, and the client is told what is bound alone"
+    )
+    func onRecord() async throws {
+        let fixture = try await TransactionFixture()
+        let digest = Base64URL.encode(SHA2.sha256(TransactionFixture.body))
+        for bind: Set<BoundField> in [[], [.method], [.query], [.body], [.method, .query, .body]] {
+            let policy = try TransactionFixture.policy(bind: bind, display: [])
+            let point = try fixture.decisionPoint([policy])
+            var request = GatewayRequest(
+                realm: "/alpha", policySet: "bank", session: PresentedSession(fixture.ana), method: "POST",
+                resource: try CanonicalResource("https://api.bank.example/transfers?kind=sepa&a=1"),
+                mediaType: "application/json", body: TransactionFixture.body)
+            guard case .advice(_, let record?) = await point.decide(request) else {
+                Issue.record("a transaction was expected")
+                return
+            }
+            let rows = try await fixture.database.run(
+                .read("SELECT * FROM transactions WHERE id = ?1", [.text(record.id)]))
+            let row = try #require(rows.first)
+            #expect(try row.text("url") == "https://api.bank.example:443/transfers?kind=sepa&a=1")
+            #expect(try row.text("query") == "a=1&kind=sepa")
+            #expect(try row.text("method") == "POST")
+            #expect(try row.text("media_type") == "application/json")
+            #expect(try row.text("body_sha256") == digest)
+            let approval = try await fixture.transactions.start(id: record.id, session: fixture.ana)
+            let told = approval.metadata
+            #expect(told == record.metadata)
+            #expect(told["method"]?.string == (bind.contains(.method) ? "POST" : nil))
+            #expect(told["bodySHA256"]?.string == (bind.contains(.body) ? digest : nil))
+            #expect(told["contentType"]?.string == (bind.contains(.body) ? "application/json" : nil))
+            #expect(told["resource"]?.string?.contains("kind=sepa") == bind.contains(.query))
+            _ = try await fixture.database.run(
+                fixture.transactions.completion(of: approval, session: fixture.ana))
+            request.transactionID = record.id
+            if !bind.contains(.query) {
+                request.resource = try CanonicalResource("https://api.bank.example/transfers?other=1")
+            }
+            if !bind.contains(.body) {
+                request.mediaType = "text/plain"
+                request.body = nil
+            }
+            guard case .allow = await point.decide(request) else {
+                Issue.record("what is not bound may differ: \(bind)")
+                return
+            }
+        }
+    }
+
+    @Test("A transaction that an earlier version made is used as it was made")
+    func earlierVersion() async throws {
+        let fixture = try await TransactionFixture()
+        let all = try await fixture.approved()
+        let unbound = try TransactionFixture.policy(bind: [], display: [])
+        let none = try await fixture.approved(try fixture.binding(policy: unbound))
+        _ = try await fixture.database.run(
+            SQLStatement("UPDATE transactions SET bound = 'body method query'", expecting: .exactly(2)))
+        _ = try await fixture.database.run(
+            SQLStatement(
+                "UPDATE transactions SET method = NULL, query = NULL, media_type = NULL, body_sha256 = NULL WHERE id = ?1",
+                [.text(none)], expecting: .exactly(1)))
+        let take = fixture.transactions.take(id:binding:)
+        #expect(try await take(all, try fixture.binding(content: Self.content(method: "PUT"))).refusal == .method)
+        #expect(try await take(all, try fixture.binding()).isTaken)
+        #expect(try await take(none, try fixture.binding(policy: unbound)).isTaken)
+    }
+
     @Test("A part that is bound and not known makes no binding")
     func incomplete() async throws {
         let fixture = try await TransactionFixture()
