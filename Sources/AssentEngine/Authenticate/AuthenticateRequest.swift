@@ -17,6 +17,10 @@ package struct AuthenticateRequest: Sendable {
     /// Whether `noSession` is true.
     package var noSession: Bool
 
+    /// Whether somebody is to sign in anew, be it the same user or another: the session that comes along says nothing in the
+    /// journey, and ends in the moment when a new one begins.
+    package var replacesSession = false
+
     /// `suspendedId`.
     package var suspendedID: String?
 

@@ -107,12 +107,14 @@ package struct Authentication: Sendable {
             }
             return try await begin(journey, realm, request, session: session, approval: approval)
         case .standard:
-            if let session, !request.forceAuth { return try await existing(session, request, realm) }
+            if let session, !request.forceAuth, !request.replacesSession {
+                return try await existing(session, request, realm)
+            }
             guard let name = realm.settings.defaultJourney else { throw EngineError.noConfiguration }
             return try await begin(try runnable(name, in: realm), realm, request, session: session, approval: nil)
         case .journey(let name, let always):
             let journey = try runnable(name, in: realm)
-            if let session, !request.forceAuth, !always, !journey.definition.mustRun,
+            if let session, !request.forceAuth, !request.replacesSession, !always, !journey.definition.mustRun,
                 session.passedJourneys.contains(name)
             {
                 return try await existing(session, request, realm)
@@ -142,11 +144,14 @@ package struct Authentication: Sendable {
         _ journey: Journey, _ realm: Realm, _ request: AuthenticateRequest, session: LiveSession?,
         approval: PendingApproval?
     ) async throws -> AuthenticateReply {
-        let state = JourneyState(
-            journey, realm: request.realm, session: session, approval: approval, noSession: request.noSession,
+        let isReplaced = request.replacesSession && approval == nil
+        let kept = isReplaced ? nil : session
+        var state = JourneyState(
+            journey, realm: request.realm, session: kept, approval: approval, noSession: request.noSession,
             limits: realm.settings.sessionLimits, now: context.clock.epochSeconds)
+        if isReplaced { state.replacedSessionID = session?.id }
         let step = JourneyStep(
-            journey: journey, settings: realm.settings, request: request, session: session, approval: approval,
+            journey: journey, settings: realm.settings, request: request, session: kept, approval: approval,
             answering: nil)
         return try await advance(step, state, answers: nil)
     }

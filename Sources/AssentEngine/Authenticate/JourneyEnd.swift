@@ -73,9 +73,21 @@ extension Authentication {
             limits: state.sessionLimits, properties: properties(state, old))
         let reply = success(step, token: new.token, isNew: true)
         let record = record(.success, step, state, userID: userID, sessionAuditID: new.auditID)
-        let endings = state.sessionID.map { [sessions.ending(id: $0, mustExist: !state.subject.isProved)] } ?? []
-        try await commit(step, .success(reply), endings + [new.statement, audit.statement(record)])
+        var statements = state.sessionID.map { [sessions.ending(id: $0, mustExist: !state.subject.isProved)] } ?? []
+        if let old { statements.append(audit.statement(ending(of: old, reason: "upgrade"))) }
+        if let id = state.replacedSessionID, let replaced = try await sessions.live(id: id) {
+            statements += [
+                sessions.ending(id: id, mustExist: false), audit.statement(ending(of: replaced, reason: "replaced")),
+            ]
+        }
+        try await commit(step, .success(reply), statements + [new.statement, audit.statement(record)])
         return reply
+    }
+
+    private func ending(of session: LiveSession, reason: String) -> AuditRecord {
+        AuditRecord(
+            "session.end", .success, reason: reason, realm: session.realm, userID: session.user.id,
+            sessionAuditID: session.auditID)
     }
 
     private func properties(_ state: JourneyState, _ old: LiveSession?) -> JSONObject {

@@ -26,7 +26,9 @@ extension Grants {
         do {
             let request = try AuthorizationRequest(
                 parameters, client: target.client, redirectURI: target.uri, leastMaxAge: configuration.leastMaxAge)
-            return try await answer(request, session: try await usable(session, for: request), decision: decision)
+            return try await answer(
+                request, session: try await usable(session, for: request),
+                hasSession: session?.realm == configuration.realm, decision: decision)
         } catch let error as OAuthError {
             return .redirect(
                 redirect(
@@ -70,7 +72,7 @@ extension Grants {
     }
 
     private func answer(
-        _ request: AuthorizationRequest, session: LiveSession?, decision: AuthorizationDecision?
+        _ request: AuthorizationRequest, session: LiveSession?, hasSession: Bool, decision: AuthorizationDecision?
     ) async throws -> AuthorizationOutcome {
         let isRecent = session.map { now - $0.createdAt <= request.maxAge ?? .max } ?? false
         guard let session, isRecent, !request.prompts.contains(.login) else {
@@ -79,7 +81,7 @@ extension Grants {
             }
             return .login(
                 LoginDemand(
-                    endsSession: session?.id, continuation: try request.withoutLoginPrompt(),
+                    replacesSession: hasSession, continuation: try request.withoutLoginPrompt(),
                     acrValues: request.acrValues))
         }
         let isAgreed = decision == .allow || (request.client.consentImplied && !request.prompts.contains(.consent))

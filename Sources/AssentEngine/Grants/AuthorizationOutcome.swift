@@ -43,9 +43,9 @@ package struct AuthorizationRedirect: Sendable, CustomStringConvertible, CustomR
 
 /// A sign-in that must come before the client's request can be answered.
 package struct LoginDemand: Sendable {
-    /// The session that does not do, by ``LiveSession/id``: `prompt=login` or `max_age` asks for a new sign-in, so it must be
-    /// ended first.
-    package let endsSession: String?
+    /// Whether the browser has a session that does not do: somebody must sign in although it is there. It ends when that
+    /// has happened, not before: the request may come from a link on anybody's page.
+    package let replacesSession: Bool
 
     /// The request to come back with (`goto`): the one that came, without a `prompt=login` that would ask again.
     package let continuation: OAuthParameters

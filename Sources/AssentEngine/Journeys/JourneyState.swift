@@ -17,6 +17,9 @@ struct JourneyState: Sendable {
     /// Whose session that was.
     let sessionUserID: String?
 
+    /// The session that ends when this journey begins one, without having said anything in it.
+    var replacedSessionID: String?
+
     /// The transaction that is to be approved.
     let transactionID: String?
 
@@ -71,7 +74,8 @@ extension JourneyState {
         let sessionID = json["session"]?.string
         self.init(
             journey: journey, realm: realm, expiresAt: expiresAt, sessionID: sessionID,
-            sessionUserID: json["sessionUser"]?.string, transactionID: json["transaction"]?.string,
+            sessionUserID: json["sessionUser"]?.string, replacedSessionID: json["replaces"]?.string,
+            transactionID: json["transaction"]?.string,
             noSession: json["noSession"]?.bool ?? false, node: node, pending: try PendingCallbacks(pending),
             prefix: Int(json["prefix"]?.integer ?? 0), pages: Int(json["pages"]?.integer ?? 0), shared: shared,
             memory: memory,
@@ -97,6 +101,7 @@ extension JourneyState {
         ])
         object["session"] = sessionID.map(JSONValue.string)
         object["sessionUser"] = sessionUserID.map(JSONValue.string)
+        object["replaces"] = replacedSessionID.map(JSONValue.string)
         object["transaction"] = transactionID.map(JSONValue.string)
         object["username"] = subject.username.map(JSONValue.string)
         object["user"] = subject.userID.map(JSONValue.string)

@@ -6,7 +6,7 @@ import Hummingbird
 /// What the query of the sign-in page asks for (am-server reference: `realm`, `goto`, `service`, `authIndexType`, …).
 struct SignInRequest {
     /// The parameters that count, in the order in which links are written.
-    private static let names = ["realm", "goto", "service", "authIndexType", "authIndexValue", "ForceAuth"]
+    private static let names = ["realm", "goto", "service", "authIndexType", "authIndexValue", "ForceAuth", "prompt"]
 
     /// The realm, for example `/alpha`.
     let realm: String
@@ -18,6 +18,9 @@ struct SignInRequest {
     let authIndexValue: String?
 
     let forceAuth: Bool
+
+    /// Whether somebody is to sign in instead of the user whose session there is (`prompt=login`, OpenID Connect Core §3.1.2.1).
+    let replacesSession: Bool
 
     /// `goto`, unchecked.
     let goto: String?
@@ -43,6 +46,7 @@ struct SignInRequest {
         realm = "/" + (parts == ["root"] ? [] : parts).joined(separator: "/")
         goto = values["goto"]
         forceAuth = values["ForceAuth"]?.lowercased() == "true"
+        replacesSession = values["prompt"]?.split(separator: " ").contains("login") ?? false
         authIndexType = values["authIndexType"] ?? values["service"].map { _ in "service" }
         authIndexValue = values["authIndexType"] == nil ? values["service"] : values["authIndexValue"]
     }

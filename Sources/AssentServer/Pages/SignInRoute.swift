@@ -79,6 +79,7 @@ struct SignInRoute: Sendable {
             step.authIndexType = wanted.authIndexType
             step.authIndexValue = wanted.authIndexValue
             step.forceAuth = wanted.forceAuth
+            step.replacesSession = wanted.replacesSession
         }
         let reply: AuthenticateReply
         do {
@@ -89,6 +90,7 @@ struct SignInRoute: Sendable {
             step.authIndexType = wanted.authIndexType
             step.authIndexValue = wanted.authIndexValue
             step.forceAuth = wanted.forceAuth
+            step.replacesSession = wanted.replacesSession
             guard case .page(let first) = try await authentication.authenticate(step) else { throw error }
             return show(first, wanted, target, notice: .init(error))
         }

@@ -80,13 +80,13 @@ struct OAuthRoutes: Sendable {
         switch try await grants.authorize(parameters, session: session, decision: decision) {
         case .redirect(let redirect): return Self.redirect(redirect.location)
         case .login(let demand):
-            if let id = demand.endsSession { _ = try await sessions.end(id: id) }
             let goto = "\(grants.configuration.endpointBase)/authorize?\(demand.query)"
             var location = URLText.appending("realm", grants.configuration.realm, to: "\(serverURL)/UI/Login")
             location = URLText.appending("goto", goto, to: location)
             if let journey = demand.acrValues.first {
                 location = URLText.appending("service", journey, to: location)
             }
+            if demand.replacesSession { location = URLText.appending("prompt", "login", to: location) }
             return Self.redirect(location)
         case .consent:
             throw OAuthError("consent_required", "The request requires consent.")
@@ -100,13 +100,16 @@ struct OAuthRoutes: Sendable {
 
     private func endSession(_ request: Request, grants: Grants) async throws -> Response {
         let parameters = request.method == .post ? try await form(of: request) : try query(of: request)
-        switch try await grants.endSession(parameters) {
-        case .done: return Response(status: .noContent, headers: [.setCookie: cookie.clearing])
-        case .redirect(let location):
-            var response = Self.redirect(location)
-            response.headers[.setCookie] = cookie.clearing
-            return response
-        }
+        var response =
+            switch try await grants.endSession(parameters) {
+            case .done: Response(status: .noContent)
+            case .redirect(let location): Self.redirect(location)
+            }
+        // The ID token of another session says nothing about the one that this browser has.
+        var remaining: LiveSession?
+        if let token = cookie.token(request.headers) { remaining = try await sessions.live(token: token) }
+        if remaining == nil { response.headers[.setCookie] = cookie.clearing }
+        return response
     }
 
     /// 302 without a body: AM's iOS SDK takes anything that is not JSON for a failure.

@@ -95,7 +95,7 @@ struct AuthorizationTests {
         let outcome = try await fixture.grants.authorize(
             try ProviderFixture.authorization(["acr_values": "Strong Login"]), session: nil)
         guard case .login(let demand) = outcome else { throw UnexpectedOutcome() }
-        #expect(demand.endsSession == nil)
+        #expect(!demand.replacesSession)
         #expect(demand.acrValues == ["Strong", "Login"])
         #expect(demand.query.contains("redirect_uri=https%3A%2F%2Fbank.example%2Fcb"))
         let silent = try await fixture.grants.authorize(
@@ -124,7 +124,8 @@ struct AuthorizationTests {
         let outcome = try await fixture.grants.authorize(
             try ProviderFixture.authorization(["prompt": "login consent"]), session: fixture.session)
         guard case .login(let demand) = outcome else { throw UnexpectedOutcome() }
-        #expect(demand.endsSession == fixture.session.id)
+        #expect(demand.replacesSession)
+        #expect(try await Sessions(fixture.context).live(id: fixture.session.id) != nil, "nobody has signed in yet")
         #expect(demand.continuation["prompt"] == "consent")
     }
 
@@ -138,7 +139,7 @@ struct AuthorizationTests {
             try ProviderFixture.authorization(["max_age": "\(maxAge)"]), session: fixture.session)
         switch outcome {
         case .redirect(let redirect): #expect(isEnough && redirect["code"] != nil)
-        case .login(let demand): #expect(!isEnough && demand.endsSession == fixture.session.id)
+        case .login(let demand): #expect(!isEnough && demand.replacesSession)
         case .consent: throw UnexpectedOutcome()
         }
     }
