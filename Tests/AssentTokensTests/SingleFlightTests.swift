@@ -49,6 +49,22 @@ struct SingleFlightTests {
         return (provider, manager, gate)
     }
 
+    /// A manager whose store refuses to change from when the server has answered such a grant.
+    private func refusing(
+        _ provider: FakeProvider, after grantType: String
+    ) throws -> (TokenManager, RefusingStore) {
+        let store = RefusingStore(provider.store)
+        let manager = TokenManager(
+            configuration: try TokenConfiguration(
+                issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"]),
+            transport: InMemoryTransport { exchange in
+                let reply = try await provider.answer(exchange)
+                if exchange.form["grant_type"] == grantType { store.refuses.withLock { $0 = true } }
+                return reply
+            }, store: store, clock: provider.clock)
+        return (manager, store)
+    }
+
     private func refreshes(_ provider: FakeProvider) -> Int {
         provider.sent("/access_token").count { $0.form["grant_type"] == "refresh_token" }
     }
@@ -175,15 +191,7 @@ struct SingleFlightTests {
     @Test("What the store refused is stored at the next call, and the server is not asked again")
     func unsaved() async throws {
         let (provider, _, gate) = try await expired()
-        let store = RefusingStore(provider.store)
-        let manager = TokenManager(
-            configuration: try TokenConfiguration(
-                issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"]),
-            transport: InMemoryTransport { exchange in
-                let reply = try await provider.answer(exchange)
-                if exchange.form["grant_type"] == "refresh_token" { store.refuses.withLock { $0 = true } }
-                return reply
-            }, store: store, clock: provider.clock)
+        let (manager, store) = try refusing(provider, after: "refresh_token")
         gate.open()
         for _ in 0..<2 {
             await #expect(throws: TokenError.like(.storageFailed)) { try await manager.tokens() }
@@ -197,15 +205,7 @@ struct SingleFlightTests {
     @Test("What the store refused is not stored for somebody else")
     func unsavedOfAnother() async throws {
         let (provider, _, gate) = try await expired()
-        let store = RefusingStore(provider.store)
-        let manager = TokenManager(
-            configuration: try TokenConfiguration(
-                issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"]),
-            transport: InMemoryTransport { exchange in
-                let reply = try await provider.answer(exchange)
-                if exchange.form["grant_type"] == "refresh_token" { store.refuses.withLock { $0 = true } }
-                return reply
-            }, store: store, clock: provider.clock)
+        let (manager, store) = try refusing(provider, after: "refresh_token")
         gate.open()
         await #expect(throws: TokenError.like(.storageFailed)) { try await manager.tokens() }
         store.refuses.withLock { $0 = false }
@@ -217,14 +217,7 @@ struct SingleFlightTests {
     @Test("What the store refused does not come back after somebody else has signed out")
     func unsavedAfterSignOut() async throws {
         let provider = try FakeProvider()
-        let store = RefusingStore(provider.store)
-        let manager = TokenManager(
-            configuration: try TokenConfiguration(
-                issuer: issuer, clientID: "bank-app", redirectURI: redirectURI, scopes: ["openid", "accounts"]),
-            transport: InMemoryTransport { exchange in
-                if exchange.form["grant_type"] != nil { store.refuses.withLock { $0 = true } }
-                return try await provider.answer(exchange)
-            }, store: store, clock: provider.clock)
+        let (manager, store) = try refusing(provider, after: "authorization_code")
         try await manager.install(Session(token: Secret("SESS")))
         await #expect(throws: TokenError.like(.storageFailed)) { try await manager.tokens() }
         store.refuses.withLock { $0 = false }

@@ -59,11 +59,6 @@ struct ReuseRaceTests {
         return (try #require(redirect.parameter("code")), verifier)
     }
 
-    private static func refresh(_ token: String, attempt: String?, client: String = "bank-app") -> [(String, String)] {
-        [("grant_type", "refresh_token"), ("refresh_token", token), ("client_id", client)]
-            + (attempt.map { [("attempt_id", $0)] } ?? [])
-    }
-
     /// How many of the answers are tokens; all others must be `invalid_grant`.
     private func successes(_ answers: [Answer], _ location: SourceLocation = #_sourceLocation) -> [Answer] {
         #expect(answers.count == Self.count, sourceLocation: location)
@@ -128,7 +123,8 @@ struct ReuseRaceTests {
         try await ServerFixture.run { fixture in
             let first = try await fixture.tokens(session: try await fixture.session())
             let attempt = SystemRandom().token()
-            let answers = successes(try await race(fixture) { _ in Self.refresh(first.refresh, attempt: attempt) })
+            let answers = successes(
+                try await race(fixture) { _ in ServerFixture.refreshForm(first.refresh, attempt: attempt) })
             #expect(answers.count == Self.count)
             #expect(Set(answers.compactMap { $0.json["refresh_token"]?.string }).count == 1)
             #expect(try await live(fixture) == 1)
@@ -147,7 +143,7 @@ struct ReuseRaceTests {
             let first = try await fixture.tokens(session: try await fixture.session())
             let answers = successes(
                 try await race(fixture) {
-                    Self.refresh(first.refresh, attempt: hasAttempts ? "attempt-0123456789-\($0)" : nil)
+                    ServerFixture.refreshForm(first.refresh, attempt: hasAttempts ? "attempt-0123456789-\($0)" : nil)
                 })
             #expect(answers.count == 1)
             try await expectAllDead(fixture, answers)
@@ -162,7 +158,7 @@ struct ReuseRaceTests {
             let attempt = SystemRandom().token()
             let answers = successes(
                 try await race(fixture) {
-                    Self.refresh(
+                    ServerFixture.refreshForm(
                         first.refresh, attempt: attempt, client: $0.isMultiple(of: 2) ? "bank-app" : "asking-app")
                 })
             #expect(answers.count <= Self.count / 2)
@@ -180,15 +176,14 @@ struct ReuseRaceTests {
         try await ServerFixture.run { fixture in
             let first = try await fixture.tokens(session: try await fixture.session())
             let attempt = SystemRandom().token()
-            let form = ServerFixture.query(Self.refresh(first.refresh, attempt: attempt))
-            let type = ("Content-Type", "application/x-www-form-urlencoded")
-            let second = try await fixture.send("POST", fixture.oauth("access_token"), [type], text: form)
+            let second = try await fixture.refresh(first.refresh, attempt: attempt)
             #expect(second.status == 200)
             fixture.clock.advance(by: 59)
-            let again = try await fixture.send("POST", fixture.oauth("access_token"), [type], text: form)
+            let again = try await fixture.refresh(first.refresh, attempt: attempt)
             #expect(again.json["refresh_token"] == second.json["refresh_token"])
             fixture.clock.advance(by: 1)
-            let answers = successes(try await race(fixture) { _ in Self.refresh(first.refresh, attempt: attempt) })
+            let answers = successes(
+                try await race(fixture) { _ in ServerFixture.refreshForm(first.refresh, attempt: attempt) })
             #expect(answers.isEmpty)
             try await expectAllDead(fixture, [second, again])
             #expect(try await ends(fixture, reason: "refresh_reuse") == 1)
@@ -200,12 +195,11 @@ struct ReuseRaceTests {
         try await ServerFixture.run { fixture in
             let first = try await fixture.tokens(session: try await fixture.session())
             let attempt = SystemRandom().token()
-            let form = ServerFixture.query(Self.refresh(first.refresh, attempt: attempt))
-            let type = ("Content-Type", "application/x-www-form-urlencoded")
-            let second = try await fixture.send("POST", fixture.oauth("access_token"), [type], text: form)
+            let second = try await fixture.refresh(first.refresh, attempt: attempt)
             let third = try await fixture.refresh(try #require(second.json["refresh_token"]?.string))
             #expect(third.status == 200)
-            let answers = successes(try await race(fixture) { _ in Self.refresh(first.refresh, attempt: attempt) })
+            let answers = successes(
+                try await race(fixture) { _ in ServerFixture.refreshForm(first.refresh, attempt: attempt) })
             #expect(answers.isEmpty)
             try await expectAllDead(fixture, [second, third])
         }

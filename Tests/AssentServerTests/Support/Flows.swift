@@ -118,12 +118,15 @@ extension ServerFixture {
             "GET", oauth("authorize", realm: realm) + "?" + Self.query(all), session.map(Self.session) ?? [])
     }
 
-    func refresh(_ token: String) async throws -> Answer {
+    func refresh(_ token: String, attempt: String? = nil) async throws -> Answer {
         try await send(
             "POST", oauth("access_token"), [("Content-Type", "application/x-www-form-urlencoded")],
-            text: Self.query([
-                ("grant_type", "refresh_token"), ("refresh_token", token), ("client_id", "bank-app"),
-            ]))
+            text: Self.query(Self.refreshForm(token, attempt: attempt)))
+    }
+
+    static func refreshForm(_ token: String, attempt: String?, client: String = "bank-app") -> [(String, String)] {
+        [("grant_type", "refresh_token"), ("refresh_token", token), ("client_id", client)]
+            + (attempt.map { [("attempt_id", $0)] } ?? [])
     }
 
     /// The transaction id of an advice in header form.
