@@ -7,7 +7,8 @@ import Testing
 
 /// What a provider may answer to a sign-out, and what it means.
 private enum Answer: String, CaseIterable, CustomTestStringConvertible {
-    case noContent, empty, json, page, typelessPage, error, redirect, notFound, tooMany, unavailable, unreachable
+    case noContent, empty, json, accepted, page, typelessPage, error, redirect, notFound, tooMany, unavailable,
+        unreachable
 
     var testDescription: String { rawValue }
 
@@ -23,6 +24,7 @@ private enum Answer: String, CaseIterable, CustomTestStringConvertible {
         case .noContent: HTTPReply(HTTPResponse(status: .noContent))
         case .empty: HTTPReply(HTTPResponse(status: .ok, headerFields: [.contentType: "text/html"]))
         case .json: .json(200, [:])
+        case .accepted: HTTPReply(HTTPResponse(status: .accepted))
         case .page:
             HTTPReply(HTTPResponse(status: .ok, headerFields: [.contentType: "Text/HTML; charset=utf-8"]), body: page)
         case .typelessPage: HTTPReply(HTTPResponse(status: .ok), body: page)

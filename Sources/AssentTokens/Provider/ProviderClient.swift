@@ -239,9 +239,10 @@ actor ProviderClient {
     }
 
     /// Neither endpoint's success has content that means anything (RFC 7009 §2.2). A page is a question to the user
-    /// (RP-Initiated Logout §2) or comes from somebody who does not know the protocol, and an `error` is one whatever the status.
+    /// (RP-Initiated Logout §2) or comes from somebody who does not know the protocol, an `error` is one whatever the status,
+    /// and 202 promises what nobody can look up later.
     private static func checkDone(_ reply: ProviderExchange.Reply, otherwise detail: String) throws(TokenError) {
-        guard (200..<300).contains(reply.status), reply.oauthError == nil else {
+        guard [200, 204].contains(reply.status), reply.oauthError == nil else {
             throw TokenError(.signOutRefused, detail, status: reply.status, oauthError: reply.oauthError)
         }
         guard !reply.isPage else {
