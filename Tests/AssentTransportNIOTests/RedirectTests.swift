@@ -67,6 +67,20 @@ struct RedirectTests {
     }
 
     @Test(
+        "Whoever cancelled is not told that the app finishes the sign-in, and sees nothing of the answer",
+        arguments: [
+            "/callback?error=access_denied&state=good", "/callback?state=good&error=&error_description=%3Cb%3E",
+        ])
+    func refusal(target: String) async throws {
+        let waiting = try await waiting()
+        let reply = try await waiting.get(target)
+        #expect(reply.hasPrefix("HTTP/1.1 200 ") && reply.contains("<h1>You are not signed in</h1>"))
+        for text in ["Almost done", "finishes", "access_denied", "<b>"] { #expect(!reply.contains(text)) }
+        // What it means is for whoever waits to say.
+        #expect(try await waiting.result.value == waiting.receiver.redirectURI + target.dropFirst("/callback".count))
+    }
+
+    @Test(
         "What is not the answer is told so and does not end the wait",
         arguments: [
             ("/favicon.ico", 404), ("/", 404), ("/callback/", 404), ("/callback2?state=good", 404),

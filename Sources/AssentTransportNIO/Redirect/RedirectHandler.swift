@@ -55,7 +55,14 @@ final class RedirectHandler: ChannelInboundHandler {
         let redirect = parts.count > 1 ? "\(own)?\(parts[1])" : String(own)
         guard wait.claim(redirect) else { return write(.badRequest, RedirectPage.foreign, context) }
         let wait = wait
-        write(.ok, RedirectPage.received, context) { wait.finish(.success(redirect)) }
+        let page = Self.isRefusal(parts.dropFirst().first) ? RedirectPage.refused : RedirectPage.received
+        write(.ok, page, context) { wait.finish(.success(redirect)) }
+    }
+
+    /// Whether the answer is an error (RFC 6749 §4.1.2.1), for example because the user pressed Cancel. Only for the page: what
+    /// the answer means to the sign-in is decided by whoever waits for it.
+    private static func isRefusal(_ query: Substring?) -> Bool {
+        query.flatMap { try? FormEncoding.parse(String($0)) }?["error"] != nil
     }
 
     private func write(
@@ -83,6 +90,8 @@ final class RedirectHandler: ChannelInboundHandler {
 enum RedirectPage {
     static let received = page(
         "Almost done", "You can close this page and go back to the app: it finishes the sign-in.")
+    static let refused = page(
+        "You are not signed in", "The sign-in was cancelled or refused. You can close this page and go back to the app.")
     static let foreign = page(
         "This is not the sign-in that the app waits for",
         "Go back to the page where you signed in, or start again in the app.")

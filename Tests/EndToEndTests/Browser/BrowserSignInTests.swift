@@ -66,7 +66,7 @@ struct BrowserSignInTests {
             let (running, url) = try await person.beginLogin()
             try await person.browser.open(url)
             try await person.browser.press("button[name=cancel]")
-            #expect(try await person.browser.text("h1") == "Almost done")
+            #expect(try await person.browser.text("h1") == "You are not signed in")
             let result = await running.result()
             #expect(result.status == 2, "\(result.errors)")
             #expect(result.errors.contains("access_denied"))
