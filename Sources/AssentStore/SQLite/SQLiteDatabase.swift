@@ -80,6 +80,11 @@ package final class SQLiteDatabase: SQLDatabase {
         }
     }
 
+    /// Refuses every change, or takes them again: what a file looks like that may only be read (`SQLITE_READONLY`).
+    package func setReadOnly(_ isReadOnly: Bool) async throws {
+        try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = \(isReadOnly ? 1 : 0)") }
+    }
+
     static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
         // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was checked.
         guard !statement.arguments.contains(where: \.hasNUL) else {

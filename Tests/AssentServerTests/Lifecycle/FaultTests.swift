@@ -88,6 +88,52 @@ struct FaultTests {
         }
     }
 
+    @Test(
+        "With a database that may only be read, all that changes something answers 503 and changes nothing; once it may be written, the same requests succeed"
+    )
+    func readOnly() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let session = ServerFixture.session(token)
+            let fields = session + [("Content-Type", "application/json")]
+            let tokens = try await fixture.tokens(session: token)
+            let id = try await fixture.completedTransaction(body: Self.body, session: token)
+            let renewal = ServerFixture.query([
+                ("grant_type", "refresh_token"), ("refresh_token", tokens.refresh), ("client_id", "bank-app"),
+            ])
+            let forwarded = fixture.upstream.requests.count
+            let before = try await fixture.contents()
+            try await fixture.makeReadOnly(true)
+            let calls: [(String, String, [(String, String)], String?)] = [
+                ("POST", fixture.json("authenticate?authIndexType=service&authIndexValue=Quick"), [], nil),
+                ("POST", fixture.json("sessions?_action=logout"), session, nil),
+                ("POST", fixture.oauth("access_token"), Self.form, renewal),
+                (
+                    "POST", fixture.oauth("token/revoke"), Self.form,
+                    ServerFixture.query([("token", tokens.refresh), ("client_id", "bank-app")])
+                ),
+                ("POST", fixture.gateway("/nods"), fields, Self.body),
+                ("POST", fixture.gateway("/nods?_txid=\(id)"), fields, Self.body),
+            ]
+            for (method, url, fields, text) in calls {
+                let reply = try await fixture.send(method, url, fields, body: text.map { Array($0.utf8) })
+                #expect(reply.status == 503, "\(method) \(url): \(reply.text)")
+                #expect(!reply.text.contains("SQL"))
+            }
+            #expect(fixture.upstream.requests.count == forwarded)
+            #expect(try await fixture.contents() == before)
+            let info = try await fixture.send("POST", fixture.json("sessions?_action=getSessionInfo"), session)
+            #expect(info.status == 200)
+            try await fixture.makeReadOnly(false)
+            let paid = try await fixture.send("POST", fixture.gateway("/nods?_txid=\(id)"), fields, text: Self.body)
+            #expect(paid.status == 201)
+            #expect(fixture.upstream.requests.count == forwarded + 1)
+            #expect(
+                try await fixture.send("POST", fixture.oauth("access_token"), Self.form, text: renewal).status == 200)
+            #expect(try await fixture.send("POST", fixture.json("sessions?_action=logout"), session).status == 200)
+        }
+    }
+
     @Test("A server that ends finishes what it has begun, records it, and takes nothing new")
     func shutdown() async throws {
         try await ServerFixture.run { fixture in

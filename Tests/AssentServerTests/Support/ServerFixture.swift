@@ -194,6 +194,19 @@ final class ServerFixture: Sendable {
         try await server.database.limitSize(pages: isFull ? 1 : 1 << 20)
     }
 
+    /// Makes the database one that may only be read, or gives it back.
+    func makeReadOnly(_ isReadOnly: Bool) async throws { try await server.database.setReadOnly(isReadOnly) }
+
+    /// All that is stored, table by table.
+    func contents() async throws -> [String: [SQLRow]] {
+        var contents: [String: [SQLRow]] = [:]
+        for row in try await rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") {
+            let table = try row.text("name")
+            contents[table] = try await rows("SELECT * FROM \(table) ORDER BY rowid")
+        }
+        return contents
+    }
+
     func audit(_ transactionID: String) async throws -> [AuditRecord] {
         try await AuditLog(server.context).records(transactionID: transactionID)
     }
