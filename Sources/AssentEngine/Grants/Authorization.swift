@@ -48,6 +48,19 @@ extension Grants {
             ["error": "access_denied", "error_description": "The user did not sign in."], state: parameters["state"])
     }
 
+    /// What a client is told that needs the user's consent where nobody can be asked for it (OpenID Connect Core §3.1.2.6
+    /// `consent_required`).
+    ///
+    /// - Parameter parameters: the client's request.
+    /// - Returns: where to send the browser.
+    /// - Throws: ``OAuthError`` when the client is unknown, or the redirect URI is not the client's.
+    package func withoutConsent(_ parameters: OAuthParameters) throws(OAuthError) -> AuthorizationRedirect {
+        redirect(
+            to: try redirectTarget(of: parameters).1,
+            ["error": "consent_required", "error_description": "The request requires consent."],
+            state: parameters["state"])
+    }
+
     /// Whether `token` is what AM's clients send as `csrf` beside `decision`: the token of the session itself.
     package func isCSRFToken(_ token: Secret, of session: LiveSession) -> Bool {
         ConstantTime.equal(TokenHash.of(token), session.id)

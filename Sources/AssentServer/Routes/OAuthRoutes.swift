@@ -89,7 +89,7 @@ struct OAuthRoutes: Sendable {
             if demand.replacesSession { location = URLText.appending("prompt", "login", to: location) }
             return Self.redirect(location)
         case .consent:
-            throw OAuthError("consent_required", "The request requires consent.")
+            return Self.redirect(try grants.withoutConsent(parameters).location)
         }
     }
 

@@ -110,7 +110,9 @@ struct OAuthRouteTests {
         let asked = try await fixture.authorize(
             session: session,
             [("client_id", "asking-app"), ("redirect_uri", "https://asking.example/callback")])
-        #expect(asked.error == "consent_required" && asked["Location"] == nil)
+        #expect(asked.status == 302 && asked["Location"]?.hasPrefix("https://asking.example/callback?") == true)
+        #expect(asked.parameter("error") == "consent_required" && asked.parameter("code") == nil)
+        #expect(asked.parameter("iss") != nil)
         for (decision, csrf) in [("allow", nil), ("allow", "x"), ("allow", other), ("maybe", session)] {
             let refused = try await decide(fixture, session, decision: decision, csrf: csrf)
             #expect(refused.status == 400 && refused.error == "bad_request" && refused["Location"] == nil)
