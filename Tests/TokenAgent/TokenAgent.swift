@@ -11,14 +11,17 @@ import Logging
 enum TokenAgent {
     static func main() async throws {
         let arguments = CommandLine.arguments.dropFirst().map(\.self)
-        guard arguments.count == 7, let patience = Double(arguments[5]) else {
-            throw TokenError(.invalidConfiguration, "issuer client redirect scopes directory patience authority")
+        guard arguments.count == 9, let patience = Double(arguments[5]) else {
+            throw TokenError(
+                .invalidConfiguration,
+                "issuer client redirect scopes directory patience authority cookie parameters")
         }
         let directory = URL(filePath: arguments[4])
         var configuration = try TokenConfiguration(
             issuer: arguments[0], clientID: arguments[1], redirectURI: arguments[2],
-            scopes: arguments[3].split(separator: " ").map(String.init))
+            scopes: arguments[3].split(separator: " ").map(String.init), sessionCookieName: arguments[7])
         configuration.patience = patience
+        configuration.authorizationParameters = try FormEncoding.parse(arguments[8]).items
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: arguments[6].isEmpty ? .system : .pemFile(arguments[6]),

@@ -61,4 +61,15 @@ struct TablePageTests {
     func distinct() {
         #expect(Set(TokenTable.rows.map(\.description)).count == TokenTable.rows.count)
     }
+
+    @Test("Nothing that the table knows is without a row")
+    func complete() {
+        #expect(Set(TokenTable.rows.map(\.answer)) == Set(TokenTableRow.Answer.allCases))
+        let states = Set(TokenTable.rows.map { "\($0.stored.rawValue), \($0.session.rawValue)" })
+        for stored in TokenTableRow.Stored.allCases {
+            for session in TokenTableRow.SessionState.allCases where stored != .none || session != .other {
+                #expect(states.contains("\(stored.rawValue), \(session.rawValue)"))
+            }
+        }
+    }
 }

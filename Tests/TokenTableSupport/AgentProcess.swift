@@ -46,6 +46,7 @@ package final class AgentProcess: Sendable {
             [
                 configuration.issuer, configuration.clientID, configuration.redirectURI,
                 configuration.scopes.joined(separator: " "), vault.url.path, "\(patience)", world.authorityFile ?? "",
+                configuration.sessionCookieName, FormEncoding.encode(FormItems(configuration.authorizationParameters)),
             ], input: .pipe, output: .pipe)
         self.process = process
         guard let reading = process.output else { throw Failed() }

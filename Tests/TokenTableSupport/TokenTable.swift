@@ -4,7 +4,7 @@ package import AssentTokens
 /// `docs/token-life-cycle.md` shows.
 package struct TokenTableRow: Sendable, CustomStringConvertible {
     /// What is stored about the access token when one is asked for.
-    package enum Stored: String, Sendable {
+    package enum Stored: String, Sendable, CaseIterable {
         case none = "none"
         case good = "good"
         case endless = "without end"
@@ -14,7 +14,7 @@ package struct TokenTableRow: Sendable, CustomStringConvertible {
         case future = "from the future (the clock went back)"
     }
 
-    package enum SessionState: String, Sendable {
+    package enum SessionState: String, Sendable, CaseIterable {
         case none = "none"
         case same = "the same"
         case other = "another"
@@ -147,13 +147,19 @@ package enum TokenTable {
         Row(
             .none, refresh: false, .same, .cancelled, returns: .cancelled, leaves: .new, sends: [.authorize, .code],
             next: .stored),
+        Row(
+            .none, refresh: false, .same, .killedBefore, returns: .nothing, leaves: .none, sends: [.authorize, .code],
+            next: .new),
+        Row(
+            .none, refresh: false, .same, .killedAfter, returns: .nothing, leaves: .none, sends: [.authorize, .code],
+            next: .new),
     ]
 
     /// Good tokens are used, and nobody is asked.
     private static let notRenewed: [TokenTableRow] =
         [Row.Stored.good, .endless].flatMap { stored in
             [true, false].flatMap { refresh in
-                [Row.SessionState.none, .same].map { session in
+                [Row.SessionState.none, .same, .ended].map { session in
                     Row(stored, refresh: refresh, session, .none, returns: .stored, leaves: .same, next: .stored)
                 }
             }
@@ -167,7 +173,7 @@ package enum TokenTable {
 
     /// Tokens of another sign-in are removed and revoked, however good they are.
     private static let anotherSession: [TokenTableRow] =
-        [Row.Stored.good, .closing, .expired].flatMap { stored in
+        [Row.Stored.good, .endless, .closing, .expired, .rejected, .future].flatMap { stored in
             [true, false].map { refresh in
                 Row(
                     stored, refresh: refresh, .other, .ok, returns: .new, leaves: .new,
@@ -240,7 +246,7 @@ package enum TokenTable {
     ]
 
     /// What may pass removes nothing: a token that is still good is used, one that is over is kept but not handed out.
-    private static let keeping: [TokenTableRow] = [Row.SessionState.none, .same].flatMap { session in
+    private static let keeping: [TokenTableRow] = [Row.SessionState.none, .same, .ended].flatMap { session in
         passing.flatMap { answer, error in
             let sends: [TokenTableRow.Request] =
                 [.connectFailure, .handshakeFailure].contains(answer) ? [] : [.refresh]
@@ -255,12 +261,17 @@ package enum TokenTable {
     }
 
     /// The server has used the refresh token, and the answer did not arrive.
-    private static let interrupted: [TokenTableRow] = [Row.SessionState.none, .same].flatMap { session in
-        let elsewhere: TokenTableRow.Returned = session == .none ? .signIn(.refreshInterrupted) : .new
+    private static let interrupted: [TokenTableRow] = [Row.SessionState.none, .same, .ended].flatMap { session in
+        let elsewhere: TokenTableRow.Returned =
+            switch session {
+            case .none: .signIn(.refreshInterrupted)
+            case .ended: .signIn(.sessionRefused)
+            case .same, .other: .new
+            }
         return [
             Row(
                 .closing, refresh: true, session, .lost, returns: .stored, leaves: .same, sends: [.refresh], next: .new,
-                elsewhere: elsewhere, withoutReason: session == .none ? .stored : nil),
+                elsewhere: elsewhere, withoutReason: session == .same ? nil : .stored),
             Row(
                 .expired, refresh: true, session, .lost, returns: .error(.transport), leaves: .same, sends: [.refresh],
                 next: .new, elsewhere: elsewhere),
@@ -305,6 +316,10 @@ package enum TokenTable {
             (.authorizeRefuses, .authorizationRefused, [.authorize]), (.authorizeUnreachable, .transport, []),
             (.invalidGrant, .tokenRefused, [.authorize, .code]), (.unavailable, .tokenRefused, [.authorize, .code]),
             (.notJSON, .malformedReply, [.authorize, .code]), (.lost, .transport, [.authorize, .code]),
+            (.timeout, .transport, [.authorize, .code]), (.tooMany, .tokenRefused, [.authorize, .code]),
+            (.invalidClient, .tokenRefused, [.authorize, .code]),
+            (.invalidGrantWith200, .tokenRefused, [.authorize, .code]),
+            (.empty200, .malformedReply, [.authorize, .code]),
         ].flatMap { answer, error, sends in
             [
                 Row(.closing, refresh: false, .same, answer, returns: .stored, leaves: .same, sends: sends, next: .new),
@@ -313,6 +328,17 @@ package enum TokenTable {
                     next: .new),
             ]
         }
+        + [
+            Row(
+                .expired, refresh: false, .same, .cancelled, returns: .cancelled, leaves: .new,
+                sends: [.authorize, .code], next: .stored),
+            Row(
+                .expired, refresh: false, .same, .killedBefore, returns: .nothing, leaves: .same,
+                sends: [.authorize, .code], next: .new),
+            Row(
+                .expired, refresh: false, .same, .killedAfter, returns: .nothing, leaves: .same,
+                sends: [.authorize, .code], next: .new),
+        ]
 
     /// A resource's word makes a renewal, but removes nothing.
     private static let rejectedTokens: [TokenTableRow] = [
@@ -327,6 +353,24 @@ package enum TokenTable {
         Row(
             .rejected, refresh: true, .none, .invalidGrant, returns: .signIn(.refreshRefused), leaves: .none,
             sends: [.refresh], next: .signIn(.notSignedIn)),
+        Row(
+            .rejected, refresh: true, .same, .invalidGrant, returns: .new, leaves: .new,
+            sends: [.refresh, .authorize, .code], next: .stored),
+        Row(
+            .rejected, refresh: true, .ended, .invalidGrant, returns: .signIn(.sessionRefused), leaves: .none,
+            sends: [.refresh, .authorize], next: .signIn(.sessionRefused)),
+        Row(
+            .rejected, refresh: true, .none, .empty400, returns: .signIn(.refreshRefused), leaves: .same,
+            sends: [.refresh], next: .stored),
+        Row(
+            .rejected, refresh: true, .same, .empty400, returns: .new, leaves: .new,
+            sends: [.refresh, .authorize, .code], next: .stored),
+        Row(
+            .rejected, refresh: true, .none, .lost, returns: .error(.transport), leaves: .same, sends: [.refresh],
+            next: .stored),
+        Row(
+            .rejected, refresh: true, .none, .cancelled, returns: .cancelled, leaves: .new, sends: [.refresh],
+            next: .stored),
         Row(
             .rejected, refresh: false, .same, .ok, returns: .new, leaves: .new, sends: [.authorize, .code],
             next: .stored),

@@ -116,7 +116,7 @@ package struct TokenTableRunner: Sendable {
         let sent = relay.state.value.requests
         if row.answer == .cancelled {
             // The renewal goes on; whoever asks next gets what it brings.
-            let next = try await world.manager(store, transport).tokens().accessToken
+            let next = try await world.manager(store, transport).tokens(rejecting: rejected).accessToken
             let left = try await left(store, old)
             let again = relay.state.value.requests == sent && left == .new
             let kept = try await StoredRecords(store).accessToken() == next.reveal()
@@ -134,11 +134,10 @@ package struct TokenTableRunner: Sendable {
         let agent = try AgentProcess(world, vault: directory)
         guard await agent.ask("metadata") == "ok" else { throw AgentProcess.Failed() }
         try await relay.reset()
-        relay.state.update { $0.faults[.refresh] = row.answer == .killedBefore ? .holdRequest : .swallowReply }
+        guard let kind = row.sent.last else { throw AgentProcess.Failed() }
+        relay.state.update { $0.faults[kind] = row.answer == .killedBefore ? .holdRequest : .swallowReply }
         agent.tell("tokens")
-        await relay.state.wait {
-            row.answer == .killedBefore ? $0.requests == [.refresh] : $0.answered == [.refresh]
-        }
+        await relay.state.wait { (row.answer == .killedBefore ? $0.requests : $0.answered).last == kind }
         agent.kill()
         let sent = relay.state.value.requests
         let left = try await left(store, old)

@@ -4,7 +4,8 @@ import AssentCore
 package final class Watched<Value: Sendable>: Sendable {
     private struct State {
         var value: Value
-        var waiting: [(test: @Sendable (Value) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+        var waiting: [Int: (test: @Sendable (Value) -> Bool, continuation: CheckedContinuation<Void, Never>)] = [:]
+        var lastID = 0
     }
 
     private let state: Locked<State>
@@ -20,22 +21,33 @@ package final class Watched<Value: Sendable>: Sendable {
         let (result, met) = state.withLock { state in
             let result = body(&state.value)
             let value = state.value
-            let met = state.waiting.filter { $0.test(value) }.map(\.continuation)
-            if !met.isEmpty { state.waiting.removeAll { $0.test(value) } }
-            return (result, met)
+            let met = state.waiting.filter { $0.value.test(value) }
+            for id in met.keys { state.waiting[id] = nil }
+            return (result, met.values.map(\.continuation))
         }
         for continuation in met { continuation.resume() }
         return result
     }
 
+    /// Waits until it is so. Also returns when the task is cancelled, as it is when a test's time is over: what is expected
+    /// then fails, and nothing hangs.
     package func wait(until test: @escaping @Sendable (Value) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isMet = state.withLock { state in
-                if test(state.value) { return true }
-                state.waiting.append((test, continuation))
-                return false
+        let id = state.withLock { state in
+            state.lastID += 1
+            return state.lastID
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    // Cancelled before it could be found by the handler below.
+                    if Task.isCancelled || test(state.value) { return true }
+                    state.waiting[id] = (test, continuation)
+                    return false
+                }
+                if isOver { continuation.resume() }
             }
-            if isMet { continuation.resume() }
+        } onCancel: {
+            state.withLock { $0.waiting.removeValue(forKey: id) }?.continuation.resume()
         }
     }
 }

@@ -91,7 +91,8 @@ enum RedirectPage {
     static let received = page(
         "Almost done", "You can close this page and go back to the app: it finishes the sign-in.")
     static let refused = page(
-        "You are not signed in", "The sign-in was cancelled or refused. You can close this page and go back to the app.")
+        "You are not signed in", "The sign-in was cancelled or refused. You can close this page and go back to the app."
+    )
     static let foreign = page(
         "This is not the sign-in that the app waits for",
         "Go back to the page where you signed in, or start again in the app.")
