@@ -38,13 +38,6 @@ final class PKCS11Module {
         }
         // From here on, deinit releases it, also when this throws.
         self.list = list
-        let version = list.pointee.version
-        guard Self.versions.contains(version.major) else {
-            throw KeyProviderError(
-                .unavailable,
-                "The module \(path) speaks PKCS#11 \(version.major).\(version.minor), and this is for 2 and 3. "
-                    + "Install the driver's current version.")
-        }
         let result = p11_kit_module_initialize(list)
         guard result == CKR_OK else {
             throw KeyProviderError(
@@ -52,6 +45,16 @@ final class PKCS11Module {
                 "The module \(path) does not start\(PKCS11Failure.name(of: result)). See its configuration and log.")
         }
         isInitialized = true
+        // The list's own version is p11-kit's, which wraps the module.
+        var info = CK_INFO()
+        let answer = list.pointee.C_GetInfo?(&info) ?? CKR_FUNCTION_NOT_SUPPORTED
+        guard answer == CKR_OK, Self.versions.contains(info.cryptokiVersion.major) else {
+            let version = "PKCS#11 \(info.cryptokiVersion.major).\(info.cryptokiVersion.minor)"
+            throw KeyProviderError(
+                .unavailable,
+                "The module \(path) \(answer == CKR_OK ? "speaks \(version)" : "does not say what it speaks"), and this is "
+                    + "for 2 and 3. Install the driver's current version.")
+        }
     }
 
     deinit {

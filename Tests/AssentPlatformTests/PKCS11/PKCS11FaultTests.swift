@@ -1,5 +1,6 @@
 #if PKCS11 && os(Linux)
 import AssentCore
+import AssentPeers
 import CP11Kit
 import Crypto
 import Foundation
@@ -157,10 +158,16 @@ struct PKCS11FaultTests {
             #expect(await failure { _ = try await provider.keyNames() }?.code == code, "\(path)")
             #expect(await provider.isAvailable == false)
         }
-        for fault in [["version": 1], ["version": 9], ["load": UInt(CKR_GENERAL_ERROR)], ["initialize": 5]] {
+        let label = try hsm.makeToken()
+        let faults: [([String: UInt], String)] = [
+            (["version": 1], "PKCS#11 1."), (["version": 9], "PKCS#11 9."), (["information": 5], "what it speaks"),
+            (["load": UInt(CKR_GENERAL_ERROR)], "no PKCS#11 module"), (["initialize": 5], "does not start"),
+        ]
+        for (fault, text) in faults {
             let module = try hsm.faulty()
             try module.set(fault)
-            #expect(await failure { _ = try await module.provider("any").keyNames() }?.code == .unavailable)
+            let error = await failure { _ = try await module.provider(label).keyNames() }
+            #expect(error?.code == .unavailable && error?.detail.contains(text) == true, "\(fault): \(error as Any)")
         }
     }
 

@@ -37,6 +37,14 @@ static CK_RV initialize(void *arguments) {
 /* SoftHSM has one state per process, which others use too. */
 static CK_RV finalize(void *reserved) { return CKR_OK; }
 
+static CK_RV information(CK_INFO *info) {
+    unsigned long value;
+    FAIL("information");
+    CK_RV result = real->C_GetInfo(info);
+    if (fault("version", &value)) info->cryptokiVersion.major = (unsigned char)value;
+    return result;
+}
+
 static CK_RV slots(unsigned char present, CK_SLOT_ID *list, unsigned long *count) {
     unsigned long value;
     if (fault("slot-count", &value)) {
@@ -127,7 +135,7 @@ CK_RV C_GetFunctionList(CK_FUNCTION_LIST **list) {
     get = (CK_RV (*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
     if (!get || get(&real) != CKR_OK) return CKR_GENERAL_ERROR;
     faulty = *real;
-    if (fault("version", &value)) faulty.version.major = (unsigned char)value;
+    faulty.C_GetInfo = information;
     faulty.C_Initialize = initialize;
     faulty.C_Finalize = finalize;
     faulty.C_GetSlotList = slots;
