@@ -143,7 +143,11 @@ let package = Package(
             name: "VaultAgent", dependencies: ["AssentCore", "AssentVault"], path: "Tests/VaultAgent"),
         // What the tests of the kernel's keyring kill, forbid and starve.
         .executableTarget(
-            name: "KeyringAgent", dependencies: ["AssentCore", "AssentPlatform"], path: "Tests/KeyringAgent"),
+            name: "KeyringAgent",
+            dependencies: [
+                "AssentCore", "AssentPlatform",
+                .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
+            ], path: "Tests/KeyringAgent"),
         .target(
             name: "TokenTableSupport",
             dependencies: [
@@ -160,7 +164,8 @@ let package = Package(
             name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "Spawning", crypto, cryptoExtras]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "Spawning"]),
         .testTarget(
-            name: "AssentVaultTests", dependencies: ["AssentVault", "AssentCore", "AssentTesting", "Spawning", crypto]),
+            name: "AssentVaultTests",
+            dependencies: ["AssentVault", "AssentPeers", "AssentCore", "AssentTesting", "Spawning", crypto]),
         .testTarget(
             name: "AssentJourneyTests", dependencies: ["AssentJourney", "AssentCore", "AssentTesting", httpTypes]),
         .testTarget(

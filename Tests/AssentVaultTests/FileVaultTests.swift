@@ -1,4 +1,5 @@
 import AssentCore
+import AssentPeers
 import AssentTesting
 import Foundation
 import Testing

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentPeers
 import Foundation
 import Testing
 
@@ -7,18 +8,7 @@ import Testing
 /// How many seconds an update waits where waiting is not what is tested: a disk under load is slow.
 let unhurried: Double = 300
 
-/// A directory of the real file system that is gone after the test.
-final class TemporaryDirectory: Sendable {
-    let url: URL
-
-    init() throws {
-        url = FileManager.default.temporaryDirectory.appending(path: "assent-vault-\(SystemRandom().uuid())")
-        try FileManager.default.createDirectory(
-            at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
-
+extension TemporaryDirectory {
     var vault: URL { url.appending(path: "vault") }
     var keyFile: URL { url.appending(path: "vault.key") }
 

@@ -1,6 +1,7 @@
 #if Keyring && os(Linux)
 import AssentCore
 import AssentPlatform
+import CKeyutils
 import Foundation
 import Glibc
 
@@ -18,12 +19,14 @@ struct KeyringAgent {
         let name = arguments[arguments.startIndex + 1]
         var locks: URL? = URL(filePath: arguments[arguments.startIndex + 2])
         let number = arguments.dropFirst(3).first.flatMap { Int($0) } ?? -1
-        if mode == "starve", geteuid() == 0 {
-            // Root has a quota that all tests of this machine share.
-            let other = 2_000_000_000 + uid_t(getpid() % 64)
+        let isRoot = geteuid() == 0
+        if mode == "starve", isRoot {
+            // Root has a quota that all tests of this machine share; this user nobody else has.
+            let other = 2_000_000_000 + uid_t(getpid())
             guard setgid(other) == 0, setuid(other) == 0 else { exit(71) }
             locks = nil
         }
+        defer { if mode == "starve", isRoot { forgetUser() } }
         let agent = KeyringAgent(store: try KeyringSecretStore(store: name, lockDirectory: locks, lockTimeout: 300))
         switch mode {
         case "script":
@@ -123,10 +126,15 @@ struct KeyringAgent {
         try await store.update("kept", to: value, expected: .exactly(30))
         say("\(try await store.names())")
         try await store.removeAll()
-        if geteuid() >= 2_000_000_000 {
-            try FileManager.default.removeItem(atPath: "/dev/shm/assent-keyring-\(geteuid())")
-        }
         say("done")
+    }
+
+    /// Leaves nothing of a user who was made up: neither the lock's directory nor the keyrings that the kernel made.
+    private static func forgetUser() {
+        try? FileManager.default.removeItem(atPath: "/dev/shm/assent-keyring-\(geteuid())")
+        // By number: to name one of them makes both.
+        let rings = [KEY_SPEC_USER_KEYRING, KEY_SPEC_USER_SESSION_KEYRING].map { keyctl_get_keyring_ID($0, 0) }
+        for ring in rings.reversed() { keyctl_invalidate(ring) }
     }
 
     private func code(_ body: () async throws -> Void) async -> String {

@@ -1,5 +1,6 @@
 #if Keyring && os(Linux)
 import AssentCore
+import AssentPeers
 import AssentTesting
 import Foundation
 import Testing

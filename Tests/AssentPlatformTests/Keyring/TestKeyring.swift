@@ -30,13 +30,36 @@ final class TestKeyring: Sendable {
             clock: clock)
     }
 
-    func agent(_ mode: String, _ number: Int = -1) throws -> ChildProcess {
-        try ChildProcess(Self.agent, [mode, name, locks.url.path(percentEncoded: false), "\(number)"])
+    /// Starts another process that works on the store, and ends it after `body`.
+    func withAgent<Result>(
+        _ mode: String, _ number: Int = -1, _ body: (ChildProcess) async throws -> Result
+    ) async throws -> Result {
+        let agent = try ChildProcess(Self.agent, arguments(mode, number))
+        defer { agent.stop() }
+        return try await body(agent)
     }
 
-    /// Beside the tests' own executable, where SwiftPM puts it.
-    static let agent = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-        .deletingLastPathComponent().appending(path: "KeyringAgent").path(percentEncoded: false)
+    /// All that such a process says until it ends.
+    func lines(_ mode: String, _ number: Int = -1) throws -> [String] {
+        try Self.lines(Self.agent, arguments(mode, number))
+    }
+
+    /// The same, started by another program.
+    func lines(_ mode: String, launchedBy launcher: String, _ argument: String) throws -> [String] {
+        try Self.lines(launcher, [argument, Self.agent] + arguments(mode))
+    }
+
+    private func arguments(_ mode: String, _ number: Int = -1) -> [String] {
+        [mode, name, locks.url.path(percentEncoded: false), "\(number)"]
+    }
+
+    private static func lines(_ program: String, _ arguments: [String]) throws -> [String] {
+        let agent = try ChildProcess(program, arguments)
+        defer { agent.stop() }
+        return Array(sequence(state: ()) { _ in agent.line() })
+    }
+
+    private static let agent = BuiltProgram.beside("KeyringAgent").path(percentEncoded: false)
 
     /// Does with the store's keyring what other programs of the user can do.
     func inStore<Result>(_ body: (_ store: KernelKey, _ ring: KernelKey) throws -> Result) throws -> Result? {

@@ -1,5 +1,6 @@
 #if PKCS11 && os(Linux)
 import AssentCore
+import AssentPeers
 import CP11Kit
 import Foundation
 import Spawning
@@ -42,7 +43,7 @@ final class SoftHSM: Sendable {
             ])
     }
 
-    private static func run(_ program: String, _ arguments: [String]) throws {
+    static func run(_ program: String, _ arguments: [String]) throws {
         let done = try FinishedProcess.run(program, arguments)
         try #require(done.status == 0, "\(arguments.first ?? "") failed: \(done.complaints)")
     }

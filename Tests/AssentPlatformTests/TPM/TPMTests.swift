@@ -1,5 +1,6 @@
 #if TPM && os(Linux)
 import AssentCore
+import AssentPeers
 import AssentTesting
 import Crypto
 import Foundation

@@ -1,5 +1,6 @@
 #if TPM && PKCS11 && os(Linux)
 import AssentCore
+import AssentPeers
 import AssentVault
 import Foundation
 import Testing

@@ -1,5 +1,6 @@
 #if os(Linux)
 import AssentCore
+import AssentPeers
 import Foundation
 import Spawning
 import Testing
@@ -11,17 +12,13 @@ final class AgentProcess {
     private let process: SpawnedProcess
     private var unread: [UInt8] = []
 
-    /// Beside the tests' own executable, where SwiftPM puts it.
-    private static let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-        .deletingLastPathComponent().appending(path: "VaultAgent")
-
     convenience init(_ mode: String, _ directory: TemporaryDirectory, _ number: Int = -1, seed: Int = 0) throws {
         try self.init(mode, at: directory.url, number, seed: seed)
     }
 
     init(_ mode: String, at directory: URL, _ number: Int = -1, seed: Int = 0) throws {
         process = try SpawnedProcess(
-            Self.executable.path, [mode, directory.path(percentEncoded: false), "\(number)", "\(seed)"],
+            BuiltProgram.beside("VaultAgent").path, [mode, directory.path(percentEncoded: false), "\(number)", "\(seed)"],
             input: .pipe, output: .pipe)
     }
 
@@ -48,34 +45,5 @@ final class AgentProcess {
     var endedWell: Bool { process.wait() == 0 }
 
     var wasKilled: Bool { process.wait() == -SIGKILL }
-}
-
-/// What an agent said that it did.
-struct Account {
-    /// What was acknowledged.
-    var secrets: [String: String] = [:]
-    /// The change that was begun and not acknowledged; `*` stands for all names.
-    var begun: (name: String, value: String?)?
-    var acknowledgements = 0
-
-    mutating func read(_ line: String) {
-        let words = line.split(separator: " ").map(String.init)
-        switch words.first {
-        case "begin" where words.count == 3: begun = (words[1], words[2] == "-" ? nil : words[2])
-        case "ack":
-            secrets = afterBegun
-            begun = nil
-            acknowledgements += 1
-        default: break
-        }
-    }
-
-    var afterBegun: [String: String] {
-        guard let begun else { return secrets }
-        if begun.name == "*" { return [:] }
-        var secrets = secrets
-        secrets[begun.name] = begun.value
-        return secrets
-    }
 }
 #endif

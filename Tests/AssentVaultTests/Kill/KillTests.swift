@@ -1,5 +1,6 @@
 #if os(Linux)
 import AssentCore
+import AssentPeers
 import Foundation
 import Testing
 
@@ -10,7 +11,7 @@ struct KillTests {
     static let canary = Array("plaintext-canary".utf8)
 
     /// What is wrong with the vault after an agent was killed that gave this account of itself.
-    static func findings(_ directory: TemporaryDirectory, _ account: inout Account) async throws -> [String] {
+    static func findings(_ directory: TemporaryDirectory, _ account: inout StoreAccount) async throws -> [String] {
         var wrong: [String] = []
         for file in try directory.files() where contains(Array(try Data(contentsOf: file)), canary) {
             wrong.append("plaintext in \(file.lastPathComponent)")
@@ -57,7 +58,7 @@ struct KillTests {
         try await Self.inParallel(points) { point in
             let directory = try TemporaryDirectory()
             let agent = try AgentProcess("script", directory, point, seed: point)
-            var account = Account()
+            var account = StoreAccount()
             let lines = agent.lines()
             for line in lines { account.read(line) }
             // How many points there are depends a little on which names share a list.
@@ -73,7 +74,7 @@ struct KillTests {
         let rounds = 35
         try await Self.inParallel(4) { number in
             let directory = try TemporaryDirectory()
-            var account = Account()
+            var account = StoreAccount()
             var wrong: [String] = []
             var random = SystemRandomNumberGenerator()
             for round in 0..<rounds {
@@ -99,7 +100,7 @@ struct KillTests {
         _ = try await directory.open()
         let victim = try AgentProcess("count", directory, 1_000_000)
         let survivor = try AgentProcess("count", directory, 60)
-        var (victims, survivors) = (Account(), Account())
+        var (victims, survivors) = (StoreAccount(), StoreAccount())
         while victims.acknowledgements < 20, let line = victim.line() { victims.read(line) }
         victim.kill()
         for line in victim.lines() { victims.read(line) }
@@ -135,7 +136,7 @@ struct KillTests {
         let directory = try TemporaryDirectory()
         _ = try await directory.open()
         try Data([0] + Self.canary + [0]).write(to: directory.vault.appending(path: "oops"))
-        var account = Account()
+        var account = StoreAccount()
         #expect(try await Self.findings(directory, &account) == ["plaintext in oops"])
         account.secrets = ["lost": "value"]
         #expect(try await Self.findings(directory, &account).contains { $0.hasPrefix("found []") })

@@ -1,5 +1,6 @@
 #if os(Linux)
 import AssentCore
+import AssentPeers
 import Foundation
 import Testing
 
