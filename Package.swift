@@ -197,7 +197,7 @@ let package = Package(
                 logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
-            ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c"]),
+            ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c", "Trouble/faulty-tpm.c"]),
         .testTarget(name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", grdb]),
         .testTarget(
             name: "AssentEngineTests",
