@@ -26,8 +26,11 @@ extension FileVault {
     /// - Throws: ``AssentCore/SecretStoreError`` when it cannot be read or is no vault's file.
     public static func inspect(_ directory: URL) throws -> UnverifiedVaultInfo? {
         let path = directory.path(percentEncoded: false)
-        let bytes = try storing {
-            try PosixDirectory.existing(path, privacy: .onlyThisUser)?.read(vaultFile, limit: VaultFile.sizeLimit)
+        let bytes = try storing { () -> [UInt8]? in
+            guard let files = try PosixDirectory.existing(path, privacy: .onlyThisUser) else { return nil }
+            if let bytes = try files.read(vaultFile, limit: VaultFile.sizeLimit) { return bytes }
+            guard try !files.list().contains(where: isSealedFile) else { throw mainFileMissing }
+            return nil
         }
         return try bytes.map { UnverifiedVaultInfo(claimed: VaultInfo(try VaultFile(decoding: $0).header)) }
     }

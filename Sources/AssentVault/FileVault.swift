@@ -101,10 +101,15 @@ public actor FileVault: SecretStore {
     }
 
     static let noVault = SecretStoreError(.absent, "There is no vault in this directory. Check its path.")
+    static let mainFileMissing = SecretStoreError.tampered(
+        "The vault's main file is missing, though there are records.")
 
     func start(createIfMissing: Bool) async throws {
         if try Self.storing({ try files.read(Self.vaultFile, limit: VaultFile.sizeLimit) }) == nil {
-            guard createIfMissing else { throw Self.noVault }
+            guard createIfMissing else {
+                let hasRecords = try Self.storing { try files.list().contains { Self.isSealedFile($0) } }
+                throw hasRecords ? Self.mainFileMissing : Self.noVault
+            }
             try await create()
         }
         let current = try await current()
@@ -218,9 +223,7 @@ public actor FileVault: SecretStore {
     private func createLocked() async throws {
         let names = try files.list()
         if names.contains(Self.vaultFile) { return }
-        guard !names.contains(where: { Self.isSealedFile($0) }) else {
-            throw SecretStoreError.tampered("The vault's main file is missing, though there are records.")
-        }
+        guard !names.contains(where: { Self.isSealedFile($0) }) else { throw Self.mainFileMissing }
         let vaultID = random.bytes(VaultHeader.identifierLength)
         let provider = try await keys.providerForNewVault()
         let guardian = try await VaultGuardian.make(vaultID: vaultID, epoch: 1, provider: provider)

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentPeers
 import AssentTesting
 import Foundation
 import Testing
@@ -259,8 +260,16 @@ struct TamperTests {
     func lostMainFile() async throws {
         let disk = try await Self.prepared()
         disk["vault"] = nil
-        #expect(await code { _ = try await vault(on: disk) } == .tampered)
+        for createIfMissing in [true, false] {
+            #expect(await code { _ = try await vault(on: disk, createIfMissing: createIfMissing) } == .tampered)
+        }
         #expect(disk["vault"] == nil)
+
+        let directory = try TemporaryDirectory()
+        try await directory.open().update("name", to: Secret("value"), expected: .absent)
+        try FileManager.default.removeItem(at: directory.vault.appending(path: "vault"))
+        #expect(await code { _ = try FileVault.inspect(directory.vault) } == .tampered)
+        #expect(await code { _ = try await directory.open() } == .tampered)
     }
 }
 

@@ -72,7 +72,8 @@ package struct FileFailure: Error {
         case .notADirectory: "Something other than a directory is in the way (\(operation)). Move it away."
         case .isLink: "A symbolic link is in the way (\(operation)). Put the file or directory itself there."
         case .tooLong: "A file is longer than it can be (\(operation)). Restore it from a backup."
-        case .exposed: "Others have access to it or own it. Take it away from them: chown, chmod go=."
+        case .exposed:
+            "Others have access to it or own it (\(operation)). Take it away from them: chown, chmod go=."
         case .missing: "It does not exist (\(operation))."
         case .other(let code): "\(operation) failed with system error \(code). Look it up and try again."
         }
