@@ -1,12 +1,14 @@
-/// A guardian of keys that the operating system or a device offers, and that needs a package trait on Linux.
+/// What the operating system or a device offers to keep keys or secrets, and that needs a package trait on Linux.
 ///
 /// The traits are off unless the app asks for them, so that nobody needs C headers of what is not used:
-/// `.package(url: …, traits: ["PKCS11", "TPM"])`.
+/// `.package(url: …, traits: ["PKCS11", "TPM", "Keyring"])`.
 public enum PlatformBackend: String, Hashable, Sendable, CaseIterable {
     /// Keys in a PKCS#11 token (trait `PKCS11`).
     case pkcs11
     /// Keys in a TPM 2.0 (trait `TPM`).
     case tpm
+    /// Secrets in the kernel's keyring (trait `Keyring`).
+    case keyring
 
     /// The library through which this program reaches it; `nil` when the program was built without.
     public var library: String? {
@@ -23,6 +25,12 @@ public enum PlatformBackend: String, Hashable, Sendable, CaseIterable {
             #else
             nil
             #endif
+        case .keyring:
+            #if Keyring && os(Linux)
+            "libkeyutils"
+            #else
+            nil
+            #endif
         }
     }
 
@@ -31,6 +39,7 @@ public enum PlatformBackend: String, Hashable, Sendable, CaseIterable {
         switch self {
         case .pkcs11: "PKCS11"
         case .tpm: "TPM"
+        case .keyring: "Keyring"
         }
     }
 }

@@ -23,6 +23,9 @@ public struct VaultInfo: Hashable, Sendable {
     /// Whether an old copy of the whole vault would be noticed.
     public let isRollbackProtected: Bool
 
+    /// How often the vault's keys were changed: one more with each ``FileVault/rekey(to:)``.
+    public let keyChanges: UInt32
+
     init(_ header: VaultHeader) {
         vaultID = Hex.encode(header.vaultID)
         store = header.store
@@ -31,6 +34,7 @@ public struct VaultInfo: Hashable, Sendable {
         provider = header.kind
         keyDerivation = header.keyDerivation.isEmpty ? nil : header.keyDerivation
         isRollbackProtected = header.hasCounter
+        keyChanges = header.epoch
     }
 }
 

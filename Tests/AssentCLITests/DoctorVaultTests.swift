@@ -43,6 +43,35 @@ struct DoctorVaultTests {
         #expect(found.out.contains("key provider secure-enclave (hardware): not available: Only Apple"))
     }
 
+    #if Keyring
+    @Test("The kernel's keyring is listed as a store, available or with the reason and what to do")
+    func keyring() async throws {
+        let home = try VaultCommandTests.Home()
+        let here = try doctor(home)
+        let store = here.json["secretStores"]?.array?.first
+        #expect(store?["kind"] == "kernel-keyring" && store?["sealed"] == false)
+        #expect((store?["available"] == true) == (store?["reason"] == .null))
+        #expect(here.out.contains("secret store kernel-keyring (in the kernel's memory, not sealed): "))
+
+        let launcher = home.directory.appending(path: "forbid-keyrings")
+        let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "AssentPlatformTests/Keyring/forbid-keyrings.c")
+        let compiler = Process()
+        compiler.executableURL = URL(filePath: "/usr/bin/env")
+        compiler.arguments = ["clang", "-o", launcher.path, source.path]
+        try compiler.run()
+        compiler.waitUntilExit()
+        #expect(compiler.terminationStatus == 0)
+        let arguments = ["\(EPERM)", home.program.path, "doctor", "-c", try home.client()]
+        let forbidden = try home.run(launcher, arguments + ["--json"])
+        #expect(forbidden.status == 0, "\(forbidden.err)")
+        let refused = try JSONValue.parse(Array(forbidden.out.utf8))["secretStores"]?.array?.first
+        #expect(refused?["available"] == false && refused?["reason"]?.string?.contains("seccomp") == true)
+        #expect(
+            try home.run(launcher, arguments).out.contains("not sealed): not available: The kernel, or the sandbox"))
+    }
+    #endif
+
     @Test("A TPM that guards the vault is said to, with its counter; when it is gone or locked, that is what is wrong")
     func tpm() async throws {
         let home = try VaultCommandTests.Home()

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Assent
 import AssentCore
+import AssentPeers
 import AssentVault
 import Foundation
 import Spawning
@@ -19,9 +20,7 @@ struct VaultCommandTests {
             directory = FileManager.default.temporaryDirectory.appending(path: "assent-cli-\(SystemRandom().uuid())")
             try FileManager.default.createDirectory(
                 at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            // Beside the tests' own executable, where SwiftPM puts it.
-            program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-                .deletingLastPathComponent().appending(path: "assent")
+            program = BuiltProgram.beside("assent")
         }
 
         deinit { try? FileManager.default.removeItem(at: directory) }
@@ -175,21 +174,6 @@ struct VaultCommandTests {
         let result = try home.run("vault", "list", "--passphrase-file", passphrase)
         #expect(result.status == 1)
         #expect(result.err.contains("protectionMismatch"))
-    }
-
-    @Test("A change of guardian that was interrupted after it took effect is found and finished")
-    func interrupted() async throws {
-        let home = try Home()
-        try await home.fill()
-        let passphrase = try home.file("passphrase", "correct horse")
-        #expect(try home.run("vault", "rekey", "--to", "passphrase", "--new-passphrase-file", passphrase).status == 0)
-        // As if the process had been killed before its last step.
-        let choice = home.directory.appending(path: "config/assent/default.vault.yaml")
-        try FileManager.default.moveItem(at: choice, to: URL(fileURLWithPath: choice.path + ".new"))
-        #expect(try home.run("vault", "check", "--passphrase-file", passphrase).status == 0)
-        #expect(FileManager.default.fileExists(atPath: choice.path))
-        #expect(!FileManager.default.fileExists(atPath: choice.path + ".new"))
-        #expect(try home.run("vault", "list", "--passphrase-file", passphrase).status == 0)
     }
 
     @Test(

@@ -12,6 +12,9 @@ struct VaultExamination {
         /// All that could guard the vault on this machine.
         var providers: [KeyProviderStatus] = []
 
+        /// What else can keep secrets on this machine, for programs that use the SDK.
+        var stores: [SecretStoreStatus] = []
+
         /// The vault, as it says itself; `nil` when there is none, or not the one that was chosen.
         var json: JSONValue?
     }
@@ -34,6 +37,14 @@ struct VaultExamination {
         } catch {
             result.findings = [Finding(isFine: false, "vault of profile \(profile): \(error)")]
         }
+        if let pending = place.pending {
+            result.findings.append(
+                Finding(
+                    isFine: false,
+                    "a change of key to \(pending.guardian.name) was interrupted; \(place.guardian.name) guards the vault of "
+                        + "profile \(profile). Finish or take it back with: assent vault check"))
+        }
+        result.stores = [await SecretStoreStatus.kernelKeyring()]
         result.providers = await KeyProviderExamination(place: place, hasVault: result.json != nil).statuses()
         return result
     }

@@ -66,6 +66,19 @@ enum VaultGuard: Sendable, Equatable {
         }
     }
 
+    /// Removes the key file that a change of key made before it failed; one that holds keys stays.
+    func removeUnused(_ directory: URL) async {
+        switch self {
+        case .passphrase: try? await removeLeftovers(directory)
+        case .keyFile(let path):
+            let file = URL(fileURLWithPath: path)
+            if (try? await SoftwareKeyProvider(unprotectedFile: file).keyNames()) == [] {
+                try? FileManager.default.removeItem(at: file)
+            }
+        case .pkcs11, .tpm: break
+        }
+    }
+
     /// Whether a vault that says `info` of itself may be this one's.
     func matches(_ info: UnverifiedVaultInfo) -> Bool {
         switch self {
@@ -78,25 +91,35 @@ enum VaultGuard: Sendable, Equatable {
 
     /// Why nothing is guarded by what this program was built without.
     static func notBuilt(_ backend: PlatformBackend) -> SecretStoreError {
-        SecretStoreError(
+        let package =
+            switch backend {
+            case .pkcs11: "libp11-kit-dev"
+            case .tpm: "libtss2-dev"
+            case .keyring: "libkeyutils-dev"
+            }
+        return SecretStoreError(
             .keyUnavailable,
-            "This program was built without \(backend.trait), and no other key takes its place. Build it on Linux with: "
-                + "swift build --traits \(backend.trait) --product assent")
+            "This program was built without \(backend.trait), and nothing else takes its place. Build it on Linux, where "
+                + "\(package) is installed, with: swift build --traits \(backend.trait) --product assent")
     }
 
     /// Reads a file; a mistake is an error with its line.
     static func parse(_ text: String, file: String) throws -> VaultGuard {
         let reader = try YAMLReader.document(file: file, text: text)
-        let guardian: VaultGuard
-        switch try reader.string("provider") {
-        case "key-file": guardian = .keyFile(try reader.string("file"))
-        case "passphrase": guardian = .passphrase
-        case "pkcs11": guardian = .pkcs11(module: try reader.string("module"), token: try reader.string("token"))
-        case "tpm": guardian = .tpm(try TPMChoice(reader))
-        default: throw reader.error("provider", "a vault's provider is key-file, passphrase, pkcs11 or tpm")
-        }
+        let guardian = try VaultGuard(reader)
         try reader.finish()
         return guardian
+    }
+
+    /// Reads its lines of a file.
+    init(_ reader: YAMLReader) throws {
+        switch try reader.string("provider") {
+        case "key-file": self = .keyFile(try reader.string("file"))
+        case "passphrase": self = .passphrase
+        case "pkcs11": self = .pkcs11(module: try reader.string("module"), token: try reader.string("token"))
+        case "tpm": self = .tpm(try TPMChoice(reader))
+        default: throw reader.error("provider", "a vault's provider is key-file, passphrase, pkcs11 or tpm")
+        }
     }
 
     /// The file's text.

@@ -1,6 +1,7 @@
 import Assent
 import AssentCore
 import AssentServer
+import AssentVault
 import Foundation
 
 /// Where a vault of the command line is and what guards it.
@@ -15,6 +16,9 @@ struct VaultPlace: Sendable {
     /// Where the choice of guardian is kept; `nil` for an app's vault, whose app keeps it.
     private let choiceFile: String?
 
+    /// The choice that a change of guardian announced and then did not settle, because it was interrupted or is under way.
+    let pending: PendingGuard?
+
     /// The vault of a profile.
     ///
     /// After a change of guardian that was interrupted there are two choices, both the user's; the vault's own claim says
@@ -25,11 +29,10 @@ struct VaultPlace: Sendable {
         store = profile
         let file = "\(places.configuration)/\(profile).vault.yaml"
         choiceFile = file
-        let current = try Self.choice(file) ?? .keyFile(state + "/vault.key")
-        if let pending = try Self.choice(file + ".new"), let claim = try? FileVault.inspect(directory),
-            pending.matches(claim), !current.matches(claim)
-        {
-            guardian = pending
+        let current = try Self.text(file).map { try VaultGuard.parse($0, file: file) } ?? .keyFile(state + "/vault.key")
+        pending = try Self.text(file + ".new").map { try PendingGuard.parse($0, file: file + ".new") }
+        if let pending, let claim = try? FileVault.inspect(directory), pending.isInForce(claim) {
+            guardian = pending.guardian
         } else {
             guardian = current
         }
@@ -40,6 +43,7 @@ struct VaultPlace: Sendable {
         self.directory = URL(fileURLWithPath: directory)
         self.store = store
         self.guardian = guardian
+        pending = nil
         choiceFile = nil
     }
 
@@ -50,34 +54,137 @@ struct VaultPlace: Sendable {
 
     /// Opens a vault that exists, with a provider that is used for more.
     func open(keys: VaultKeys) async throws -> FileVault {
-        try await FileVault.open(directory, store: store, keys: keys, createIfMissing: false)
+        do {
+            return try await FileVault.open(directory, store: store, keys: keys, createIfMissing: false)
+        } catch let error as SecretStoreError where error.code == .absent {
+            throw SecretStoreError(
+                .absent,
+                "There is no vault in \(directory.path). "
+                    + (choiceFile == nil
+                        ? "Check its path: it is the directory that has a file called vault."
+                        : "'assent login' makes one; --profile and --directory name others."))
+        } catch let error as SecretStoreError where error.code == .keyLost {
+            guard case .keyFile(let path) = guardian, !FileManager.default.fileExists(atPath: path) else { throw error }
+            throw SecretStoreError(
+                .keyLost,
+                "The key file \(path) does not exist. Restore it, or name the right one: without it nobody can read the vault."
+            )
+        }
     }
 
-    /// Writes down what is about to guard the vault.
-    func announce(_ guardian: VaultGuard) throws {
-        guard let choiceFile else { return }
-        try FileManager.default.createDirectory(
-            atPath: (choiceFile as NSString).deletingLastPathComponent, withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700])
-        try Data(guardian.yaml.utf8).write(to: URL(fileURLWithPath: choiceFile + ".new"), options: .atomic)
+    /// Keeps other commands from changing the choice meanwhile, then does `work`.
+    func withChoice<Result>(of vault: FileVault, _ work: () async throws -> Result) async throws -> Result {
+        let lease = try await vault.lease("assent vault: choice of guardian", deadline: Date(timeIntervalSinceNow: 10))
+        do {
+            let result = try await work()
+            await lease.release()
+            return result
+        } catch {
+            await lease.release()
+            throw error
+        }
     }
 
-    /// Makes what was announced the choice; nothing happens when nothing was.
+    /// Writes down what guards the vault from its next change of key on.
+    ///
+    /// - Returns: the number of that change of key.
+    func announce(_ guardian: VaultGuard, of vault: FileVault) async throws -> UInt32 {
+        let keyChange = try await vault.info().keyChanges.addingReportingOverflow(1).partialValue
+        guard let choiceFile else { return keyChange }
+        try Self.write(PendingGuard(guardian: guardian, keyChange: keyChange).yaml, to: choiceFile + ".new")
+        return keyChange
+    }
+
+    /// Makes what was announced the choice.
     func settle(_ guardian: VaultGuard) throws {
-        guard let choiceFile, FileManager.default.fileExists(atPath: choiceFile + ".new") else { return }
-        try Data(guardian.yaml.utf8).write(to: URL(fileURLWithPath: choiceFile), options: .atomic)
+        guard let choiceFile else { return }
+        try Self.write(guardian.yaml, to: choiceFile)
         try? FileManager.default.removeItem(atPath: choiceFile + ".new")
     }
 
-    private static func choice(_ file: String) throws -> VaultGuard? {
-        FileManager.default.fileExists(atPath: file) ? try guardian(in: file) : nil
+    /// Finishes or takes back what an earlier change of guardian announced, by what `vault` (which is open) says.
+    ///
+    /// - Returns: what was done, for the user; `nil` when nothing was announced.
+    func tidy(_ vault: FileVault) async throws -> String? {
+        guard let choiceFile, let text = try Self.text(choiceFile + ".new") else { return nil }
+        let pending = try PendingGuard.parse(text, file: choiceFile + ".new")
+        if pending.guardian == guardian, try await vault.info().keyChanges >= pending.keyChange {
+            try settle(guardian)
+            return "An interrupted change of key to \(guardian.name) had taken effect, and is finished now."
+        }
+        try FileManager.default.removeItem(atPath: choiceFile + ".new")
+        return
+            "A change of key to \(pending.guardian.name) was begun and never took effect: \(guardian.name) guards the vault."
+    }
+
+    /// Takes back what was announced for a change of key, and what it left at `guardian`, unless the change took effect or
+    /// that is uncertain.
+    func withdraw(_ guardian: VaultGuard, keyChange: UInt32) async {
+        guard let claim = try? FileVault.inspect(directory), claim.claimed.keyChanges < keyChange else { return }
+        if let choiceFile { try? FileManager.default.removeItem(atPath: choiceFile + ".new") }
+        await guardian.removeUnused(directory)
+    }
+
+    /// Puts a file in place, whole, and on the disk before this returns: the vault's change of key must not outlive it.
+    private static func write(_ text: String, to file: String) throws {
+        let url = URL(fileURLWithPath: file)
+        do {
+            let directory = try PosixDirectory(
+                url.deletingLastPathComponent().resolvingSymlinksInPath().path, creating: true,
+                privacy: .othersMustNotWrite)
+            let temporary = url.lastPathComponent + ".part"
+            try directory.remove(temporary)
+            let descriptor = try directory.create(temporary)
+            defer { directory.close(descriptor) }
+            try directory.write(Array(text.utf8), to: descriptor)
+            try directory.sync(descriptor)
+            try directory.rename(temporary, to: url.lastPathComponent)
+            try directory.syncDirectory()
+        } catch let failure as FileFailure {
+            throw failure.asStoreError
+        }
+    }
+
+    private static func text(_ file: String) throws -> String? {
+        guard FileManager.default.fileExists(atPath: file) else { return nil }
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+            throw ConfigurationError(file: file, line: nil, "cannot be read. Check its owner and mode.")
+        }
+        return text
     }
 
     /// What a file says that guards a vault.
     static func guardian(in file: String) throws -> VaultGuard {
-        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+        guard let text = try text(file) else {
             throw ConfigurationError(file: file, line: nil, "cannot be read. Check its owner and mode.")
         }
         return try VaultGuard.parse(text, file: file)
+    }
+}
+
+/// What is to guard a vault from a change of key on: `<profile>.vault.yaml.new`.
+struct PendingGuard: Sendable, Equatable {
+    let guardian: VaultGuard
+
+    /// The number of that change of key.
+    let keyChange: UInt32
+
+    /// Whether a vault that says `info` of itself is past that change.
+    func isInForce(_ info: UnverifiedVaultInfo) -> Bool {
+        guardian.matches(info) && info.claimed.keyChanges >= keyChange
+    }
+
+    /// The file's text.
+    var yaml: String { guardian.yaml + "keyChange: \(keyChange)\n" }
+
+    /// Reads a file; a mistake is an error with its line.
+    static func parse(_ text: String, file: String) throws -> PendingGuard {
+        let reader = try YAMLReader.document(file: file, text: text)
+        let guardian = try VaultGuard(reader)
+        guard let keyChange = try reader.optionalInteger("keyChange", in: 1...Int(UInt32.max)) else {
+            throw reader.error("provider", "it says no keyChange: remove this file, and see 'assent vault check'")
+        }
+        try reader.finish()
+        return PendingGuard(guardian: guardian, keyChange: UInt32(keyChange))
     }
 }

@@ -11,7 +11,8 @@ struct DoctorCommand: AsyncParsableCommand {
         discussion:
             """
             With a client's file it also says what guards the profile's vault and what that does not do, and lists what could \
-            guard one on this machine: key file, passphrase, PKCS#11 tokens, TPM, Secure Enclave.
+            guard one on this machine: key file, passphrase, PKCS#11 tokens, TPM, Secure Enclave; and whether programs can keep \
+            secrets in the kernel's keyring instead.
 
             Brings the schema of an older database up to date, and changes nothing else. Exit status: 0 nothing is wrong, \
             78 something is.
@@ -23,21 +24,23 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(name: .long, help: "The profile whose vault is looked at, with a client's file.")
     var profile = "default"
 
-    @Flag(name: .long, help: "Print as JSON: findings, and with a client's file keyProviders and vault.")
+    @Flag(name: .long, help: "Print as JSON: findings, and with a client's file keyProviders, secretStores, vault.")
     var json = false
 
     func run() async throws {
         let console = Console(json: json)
         var findings: [Finding]
         var providers: [KeyProviderStatus] = []
+        var stores: [SecretStoreStatus] = []
         var result = JSONObject()
         if let text = try? String(contentsOfFile: config, encoding: .utf8), text.contains("\nclient:") {
             try ClientProfile.check(name: profile)
             let vault = await VaultExamination(profile: profile).examined()
             findings = ClientExamination(file: config).findings() + vault.findings
-            providers = vault.providers
+            (providers, stores) = (vault.providers, vault.stores)
             result["vault"] = vault.json ?? .null
             result["keyProviders"] = .array(providers.map(\.json))
+            result["secretStores"] = .array(stores.map(\.json))
         } else {
             findings = await ServerExamination.findings(file: config)
         }
@@ -54,6 +57,9 @@ struct DoctorCommand: AsyncParsableCommand {
             }
             for provider in providers where !provider.guardsVault || provider.reason == nil {
                 console.say("\(provider.reason == nil ? console.styled("✓", .green) : "–") \(provider.text)")
+            }
+            for store in stores {
+                console.say("\(store.reason == nil ? console.styled("✓", .green) : "–") \(store.text)")
             }
         }
         if findings.contains(where: { !$0.isFine }) { throw ExitCode(78) }

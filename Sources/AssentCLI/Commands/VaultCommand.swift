@@ -132,9 +132,9 @@ struct VaultCheckCommand: AsyncParsableCommand {
             let opened = try await place.open(vault.secret.presence())
             let info = try await opened.info()
             let report = try await opened.check(removingDamaged: removeDamaged)
-            try place.settle(place.guardian)
+            let tidied = try await place.withChoice(of: opened) { try await place.tidy(opened) }
             if vault.json {
-                console.emit(Self.json(info, report))
+                console.emit(Self.json(info, report, tidied))
             } else {
                 for line in info.lines { console.say(line) }
                 console.say("\(console.styled("✓", .green)) \(report.intact) secrets can be opened")
@@ -143,6 +143,7 @@ struct VaultCheckCommand: AsyncParsableCommand {
                         "\(console.styled("✓", .green)) removed \(report.removedLeftovers) files and "
                             + "\(report.removedKeys) keys that interrupted changes left behind")
                 }
+                if let tidied { console.say("\(console.styled("✓", .green)) \(tidied)") }
                 for finding in report.findings {
                     let name = finding.name.map { DisplayText.escapedForTerminal($0) } ?? "a list of names"
                     let end = finding.isRemoved ? "Removed." : "Remove it with --remove-damaged."
@@ -153,7 +154,7 @@ struct VaultCheckCommand: AsyncParsableCommand {
         }
     }
 
-    private static func json(_ info: VaultInfo, _ report: VaultReport) -> JSONValue {
+    private static func json(_ info: VaultInfo, _ report: VaultReport, _ tidied: String?) -> JSONValue {
         [
             "vault": info.json, "intact": .integer(Int64(report.intact)),
             "findings": .array(
@@ -164,7 +165,8 @@ struct VaultCheckCommand: AsyncParsableCommand {
                     ]
                 }),
             "removedFiles": .integer(Int64(report.removedLeftovers)),
-            "removedKeys": .integer(Int64(report.removedKeys)), "inOrder": .bool(report.isInOrder),
+            "removedKeys": .integer(Int64(report.removedKeys)), "choiceOfGuardian": tidied.map { .string($0) } ?? .null,
+            "inOrder": .bool(report.isInOrder),
         ]
     }
 }
@@ -198,7 +200,7 @@ extension VaultInfo {
             "store": .string(store), "level": .string(level.rawValue), "provider": .string(provider),
             "protection": .string(protection.rawValue),
             "keyDerivation": keyDerivation.map { .string($0) } ?? .null,
-            "rollbackProtected": .bool(isRollbackProtected),
+            "rollbackProtected": .bool(isRollbackProtected), "keyChanges": .integer(Int64(keyChanges)),
         ]
     }
 

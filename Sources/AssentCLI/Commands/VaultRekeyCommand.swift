@@ -137,25 +137,44 @@ struct VaultRekeyCommand: AsyncParsableCommand {
             let new = TerminalPresence(known: newPassphrase, options: "--new-passphrase-file or --new-passphrase-fd")
             let keys = try guardian.keys(place.directory, presence: new)
             let opened = try await place.open(presence)
-            try await guardian.removeLeftovers(place.directory)
-            try place.announce(guardian)
-            let outcome = try await opened.rekey(to: keys)
-            try place.settle(guardian)
-            return (try await opened.info(), outcome)
+            return try await place.withChoice(of: opened) {
+                if let tidied = try await place.tidy(opened) { Console(json: vault.json).warn(tidied) }
+                // Fails when another command has just changed the guardian, so that no key of that one is a leftover.
+                let keyChange = try await place.announce(guardian, of: opened)
+                let outcome: RekeyOutcome
+                do {
+                    try await guardian.removeLeftovers(place.directory)
+                    outcome = try await opened.rekey(to: keys)
+                } catch {
+                    await place.withdraw(guardian, keyChange: keyChange)
+                    throw error
+                }
+                try place.settle(guardian)
+                return (try await opened.info(), outcome)
+            }
         }
         guard place.guardian == .passphrase else {
             guard newPassphrase == nil else { throw ValidationError(place.guardian.howToChangeItsSecret) }
-            let keys = try place.guardian.keys(place.directory, presence: presence)
-            let opened = try await place.open(keys: keys)
-            let outcome = try await opened.rekey(to: keys)
-            return (try await opened.info(), outcome)
+            return try await rekeyInPlace(place, try place.guardian.keys(place.directory, presence: presence)) {}
         }
         // One provider for all of it: it is asked for the passphrase once, and knows when that has changed.
         let provider = place.guardian.passphraseKeys(place.directory, presence: presence)
-        let opened = try await place.open(keys: .software(provider))
-        if let newPassphrase { try await provider.changePassphrase(to: KnownSecret(newPassphrase)) }
-        let outcome = try await opened.rekey(to: .software(provider))
-        return (try await opened.info(), outcome)
+        return try await rekeyInPlace(place, .software(provider)) {
+            if let newPassphrase { try await provider.changePassphrase(to: KnownSecret(newPassphrase)) }
+        }
+    }
+
+    /// Changes the key at the guardian that the vault has.
+    private func rekeyInPlace(
+        _ place: VaultPlace, _ keys: VaultKeys, _ prepare: () async throws -> Void
+    ) async throws -> (VaultInfo, RekeyOutcome) {
+        let opened = try await place.open(keys: keys)
+        return try await place.withChoice(of: opened) {
+            if let tidied = try await place.tidy(opened) { Console(json: vault.json).warn(tidied) }
+            try await prepare()
+            let outcome = try await opened.rekey(to: keys)
+            return (try await opened.info(), outcome)
+        }
     }
 }
 
