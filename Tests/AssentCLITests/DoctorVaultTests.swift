@@ -3,6 +3,7 @@ import Assent
 import AssentCore
 import AssentPeers
 import Foundation
+import Spawning
 import Testing
 
 @testable import AssentCLI
@@ -56,12 +57,8 @@ struct DoctorVaultTests {
         let launcher = home.directory.appending(path: "forbid-keyrings")
         let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "AssentPlatformTests/Keyring/forbid-keyrings.c")
-        let compiler = Process()
-        compiler.executableURL = URL(filePath: "/usr/bin/env")
-        compiler.arguments = ["clang", "-o", launcher.path, source.path]
-        try compiler.run()
-        compiler.waitUntilExit()
-        #expect(compiler.terminationStatus == 0)
+        let compiler = try FinishedProcess.run("/usr/bin/env", ["clang", "-o", launcher.path, source.path])
+        #expect(compiler.status == 0, "\(compiler.complaints)")
         let arguments = ["\(EPERM)", home.program.path, "doctor", "-c", try home.client()]
         let forbidden = try home.run(launcher, arguments + ["--json"])
         #expect(forbidden.status == 0, "\(forbidden.err)")
