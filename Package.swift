@@ -218,8 +218,9 @@ let package = Package(
         .testTarget(
             name: "AssentCLITests",
             dependencies: [
-                "AssentCLI", "Assent", "AssentCore", "AssentPeers", "AssentServer", "AssentVault", "Spawning",
-            ]),
+                "AssentCLI", "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentVault",
+                "Spawning",
+            ] + nio),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

@@ -9,12 +9,23 @@ package struct Finding: Sendable, Hashable {
     /// Whether it is as it should be.
     package let isFine: Bool
 
+    /// Whether it is worth knowing although nothing is wrong: a choice that was made, or what could not be looked at.
+    package let isNote: Bool
+
     /// What was found and, when it is not fine, what to do.
     package let text: String
 
     /// A finding.
     package init(isFine: Bool, _ text: String) {
         self.isFine = isFine
+        isNote = false
+        self.text = text
+    }
+
+    /// Something worth knowing.
+    package init(note text: String) {
+        isFine = true
+        isNote = true
         self.text = text
     }
 }

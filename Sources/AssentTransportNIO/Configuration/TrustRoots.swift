@@ -26,7 +26,7 @@ public enum TrustRoots: Sendable, Hashable {
         }
     }
 
-    private static func parse(_ encoded: [[UInt8]]) throws(NIOTransportError) -> [Certificate] {
+    static func parse(_ encoded: [[UInt8]]) throws(NIOTransportError) -> [Certificate] {
         var roots: [Certificate] = []
         for bytes in encoded {
             do {

@@ -71,6 +71,9 @@ struct CommandTests {
             let login = try await typist.login()
             #expect(login.status == 0 && login.output.contains("Signed in."), "\(login.errors)")
 
+            let doctor = try await typist.program.run("doctor")
+            #expect(doctor.status == 0, "\(doctor.output)\(doctor.errors)")
+            #expect(doctor.output.contains("is the leaf's") && doctor.output.contains("is the root's"))
             let user = try await typist.program.run("userinfo")
             #expect(try JSONValue.parse(user.output)["preferred_username"]?.string == typist.world.account.username)
             let token = try await typist.program.run("token")

@@ -1,0 +1,80 @@
+import Assent
+import AssentCore
+import AssentServer
+import AssentTransportNIO
+import Foundation
+
+/// Looks at what a client goes by: its file, the CA, and the pins beside the certificates that each server shows.
+struct ClientExamination {
+    let profile: String
+
+    /// The file to look at; `nil` for the one that the profile keeps.
+    let file: String?
+
+    var places = Places()
+    var clock: any WallClock = SystemClock()
+
+    func findings() async -> [Finding] {
+        let path = file ?? places.configurationFile(profile: profile)
+        let client: ClientFile
+        do {
+            client = try ClientFile.load(path)
+        } catch {
+            guard file == nil, !FileManager.default.fileExists(atPath: path) else {
+                return [Finding(isFine: false, "\(error)")]
+            }
+            return [
+                Finding(
+                    isFine: false,
+                    "profile \(profile) has no configuration yet: 'assent login --config …/client.yaml' keeps one as \(path). "
+                        + "To look at another file: assent doctor --config …")
+            ]
+        }
+        var findings = [Finding(isFine: true, "\(path) can be read")]
+        if file != nil { findings += drift(from: client) }
+        let (authority, authorities) = authority(of: client)
+        findings += authority
+        for origin in origins(of: client) {
+            guard let origin = try? Origin(origin), origin.isSecure else {
+                findings.append(Finding(isFine: false, "\(origin) is no https:// URL"))
+                continue
+            }
+            findings += await PinExamination(client: client, origin: origin, authorities: authorities, clock: clock)
+                .findings()
+        }
+        return findings
+    }
+
+    /// Whether the profile, by which the other commands go, says something else than the file that was named.
+    private func drift(from client: ClientFile) -> [Finding] {
+        let path = places.configurationFile(profile: profile)
+        guard let kept = try? ClientFile.load(path), kept != client else { return [] }
+        return [
+            Finding(
+                note: "the other commands go by \(path), which says something else than this file; "
+                    + "'assent login --config' with this file replaces it")
+        ]
+    }
+
+    private func authority(of client: ClientFile) -> ([Finding], [CertificateKey]) {
+        guard let path = client.authority else { return ([], []) }
+        guard FileManager.default.isReadableFile(atPath: path) else {
+            return ([Finding(isFine: false, "the CA's file \(path) is missing: has the server made a new one?")], [])
+        }
+        do {
+            return ([Finding(isFine: true, "the CA's file \(path) is there")], try CertificateKey.read(pemFile: path))
+        } catch {
+            let text = "the CA's file \(path): \(error.detail). Get it from the server again"
+            return ([Finding(isFine: false, text)], [])
+        }
+    }
+
+    /// The server first, each of the others once.
+    private func origins(of client: ClientFile) -> [String] {
+        var seen: Set<Origin> = []
+        return ([client.server] + client.resources.map(\.origin)).filter {
+            guard let origin = try? Origin($0) else { return true }
+            return seen.insert(origin).inserted
+        }
+    }
+}

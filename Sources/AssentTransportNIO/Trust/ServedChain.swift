@@ -1,0 +1,100 @@
+package import AssentCore
+import Foundation
+import HTTPTypes
+import SwiftASN1
+import X509
+
+/// A certificate as one tells it from others: whose it is, and the pin of its key.
+package struct CertificateKey: Sendable, Hashable {
+    /// The subject, in printable ASCII, at most 200 characters.
+    package let subject: String
+
+    /// The SHA-256 of its SubjectPublicKeyInfo.
+    package let pin: Pin
+
+    init?(der: [UInt8]) {
+        guard let certificate = try? Certificate(derEncoded: der),
+            let info = SubjectPublicKeyInfo.bytes(ofCertificate: der), let pin = try? Pin(publicKeyInfo: info)
+        else { return nil }
+        // The server chose it.
+        subject = String(
+            String.UnicodeScalarView(
+                certificate.subject.description.unicodeScalars.filter { (0x20...0x7E).contains($0.value) }.prefix(200)))
+        self.pin = pin
+    }
+
+    /// The certificates of a PEM file, in its order.
+    ///
+    /// - Throws: ``NIOTransportError`` `invalidTrustRoots` when it cannot be read or has none.
+    package static func read(pemFile path: String) throws(NIOTransportError) -> [CertificateKey] {
+        guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: path)) else {
+            throw NIOTransportError(.invalidTrustRoots, "cannot read \(path)")
+        }
+        return try TrustRoots.parse([Array(bytes)]).compactMap { $0.derBytes.flatMap(CertificateKey.init(der:)) }
+    }
+}
+
+/// What a server shows of itself in a TLS handshake, and what this client makes of it. No request is ever sent.
+package struct ServedChain: Sendable {
+    /// The path that was validated, leaf first: with a pinned key in it where there is one, else any. Empty when there is none.
+    package let path: [CertificateKey]
+
+    /// The certificates that the server sent, leaf first. Nothing is known about them.
+    package let presented: [CertificateKey]
+
+    /// Why the transport would not send a request there; `nil` when it would.
+    package let refusal: HTTPTransportError?
+
+    /// Opens a connection, and ends it when the server has shown its certificates.
+    ///
+    /// - Parameters:
+    ///   - origin: the server, `https`.
+    ///   - configuration: whom to trust, and the pins.
+    ///   - clock: says when "now" is, for the certificates' validity.
+    /// - Returns: what it showed.
+    /// - Throws: `HTTPTransportError` when it showed nothing: `connectFailed`, `timedOut`, `tlsFailed`; `notPinned` when the
+    ///   configuration does not name the host. ``NIOTransportError`` when the configuration cannot be used.
+    package static func look(
+        at origin: Origin, configuration: NIOTransportConfiguration, clock: any WallClock = SystemClock()
+    ) async throws -> ServedChain {
+        let looker = Looker(evaluator: try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock))
+        let transport = try NIOTransport(configuration: configuration, trust: looker, clock: clock)
+        let request = HTTPRequest(method: .get, scheme: origin.scheme, authority: origin.authority, path: "/")
+        let limits = HTTPLimits(connect: .seconds(5), read: .seconds(5), total: .seconds(5), replyBytes: 0)
+        do {
+            _ = try await transport.send(HTTPCall(request, limits: limits))
+        } catch {
+            await transport.shutdown()
+            guard let seen = looker.seen.withLock({ $0 }) else { throw error }
+            return seen
+        }
+        await transport.shutdown()
+        throw HTTPTransportError(.tlsFailed, "the server's certificates were not asked for")
+    }
+
+    /// Looks at what was presented and refuses it, so that nothing is sent.
+    private struct Looker: ServerTrustEvaluator {
+        let evaluator: PinnedChainEvaluator
+        let seen = Locked<ServedChain?>(nil)
+
+        func evaluate(_ question: ServerTrustQuestion) async -> ServerTrustVerdict {
+            var path: [[UInt8]] = []
+            var refusal: HTTPTransportError?
+            switch await evaluator.evaluate(question) {
+            case .trusted(let validated): path = validated
+            case .refused(let error):
+                refusal = error
+                let unpinned = ServerTrustQuestion(
+                    host: question.host, isAddress: question.isAddress, port: question.port,
+                    presented: question.presented, pins: nil)
+                if case .trusted(let validated) = await evaluator.evaluate(unpinned) { path = validated }
+            }
+            let found = ServedChain(
+                path: path.compactMap(CertificateKey.init(der:)),
+                presented: question.presented.prefix(PinnedChainEvaluator.maximumCertificates).compactMap(
+                    CertificateKey.init(der:)), refusal: refusal)
+            seen.withLock { $0 = found }
+            return .refused(HTTPTransportError(.cancelled, "only looked at"))
+        }
+    }
+}
