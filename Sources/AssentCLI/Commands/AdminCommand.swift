@@ -7,7 +7,9 @@ import HTTPTypes
 struct AdminCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "admin", abstract: "Administer the server as the user who is signed in.",
-        subcommands: [Bootstrap.self, Roles.self, Enable.self, Disable.self, Keys.self, Audit.self])
+        subcommands: [
+            Bootstrap.self, Roles.self, Enable.self, Disable.self, Keys.self, Audit.self, HashPasswordCommand.self,
+        ])
 
     /// `assent admin bootstrap`
     struct Bootstrap: AsyncParsableCommand {

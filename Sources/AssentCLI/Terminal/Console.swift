@@ -50,9 +50,15 @@ struct Console: Sendable {
         write(value.serialized() + "\n", to: .standardOutput)
     }
 
-    /// Text exactly as it is, for a reply's body.
+    /// A reply's body, exactly as it is; on a terminal it also ends its last line, or the prompt would stand behind it.
     func raw(_ bytes: [UInt8]) {
-        try? FileHandle.standardOutput.write(contentsOf: Data(bytes))
+        let text = Self.shown(bytes, onTerminal: isatty(STDOUT_FILENO) == 1)
+        try? FileHandle.standardOutput.write(contentsOf: Data(text))
+    }
+
+    static func shown(_ bytes: [UInt8], onTerminal: Bool) -> [UInt8] {
+        guard onTerminal, let last = bytes.last, last != UInt8(ascii: "\n") else { return bytes }
+        return bytes + [UInt8(ascii: "\n")]
     }
 
     private func write(_ text: String, to handle: FileHandle) {

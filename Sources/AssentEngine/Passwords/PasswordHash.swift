@@ -59,6 +59,16 @@ package struct PasswordHash: Sendable, Hashable {
         self.hash = hash
     }
 
+    /// The hash of a password, at a cost, with a salt of its own. It takes long and blocks.
+    package static func make(
+        _ password: Secret, cost: Cost, random: any RandomSource,
+        derivation: any PasswordDerivation = ScryptDerivation()
+    ) throws -> PasswordHash {
+        let salt = random.bytes(saltBytes)
+        let hash = try derivation.derive(password, salt: salt, cost: cost, byteCount: hashBytes)
+        return PasswordHash(cost: cost, salt: salt, hash: hash)
+    }
+
     /// Reads the text; `nil` for another format, and for a cost that is not accepted.
     package init?(_ text: String) {
         guard text.utf8.count <= 512 else { return nil }

@@ -51,9 +51,10 @@ package struct Passwords: Sendable {
         guard !password.isEmpty, password.count <= Self.byteLimit else {
             throw EngineError(status: 400, "A password has from 1 to \(Self.byteLimit) bytes.")
         }
-        let salt = random.bytes(PasswordHash.saltBytes)
-        let hash = try await derived(password, salt: salt, cost: cost, byteCount: PasswordHash.hashBytes)
-        return PasswordHash(cost: cost, salt: salt, hash: hash).text
+        let (cost, random, derivation) = (cost, random, derivation)
+        return try await workers.run {
+            try PasswordHash.make(password, cost: cost, random: random, derivation: derivation).text
+        }
     }
 
     /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are stored, every

@@ -98,6 +98,17 @@ struct CommandTests {
         }
     }
 
+    @Test("hash-password asks twice, and makes nothing of two that differ")
+    func hashPassword() async throws {
+        let directory = NSTemporaryDirectory() + "/assent-hash-" + SystemRandom().token(byteCount: 9)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let program = try Program(below: directory, client: "")
+        let made = try await program.run("admin", "hash-password", typing: ["correct horse", "correct horse"])
+        #expect(made.status == 0 && made.output.hasPrefix("$scrypt$ln=17,r=8,p=1$"), "\(made.errors)")
+        let differing = try await program.run("admin", "hash-password", typing: ["correct horse", "correct hearse"])
+        #expect(differing.status == 64 && differing.output.isEmpty && differing.errors.contains("differ"))
+    }
+
     @Test("A payee that would write on the terminal is refused, and nothing of it is written")
     func escapes() async throws {
         try await Typist.run { typist in

@@ -1,0 +1,61 @@
+import ArgumentParser
+import AssentCore
+import AssentEngine
+import AssentServer
+import Foundation
+
+/// `assent admin hash-password`
+struct HashPasswordCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hash-password", abstract: "Make the passwordHash of a user for assent.yaml. No server is asked.",
+        discussion: """
+            The password comes from the prompt, twice, or from a file or descriptor; never from the command line.
+
+            Example:  assent admin hash-password --config assent.yaml --password-file ana.password
+            """)
+
+    @Option(name: .shortAndLong, help: "The server's file, for its passwordCost; otherwise the cost is 131072 (2^17).")
+    var config: String?
+
+    @Option(name: .long, help: "A file that holds the password. Without it you are asked.")
+    var passwordFile: String?
+
+    @Option(name: .customLong("password-fd"), help: "A file descriptor to read the password from.")
+    var passwordDescriptor: Int32?
+
+    func run() async throws {
+        let cost = try Self.cost(config)
+        let password =
+            try SecretSource.read(file: passwordFile, descriptor: passwordDescriptor, "the password") ?? Self.asked()
+        guard String(validating: password.revealBytes(), as: UTF8.self) != nil else {
+            throw ValidationError("A password is UTF-8 text.")
+        }
+        guard (1...Passwords.byteLimit).contains(password.count) else {
+            throw ValidationError("A password has from 1 to \(Passwords.byteLimit) bytes.")
+        }
+        let hash = try PasswordHash.make(password, cost: cost, random: SystemRandom())
+        Console().say(hash.text)
+    }
+
+    private static func cost(_ file: String?) throws -> PasswordHash.Cost {
+        guard let file else { return PasswordHash.Cost(logN: PasswordPolicy().logN) }
+        do {
+            return PasswordHash.Cost(logN: try ServerConfiguration.load(file: file).passwordCost.trailingZeroBitCount)
+        } catch let error as ConfigurationError {
+            throw ValidationError("\(error)")
+        }
+    }
+
+    private static func asked() throws -> Secret {
+        let prompt = Prompt()
+        do {
+            let password = try prompt.secret("Password")
+            guard try prompt.secret("The same again") == password else {
+                throw ValidationError("The two differ. Nothing was made; try again.")
+            }
+            return password
+        } catch let error as Prompt.NoTerminal {
+            throw ValidationError("\(error.description). Give it with --password-file or --password-fd.")
+        }
+    }
+}

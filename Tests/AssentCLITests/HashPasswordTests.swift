@@ -1,0 +1,77 @@
+import AssentCore
+import AssentEngine
+import AssentServer
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+@Suite("assent admin hash-password", .timeLimit(.minutes(2)))
+struct HashPasswordTests {
+    private func hash(_ home: VaultCommandTests.Home, _ arguments: [String]) throws -> (Int32, String, String) {
+        let result = try home.run(["admin", "hash-password"] + arguments)
+        return (result.status, result.out.trimmingCharacters(in: .newlines), result.err)
+    }
+
+    private func isHash(_ text: String, of password: String) throws -> Bool {
+        let hash = try #require(PasswordHash(text))
+        let derived = try ScryptDerivation().derive(
+            Secret(password), salt: hash.salt, cost: hash.cost, byteCount: hash.hash.count)
+        return derived == hash.hash
+    }
+
+    @Test("It is the hash of the file's line at the production cost, another one each time, and shows nothing else")
+    func file() throws {
+        let home = try VaultCommandTests.Home()
+        let file = try home.file("ana.password", "öffne dich\n")
+        let (status, first, errors) = try hash(home, ["--password-file", file])
+        #expect(status == 0 && first.hasPrefix("$scrypt$ln=17,r=8,p=1$"), "\(errors)")
+        #expect(try isHash(first, of: "öffne dich"))
+        #expect(try !isHash(first, of: "offne dich"))
+        #expect(try hash(home, ["--password-file", file]).1 != first)
+    }
+
+    @Test("With the server's file the cost is the configured one, and the server takes what was made")
+    func configured() async throws {
+        let home = try VaultCommandTests.Home()
+        let file = try home.file("ana.password", "correct horse")
+        let example = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "Examples/bank/assent.yaml").path
+        let configuration = try ServerConfiguration.load(file: example)
+        let (status, text, errors) = try hash(home, ["--config", example, "--password-file", file])
+        #expect(status == 0, "\(errors)")
+        #expect(PasswordHash(text)?.cost == .init(logN: configuration.passwordCost.trailingZeroBitCount))
+        #expect(try isHash(text, of: "correct horse"))
+    }
+
+    @Test(
+        "No password, an empty one, one too long, one that is no text, two sources, a wrong file: refused, nothing printed"
+    )
+    func refused() throws {
+        let home = try VaultCommandTests.Home()
+        let good = try home.file("good", "x")
+        let broken = try home.file("broken.yaml", "nonsense: 1\n")
+        let long = try home.file("long", String(repeating: "x", count: 1025))
+        let empty = try home.file("empty", "\n")
+        let bytes = home.directory.appending(path: "bytes").path
+        try Data([0xC3, 0x28]).write(to: URL(fileURLWithPath: bytes))
+        for arguments in [
+            [], ["--password-file", empty], ["--password-file", long], ["--password-file", bytes],
+            ["--password-file", "/nowhere"], ["--password-file", good, "--password-fd", "0"],
+            ["--config", broken, "--password-file", good], ["hunter2"],
+        ] {
+            let (status, out, errors) = try hash(home, arguments)
+            #expect(status == 64 && out.isEmpty && !errors.isEmpty, "\(arguments): \(status) \(out)")
+        }
+        #expect(try hash(home, []).2.contains("--password-file"))
+    }
+
+    @Test("A reply's last line is ended on a terminal, and nowhere else is a byte added")
+    func lastLine() {
+        let body = Array(#"{"a":1}"#.utf8)
+        #expect(Console.shown(body, onTerminal: true) == body + [0x0A])
+        #expect(Console.shown(body, onTerminal: false) == body)
+        #expect(Console.shown(body + [0x0A], onTerminal: true) == body + [0x0A])
+        #expect(Console.shown([], onTerminal: true) == [])
+    }
+}
