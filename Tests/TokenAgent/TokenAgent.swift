@@ -39,6 +39,7 @@ enum TokenAgent {
     }
 
     private static func answer(_ command: String, _ manager: TokenManager) async -> String {
+        if command == "crowd" { return await crowd(manager) }
         do {
             switch command {
             case "metadata": _ = try await manager.metadata()
@@ -53,6 +54,15 @@ enum TokenAgent {
         } catch {
             return "error \(error) -"
         }
+    }
+
+    /// What 125 tasks get that ask at once: one answer, when it is the same for all.
+    private static func crowd(_ manager: TokenManager) async -> String {
+        let answers = await withTaskGroup(of: String.self) { group in
+            for _ in 0..<125 { group.addTask { await answer("tokens", manager) } }
+            return await group.reduce(into: Set()) { $0.insert($1) }
+        }
+        return answers.count == 1 ? answers.first ?? "" : "different: \(answers.sorted().joined(separator: ", "))"
     }
 
     private static func say(_ line: String) {

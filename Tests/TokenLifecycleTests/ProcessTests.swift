@@ -58,7 +58,7 @@ private struct SharedVault: Sendable {
 
 @Suite("Several processes with one vault", .timeLimit(.minutes(3)))
 struct ProcessTests {
-    @Test("Eight processes with a token that is over make one request", arguments: [true, false])
+    @Test("A thousand tasks in eight processes with a token that is over make one request", arguments: [true, false])
     func eight(isAssent: Bool) async throws {
         let shared = try await SharedVault(isAssent: isAssent)
         for _ in 0..<3 {
@@ -67,7 +67,7 @@ struct ProcessTests {
             for agent in agents { #expect(await agent.ask("metadata") == "ok") }
             try await shared.records.expire()
             try await shared.world.relay.reset()
-            for agent in agents { agent.tell("tokens") }
+            for agent in agents { agent.tell("crowd") }
             var answers: [String?] = []
             for agent in agents { answers.append(await agent.answer()) }
             #expect(shared.world.relay.state.value.requests == [.refresh])
@@ -84,7 +84,7 @@ struct ProcessTests {
         let shared = try await SharedVault(isAssent: true)
         let relay = shared.world.relay
         let holder = try shared.agent()
-        let others = try (0..<3).map { _ in try shared.agent(patience: 1) }
+        let others = try (0..<7).map { _ in try shared.agent(patience: 1) }
         for agent in others + [holder] { #expect(await agent.ask("metadata") == "ok") }
         try await shared.records.expire()
         try await relay.reset()
@@ -94,13 +94,13 @@ struct ProcessTests {
         holder.stop()
         relay.state.update { $0.faults = [:] }
         relay.release()
-        for agent in others { agent.tell("tokens") }
+        for agent in others { agent.tell("crowd") }
         for agent in others { #expect(await agent.answer() == "error busy -") }
         #expect(relay.state.value.requests == [.refresh])
         holder.goOn()
         let answer = await holder.answer()
         #expect(try await answer == shared.good())
-        for agent in others { #expect(try await agent.ask("tokens") == shared.good()) }
+        for agent in others { #expect(try await agent.ask("crowd") == shared.good()) }
         #expect(relay.state.value.requests == [.refresh])
         for agent in others + [holder] { agent.kill() }
         await shared.stop()
