@@ -129,13 +129,13 @@ let package = Package(
 
         // How tests start programs.
         .target(name: "CSpawn", path: "Tests/CSpawn"),
-        .target(name: "Spawning", dependencies: ["CSpawn", "AssentCore"], path: "Tests/Spawning"),
+        .target(name: "TestSupport", dependencies: ["CSpawn", "AssentCore"], path: "Tests/TestSupport"),
 
         // Starts the programs that we did not write, for InteropTests, for other tests and for the benchmarks.
         .target(
             name: "AssentPeers",
             dependencies: [
-                "Spawning", "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes,
+                "TestSupport", "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes,
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], path: "Tests/AssentPeers"),
         // What AssentVaultTests kill.
@@ -151,7 +151,7 @@ let package = Package(
         .target(
             name: "TokenTableSupport",
             dependencies: [
-                "Spawning", "AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault", httpTypes,
+                "TestSupport", "AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault", httpTypes,
             ] + nio, path: "Tests/TokenTableSupport"),
         .executableTarget(
             name: "TokenAgent",
@@ -161,11 +161,11 @@ let package = Package(
         .testTarget(name: "RaceTests", dependencies: ["AssentCore"]),
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(
-            name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "Spawning", crypto, cryptoExtras]),
-        .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "Spawning"]),
+            name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "TestSupport", crypto, cryptoExtras]),
+        .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "TestSupport"]),
         .testTarget(
             name: "AssentVaultTests",
-            dependencies: ["AssentVault", "AssentPeers", "AssentCore", "AssentTesting", "Spawning", crypto]),
+            dependencies: ["AssentVault", "AssentPeers", "AssentCore", "AssentTesting", "TestSupport", crypto]),
         .testTarget(
             name: "AssentJourneyTests", dependencies: ["AssentJourney", "AssentCore", "AssentTesting", httpTypes]),
         .testTarget(
@@ -174,8 +174,8 @@ let package = Package(
         .testTarget(
             name: "TokenLifecycleTests",
             dependencies: [
-                "TokenTableSupport", "TokenAgent", "AssentCore", "AssentTokens", "AssentTransportNIO", "AssentVault",
-                "AssentServer", "AssentEngine", "AssentStore", httpTypes, logging,
+                "TestSupport", "TokenTableSupport", "TokenAgent", "AssentCore", "AssentTokens", "AssentTransportNIO",
+                "AssentVault", "AssentServer", "AssentEngine", "AssentStore", httpTypes, logging,
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]),
         .testTarget(
@@ -188,12 +188,12 @@ let package = Package(
         .testTarget(
             name: "AssentTransportNIOTests",
             dependencies: [
-                "AssentTransportNIO", "AssentCore", "AssentTesting", "Spawning", crypto, httpTypes,
+                "AssentTransportNIO", "AssentCore", "AssentTesting", "TestSupport", crypto, httpTypes,
             ] + nio + certificates),
         .testTarget(
             name: "AssentPlatformTests",
             dependencies: [
-                "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", "Spawning", crypto,
+                "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", "TestSupport", crypto,
                 logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
@@ -207,7 +207,8 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP", "AssentTesting", "Spawning",
+                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP", "AssentTesting",
+                "TestSupport",
                 hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -219,19 +220,19 @@ let package = Package(
             name: "AssentCLITests",
             dependencies: [
                 "AssentCLI", "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentVault",
-                "Spawning",
+                "TestSupport",
             ] + nio),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentOTP", "AssentPeers",
-                "AssentTesting", "AssentExampleBank", "Spawning", httpTypes, logging,
+                "AssentTesting", "AssentExampleBank", "TestSupport", httpTypes, logging,
             ]),
         .testTarget(
             name: "InteropTests",
             dependencies: [
                 "AssentPeers", "AssentServer", "AssentTokens", "AssentTransportNIO", "AssentVault", "AssentCore",
-                "AssentJOSE", "AssentTesting", "Spawning", "TokenAgent", "TokenTableSupport", httpTypes, logging,
+                "AssentJOSE", "AssentTesting", "TestSupport", "TokenAgent", "TokenTableSupport", httpTypes, logging,
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], exclude: ["peers"]),
     ],

@@ -65,7 +65,7 @@ done
 run() {
     local filters=() suite
     for suite in "$@"; do filters+=(--filter "^${suite/\//\\.}[/(]"); done
-    "$bin/races" --testing-library swift-testing "${filters[@]}" 2>&1 | tee "$work/log" \
+    timeout --kill-after=10 1800 "$bin/races" --testing-library swift-testing "${filters[@]}" 2>&1 | tee "$work/log" \
         | grep -E --line-buffered '(Suite|Test run with) .*(passed|failed)|ThreadSanitizer' >&2
 }
 reports() { grep -c 'WARNING: ThreadSanitizer: data race' "$work/log" || true; }

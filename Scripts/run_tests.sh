@@ -12,8 +12,11 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=${SWT_EXPERIMENTAL_MAXIMUM
 
 : >"$log"
 # Not by 'swift test', which keeps the last lines back until whoever holds its pipes has ended.
-"$bin/AssentPackageTests.xctest" --testing-library swift-testing "$@" </dev/null > >(tee "$log") 2>&1 &
+"$bin/AssentPackageTests.xctest" --testing-library swift-testing "$@" </dev/null >"$log" 2>&1 &
 tests=$!
+# What they leave behind may hold the log, but not what reads this script's output.
+tail -n +1 -f --pid=$tests "$log" &
+shown=$!
 trap 'kill -KILL $tests 2>/dev/null || true' EXIT
 
 names() { # sign, what follows: the tests of such lines, whatever their colour
@@ -31,7 +34,10 @@ if kill -0 $tests 2>/dev/null; then
         ps -o pid,stat,etimes,args --ppid $tests | cut -c1-160 || true
         ps -L -o wchan:24= -p $tests | sort | uniq -c || true
         ! command -v gdb >/dev/null || timeout 120 gdb -p $tests -batch -ex 'thread apply all backtrace 20' || true
-    } 2>&1 | tee -a "$log" >&2
+    } >&2 2>&1
     exit 1
 fi
-wait $tests
+status=0
+wait $tests || status=$?
+wait $shown || true
+exit $status

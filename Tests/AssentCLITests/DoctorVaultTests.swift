@@ -3,7 +3,7 @@ import Assent
 import AssentCore
 import AssentPeers
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 @testable import AssentCLI

@@ -12,7 +12,8 @@ final class HandshakeServer: Sendable {
     private let listener: any Channel
 
     /// Shows what was made, the CA's certificate too, and behind it what else there is in PEM.
-    static func start(_ certificates: GeneratedCertificates, appending more: String = "") async throws -> HandshakeServer
+    static func start(_ certificates: GeneratedCertificates, appending more: String = "") async throws
+        -> HandshakeServer
     {
         let chain = try NIOSSLCertificate.fromPEMBytes(
             Array((certificates.chainPEM + certificates.authorityPEM + more).utf8))

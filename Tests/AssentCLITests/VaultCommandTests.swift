@@ -4,7 +4,7 @@ import AssentCore
 import AssentPeers
 import AssentVault
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 @testable import AssentCLI

@@ -1,7 +1,7 @@
 import AssentCore
 import AssentOTP
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 /// OATH Toolkit as a second opinion.

@@ -1,5 +1,5 @@
 import Foundation
-import Spawning
+import TestSupport
 
 /// A process that this one starts. It ends with ``stop()``, or when this process ends, however that comes about.
 package final class ChildProcess {

@@ -1,6 +1,6 @@
 package import AssentCore
 import Foundation
-import Spawning
+import TestSupport
 
 extension Peer {
     /// Runs one of the Python scripts, for a minute at most.

@@ -1,6 +1,6 @@
 import AssentCore
 package import Foundation
-import Spawning
+import TestSupport
 
 /// swtpm, a TPM 2.0 in software, with a state of its own. Its sockets lie in `directory`, whose path must be short.
 package final class SwTPM: Sendable {

@@ -2,7 +2,7 @@ import AssentCore
 import AssentPeers
 import AssentTesting
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 @testable import AssentVault

@@ -3,6 +3,7 @@
 #include "cspawn.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -74,7 +75,12 @@ int cspawn_wait(pid_t process) {
 
 int cspawn_reap(pid_t process, int *status) {
     int raw;
-    if (waitpid(process, &raw, WNOHANG) != process) return 0;
+    pid_t found = waitpid(process, &raw, WNOHANG);
+    if (found < 0 && errno == ECHILD) {
+        *status = INT_MIN;
+        return 1;
+    }
+    if (found != process) return 0;
     *status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -WTERMSIG(raw);
     return 1;
 }

@@ -6,7 +6,7 @@ import AssentTokens
 import AssentVault
 import Foundation
 import HTTPTypes
-import Spawning
+import TestSupport
 import Testing
 
 /// What real providers were seen to do, each at one that does it.

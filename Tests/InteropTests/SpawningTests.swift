@@ -1,5 +1,5 @@
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 @Suite("What tests start", .timeLimit(.minutes(1)))

@@ -30,10 +30,12 @@ enum TokenAgent {
             directory.appending(path: "vault"),
             keys: .software(SoftwareKeyProvider(unprotectedFile: directory.appending(path: "vault.key"))),
             lockTimeout: 120)
+        let clock = SkippingClock()
         let manager = TokenManager(
-            configuration: configuration, transport: transport, store: vault,
+            configuration: configuration, transport: transport, store: vault, clock: clock,
             logger: Logger(label: "agent", factory: { _ in SwiftLogNoOpLogHandler() }))
         while let command = readLine() {
+            clock.skip()
             say(await answer(command, manager))
         }
     }
@@ -67,5 +69,19 @@ enum TokenAgent {
 
     private static func say(_ line: String) {
         FileHandle.standardOutput.write(Data("\(line)\n".utf8))
+    }
+}
+
+/// The system's clock, a second later at each command: the tests change the vault behind this process's back, and what a
+/// manager has read it believes for a second.
+private final class SkippingClock: WallClock {
+    private let skipped = Locked<TimeInterval>(0)
+
+    var now: Date { Date().addingTimeInterval(skipped.withLock { $0 }) }
+
+    func skip() { skipped.withLock { $0 += 1 } }
+
+    func sleep(until deadline: Date) async throws {
+        try await SystemClock().sleep(until: deadline.addingTimeInterval(-skipped.withLock { $0 }))
     }
 }

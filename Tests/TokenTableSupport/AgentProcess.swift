@@ -2,7 +2,7 @@ import AssentCore
 import AssentTokens
 package import AssentVault
 package import Foundation
-import Spawning
+import TestSupport
 
 /// A vault in a directory of its own, which other processes open too.
 package final class TemporaryVault: Sendable {

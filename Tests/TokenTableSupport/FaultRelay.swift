@@ -5,6 +5,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+package import TestSupport
 
 /// A stretch of network in front of a provider, which can fail in every way that matters, and counts what it has read.
 ///

@@ -2,6 +2,7 @@ import AssentCore
 import AssentTokens
 import AssentVault
 import Foundation
+import TestSupport
 
 /// Runs rows of the table against a provider.
 package struct TokenTableRunner: Sendable {

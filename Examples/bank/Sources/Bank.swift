@@ -3,7 +3,8 @@ import Hummingbird
 import Logging
 
 /// A small bank to protect. Settings come from the environment: `BANK_DATABASE` (a file), `BANK_PORT` (0 takes a free one),
-/// `BANK_OWNERS` (names, separated by commas; each begins with 1000.00 EUR). It prints its port when it listens.
+/// `BANK_OWNERS` (names, separated by commas; each begins with 1000.00 EUR). It prints its port when it listens. With
+/// `BANK_ENDS_WITH_INPUT` it ends when its standard input does, as when the program that has started it ends.
 @main
 struct Bank {
     static func main() async throws {
@@ -11,6 +12,12 @@ struct Bank {
         guard let path = environment["BANK_DATABASE"], let port = Int(environment["BANK_PORT"] ?? "9080") else {
             FileHandle.standardError.write(Data("bank: set BANK_DATABASE to a file and BANK_PORT to a port\n".utf8))
             exit(64)
+        }
+        if environment["BANK_ENDS_WITH_INPUT"] != nil {
+            Thread.detachNewThread {
+                while !FileHandle.standardInput.availableData.isEmpty {}
+                exit(0)
+            }
         }
         let owners = (environment["BANK_OWNERS"] ?? "ana").split(separator: ",").map(String.init)
         let ledger = try Ledger(path: path, owners: owners, openingBalance: Money(cents: 100_000))

@@ -7,19 +7,23 @@ final class BankProcess: Sendable {
     let port: Int
 
     private let process: Locked<Process>
+    private let leash: Pipe
 
     /// Why the bank does not run.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    private init(process: sending Process, port: Int) {
+    private init(process: sending Process, leash: Pipe, port: Int) {
         self.process = Locked(process)
+        self.leash = leash
         self.port = port
     }
 
     /// Starts `executable` with its books in `directory`, and waits until it listens.
-    static func start(executable: String, directory: String, owner: String) throws -> BankProcess {
+    ///
+    /// It ends at the latest with this process, which holds the other end of its standard input.
+    static func start(executable: String, directory: String, owner: String) async throws -> BankProcess {
         guard FileManager.default.isExecutableFile(atPath: executable) else {
             throw Failure(
                 description:
@@ -29,28 +33,51 @@ final class BankProcess: Sendable {
         process.executableURL = URL(fileURLWithPath: executable)
         process.environment = [
             "BANK_DATABASE": directory + "/bank.sqlite", "BANK_PORT": "0", "BANK_OWNERS": owner,
+            "BANK_ENDS_WITH_INPUT": "yes",
             "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "",
             "LD_LIBRARY_PATH": ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] ?? "",
         ]
-        let output = Pipe()
+        let (leash, output) = (Pipe(), Pipe())
+        process.standardInput = leash
         process.standardOutput = output
         try process.run()
-        var line: [UInt8] = []
-        while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
-            line.append(byte)
-        }
-        guard let port = String(decoding: line, as: UTF8.self).split(separator: ":").last.flatMap({ Int($0) }) else {
+        let reading = output.fileHandleForReading
+        let line = await elsewhere { firstLine(of: reading) }
+        guard let port = line.split(separator: ":").last.flatMap({ Int($0) }) else {
             process.terminate()
             throw Failure(description: "the bank did not start")
         }
-        return BankProcess(process: process, port: port)
+        return BankProcess(process: process, leash: leash, port: port)
     }
 
-    /// Ends the process.
-    func stop() {
-        process.withLock { process in
+    /// Ends the process; within five seconds, whatever it is doing.
+    func stop() async {
+        let id = process.withLock { process in
             process.terminate()
-            process.waitUntilExit()
+            return process.processIdentifier
         }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 5) { [process] in
+            process.withLock { if $0.isRunning { kill($0.processIdentifier, SIGKILL) } }
+        }
+        // Process.waitUntilExit would also wait for whoever happens to have got its descriptors.
+        await Self.elsewhere {
+            var information = siginfo_t()
+            while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        }
+    }
+
+    /// Does what blocks on a thread on which that holds nobody up.
+    private static func elsewhere<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(returning: body()) }
+        }
+    }
+
+    private static func firstLine(of handle: FileHandle) -> String {
+        var line: [UInt8] = []
+        while line.count < 1024, let byte = try? handle.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
+            line.append(byte)
+        }
+        return String(decoding: line, as: UTF8.self)
     }
 }

@@ -58,7 +58,7 @@ final class DemoWorld: Sendable {
         let directory = try temporaryDirectory()
         do {
             var configuration = try ServerConfiguration.load(file: sources.configurationFile)
-            let bank = try BankProcess.start(
+            let bank = try await BankProcess.start(
                 executable: sources.bankExecutable, directory: directory, owner: "ana")
             let gatewayPort = Locked<Int?>(nil)
             let relay = try await Relay.start { gatewayPort.withLock { $0 } }
@@ -77,7 +77,7 @@ final class DemoWorld: Sendable {
                 let port = try await server.gatewayPort
                 gatewayPort.withLock { $0 = port }
             } catch {
-                bank.stop()
+                await bank.stop()
                 running.cancel()
                 try await running.value
                 throw error
@@ -106,7 +106,7 @@ final class DemoWorld: Sendable {
         await services.triggerGracefulShutdown()
         _ = try? await running.value
         try? await relay.stop()
-        bank.stop()
+        await bank.stop()
         try? FileManager.default.removeItem(atPath: directory)
     }
 

@@ -118,6 +118,8 @@ public final class IdentityServer: Service {
     /// ``ServerConfiguration/drainSeconds`` allow. Cancelling ends all connections at once; what was forwarded is recorded all
     /// the same.
     public func run() async throws {
+        // Whoever waits for the endpoints is told, also when it ends before a listener has begun.
+        defer { for listener in [serverListener, gatewayListener].compactMap(\.self) { listener.giveUpStarting() } }
         let upstream = try Upstream(services: (configuration.gateway?.routes ?? []).map(\.upstream), logger: logger)
         let group = ServiceGroup(
             configuration: .init(services: try services(upstream), logger: logger))

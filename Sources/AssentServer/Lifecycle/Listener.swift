@@ -74,7 +74,9 @@ final class Listener: Service {
     /// Listens until the service group shuts down. Then idle connections are closed, and those with a request after its reply.
     func run() async throws {
         let server = HTTPServerBuilder.onEventLoops(
-            .init(additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay)], idleTimeout: Self.idleTimeout),
+            .init(
+                additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(Self.idleTimeout)],
+                idleTimeout: Self.idleTimeout),
             tls: tls, connections: connections)
         let application = Application(
             responder: Responder(handler: handler, connections: connections), server: server,
@@ -106,6 +108,9 @@ final class Listener: Service {
             }
         return ConfigurationError(file: configurationFile, line: nil, reason)
     }
+
+    /// Tells those who wait for the port that it will not come, unless it has.
+    func giveUpStarting() { finishStarting(.failure(CancellationError())) }
 
     private func finishStarting(_ result: Result<Int, any Error>) {
         let waiting = state.withLock { state in

@@ -88,10 +88,9 @@ final class ConnectionPool: Sendable {
 
     /// A connection to `origin`: one that is idle, a new one, or the next that becomes free.
     func lease(_ origin: Origin, limits: HTTPLimits, deadline: NIODeadline) async throws -> Lease {
-        var decision = decide(origin)
         for _ in 0..<3 {
             let grant: Grant
-            switch decision {
+            switch decide(origin) {
             case .refused(let error): throw error
             case .granted(let granted): grant = granted
             case .wait: grant = try await wait(for: origin, deadline: deadline)
@@ -103,7 +102,6 @@ final class ConnectionPool: Sendable {
                 if let exchange = adopt(handle) { return Lease(handle: handle, exchange: exchange, isReused: false) }
                 // The pins changed while it was being opened.
                 handle.close()
-                decision = decide(origin)
             }
         }
         throw HTTPTransportError(.connectFailed, "the pins keep changing")
@@ -173,23 +171,26 @@ final class ConnectionPool: Sendable {
         defer { timer.cancel() }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                enqueue(Waiter(id: id, continuation: continuation), origin)
+                enqueue(Waiter(id: id, continuation: continuation), origin, deadline: deadline)
             }
         } onCancel: {
             giveUp(id, origin, HTTPTransportError(.cancelled, "the task was cancelled"))
         }
     }
 
-    private func enqueue(_ waiter: Waiter, _ origin: Origin) {
+    private func enqueue(_ waiter: Waiter, _ origin: Origin, deadline: NIODeadline) {
         enum Outcome {
             case queued
             case granted(Waiter, Grant)
             case failed(HTTPTransportError)
         }
         let outcome = state.withLock { state -> Outcome in
-            // Under the lock: whoever cancels later finds the waiter in the queue.
+            // Under the lock: whoever cancels later, and the timer later, finds the waiter in the queue.
             if Task.isCancelled {
                 return .failed(HTTPTransportError(.cancelled, "the task was cancelled"))
+            }
+            guard deadline > .now() else {
+                return .failed(HTTPTransportError(.timedOut, "no connection became free"))
             }
             guard !state.isShutDown else { return .failed(HTTPTransportError(.shutDown, "the transport is shut down")) }
             var slots = state.slots[origin] ?? Slots()

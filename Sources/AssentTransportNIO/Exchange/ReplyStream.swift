@@ -7,16 +7,10 @@ import NIOCore
 /// go before the end, the rest of the reply is not wanted and the connection is closed.
 final class ReplyStream: Sendable {
     private struct State {
-        var chunks: [[UInt8]] = []
-        var buffered = 0
+        var backlog = ReplyBacklog()
         var end: Result<Void, any Error>?
         var waiter: CheckedContinuation<[UInt8]?, any Error>?
-        var isHeld = false
     }
-
-    private static let highWater = 256 << 10
-    private static let lowWater = 64 << 10
-    private static let coalesced = 16 << 10
 
     private let state = Locked(State())
     private let connection: ConnectionHandle
@@ -39,16 +33,7 @@ final class ReplyStream: Sendable {
                 state.waiter = nil
                 return (waiter, false)
             }
-            // A peer may send single bytes; they are not kept one by one.
-            let last = state.chunks.indices.last
-            if let last, state.chunks[last].count + bytes.count <= Self.coalesced {
-                state.chunks[last] += bytes
-            } else {
-                state.chunks.append(bytes)
-            }
-            state.buffered += bytes.count
-            state.isHeld = state.buffered >= Self.highWater
-            return (nil, state.isHeld)
+            return (nil, state.backlog.add(bytes))
         }
         waiter?.resume(returning: bytes)
         return hold
@@ -74,12 +59,8 @@ final class ReplyStream: Sendable {
                     case resume(Result<[UInt8]?, any Error>, unhold: Bool)
                 }
                 let outcome = state.withLock { state -> Outcome in
-                    if !state.chunks.isEmpty {
-                        let chunk = state.chunks.removeFirst()
-                        state.buffered -= chunk.count
-                        let unhold = state.isHeld && state.buffered <= Self.lowWater
-                        if unhold { state.isHeld = false }
-                        return .resume(.success(chunk), unhold: unhold)
+                    if let (chunk, resumes) = state.backlog.take() {
+                        return .resume(.success(chunk), unhold: resumes)
                     }
                     if let end = state.end { return .resume(end.map { nil }, unhold: false) }
                     guard state.waiter == nil else {

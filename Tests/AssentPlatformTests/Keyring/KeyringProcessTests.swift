@@ -2,7 +2,7 @@
 import AssentCore
 import AssentPeers
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 @testable import AssentPlatform

@@ -3,7 +3,7 @@ import AssentCore
 import AssentPeers
 import CP11Kit
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 @testable import AssentPlatform

@@ -1,5 +1,6 @@
 import AssentCore
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentServer

@@ -1,6 +1,7 @@
 import AssentCore
 import AssentTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentServer

@@ -4,6 +4,7 @@ import Foundation
 import InMemoryLogging
 import NIOCore
 import NIOEmbedded
+import TestSupport
 import Testing
 
 @testable import AssentEngine

@@ -3,6 +3,7 @@ import AssentStore
 import AssentTesting
 import AsyncHTTPClient
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentServer
@@ -83,11 +84,11 @@ struct ProcessTests {
             await upstream.waitUntilHeld()
             serve.process.signal(SIGTERM)
             let port = try #require(URLComponents(string: serve.gateway)?.port)
-            while let connection = try? await RawConnection.open(port: port, withTLS: false) {
+            while !Task.isCancelled, let connection = try? await RawConnection.open(port: port, withTLS: false) {
                 await connection.close()
             }
             // One that comes within a second of the first counts as the same.
-            while serve.process.isRunning {
+            while serve.process.isRunning, !Task.isCancelled {
                 serve.process.signal(SIGINT)
                 await Task.yield()
             }

@@ -1,6 +1,6 @@
 import AssentCore
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 /// Why a process of a test did not do what it must.
@@ -88,6 +88,7 @@ final class WatchedProcess: Sendable {
         await status.wait { $0 != nil }
         // Its number may soon be somebody else's.
         guardian.signal(SIGKILL)
+        _ = guardian.wait()
         return status.value ?? .min
     }
 

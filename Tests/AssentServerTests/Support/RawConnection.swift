@@ -3,6 +3,7 @@ import Foundation
 import NIOCore
 import NIOPosix
 import NIOSSL
+import TestSupport
 
 /// A connection, with TLS unless told otherwise, on which a test sends what no HTTP client would.
 final class RawConnection: Sendable {

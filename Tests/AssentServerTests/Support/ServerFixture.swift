@@ -119,7 +119,7 @@ final class ServerFixture: Sendable {
 
     /// Waits until the server has been told to end.
     func waitUntilDraining() async {
-        while !server.connections.isDraining { await Task.yield() }
+        while !server.connections.isDraining, !Task.isCancelled { await Task.yield() }
     }
 
     /// A URL of the server, by what follows its public URL.

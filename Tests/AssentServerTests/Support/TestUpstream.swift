@@ -2,6 +2,7 @@ import AssentCore
 import Foundation
 import NIOCore
 import NIOPosix
+import TestSupport
 
 /// A protected service that keeps every byte it gets and answers as the test tells it.
 final class TestUpstream: Sendable {

@@ -1,6 +1,6 @@
 import AssentCore
 import Foundation
-import Spawning
+import TestSupport
 import SwiftASN1
 import Testing
 @_spi(FixedExpiryValidationTime) import X509

@@ -1,6 +1,6 @@
 import Foundation
 import NIOSSL
-import Spawning
+import TestSupport
 import Testing
 
 /// A server with RSA keys, minted by openssl because swift-crypto rightly makes no such keys and signatures.

@@ -1,7 +1,7 @@
 import AssentCore
 import Crypto
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 @testable import AssentVault

@@ -2,7 +2,7 @@
 import AssentCore
 import AssentPeers
 import Foundation
-import Spawning
+import TestSupport
 import Testing
 
 @testable import AssentVault
@@ -18,7 +18,8 @@ final class AgentProcess {
 
     init(_ mode: String, at directory: URL, _ number: Int = -1, seed: Int = 0) throws {
         process = try SpawnedProcess(
-            BuiltProgram.beside("VaultAgent").path, [mode, directory.path(percentEncoded: false), "\(number)", "\(seed)"],
+            BuiltProgram.beside("VaultAgent").path,
+            [mode, directory.path(percentEncoded: false), "\(number)", "\(seed)"],
             input: .pipe, output: .pipe)
     }
 

@@ -17,6 +17,6 @@ int cspawn_file(void);
 /// number of the error.
 int cspawn_wait(pid_t process);
 
-/// Takes the status of a child that may have ended: its exit status, or the negative number of the signal that ended it.
-/// Returns whether it had ended.
+/// Takes the status of a child that may have ended: its exit status, or the negative number of the signal that ended it;
+/// INT_MIN when it is no child of this process. Returns whether it had ended.
 int cspawn_reap(pid_t process, int *status);

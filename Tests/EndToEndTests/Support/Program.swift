@@ -1,7 +1,7 @@
 import AssentCore
 import AssentPeers
 import Foundation
-import Spawning
+import TestSupport
 
 /// The `assent` program with a home directory of its own, as a person runs it whose terminal has no display.
 struct Program: Sendable {
