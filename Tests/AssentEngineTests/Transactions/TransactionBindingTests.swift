@@ -199,14 +199,21 @@ struct TransactionBindingTests {
         let all = try await fixture.approved()
         let unbound = try TransactionFixture.policy(bind: [], display: [])
         let none = try await fixture.approved(try fixture.binding(policy: unbound))
+        // What the migration gives to rows that are there already.
+        let column = try await fixture.database.run(
+            .read("SELECT dflt_value FROM pragma_table_info('transactions') WHERE name = 'bound'"))
+        let given = try #require(column.first).text("dflt_value")
+        let begun = try await fixture.create()
         _ = try await fixture.database.run(
-            SQLStatement("UPDATE transactions SET bound = 'body method query'", expecting: .exactly(2)))
+            SQLStatement("UPDATE transactions SET bound = \(given)", expecting: .exactly(3)))
+        #expect(try await fixture.transactions.start(id: begun.id, session: fixture.ana).metadata == begun.metadata)
         _ = try await fixture.database.run(
             SQLStatement(
                 "UPDATE transactions SET method = NULL, query = NULL, media_type = NULL, body_sha256 = NULL WHERE id = ?1",
                 [.text(none)], expecting: .exactly(1)))
         let take = fixture.transactions.take(id:binding:)
         #expect(try await take(all, try fixture.binding(content: Self.content(method: "PUT"))).refusal == .method)
+        #expect(try await take(all, try fixture.binding(content: Self.content(body: "{}"))).refusal == .body)
         #expect(try await take(all, try fixture.binding()).isTaken)
         #expect(try await take(none, try fixture.binding(policy: unbound)).isTaken)
     }
