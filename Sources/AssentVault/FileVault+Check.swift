@@ -87,6 +87,8 @@ extension FileVault {
                 throw error
             }
         }
+        // Syncs the directory too: until this manifest is surely on the disk, a loss of power could bring back one that needs
+        // an older key.
         report.removedLeftovers = try removeLeftovers(self.contents ?? contents)
         report.removedKeys = try await removeOldKeys(self.contents ?? contents)
         return report
@@ -101,8 +103,6 @@ extension FileVault {
 
     /// Keys of other epochs: of changes of key that were interrupted before they took effect, or before their last step.
     private func removeOldKeys(_ contents: Contents) async throws -> Int {
-        // Until this manifest is surely on the disk, a loss of power could bring back one that needs an older key.
-        try files.syncDirectory()
         let guardian = contents.guardian
         let prefix = VaultGuardian.keyPrefix(vaultID: contents.header.vaultID)
         return try await VaultGuardian.asking {

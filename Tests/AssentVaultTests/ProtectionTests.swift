@@ -137,6 +137,21 @@ struct ProtectionTests {
         #expect(disk.names == before.names && disk.names.allSatisfy { disk[$0] == before[$0] })
     }
 
+    @Test("A device that lost one of a vault's two keys is not said to be another user's")
+    func halfOfTheKeys() async throws {
+        for isSigning in [true, false] {
+            let (disk, device) = (SimulatedDisk(), FakeDevice())
+            _ = try await vault(on: disk, guardedBy: .requireHardware(device))
+            device.state.withLock { state in
+                if isSigning { state.signing = [:] } else { state.agreement = [:] }
+            }
+            let error = await #expect(throws: SecretStoreError.self) {
+                _ = try await vault(on: disk, guardedBy: .requireHardware(device))
+            }
+            #expect(error?.code == .keyLost && error?.detail.contains("another user's vault") == false)
+        }
+    }
+
     @Test("A software vault is not taken for a hardware one")
     func softwareIsNotHardware() async throws {
         let (device, software) = (FakeDevice(), FakeDevice(kind: "soft", protection: .software))

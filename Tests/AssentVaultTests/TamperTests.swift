@@ -19,15 +19,18 @@ struct TamperTests {
         return disk
     }
 
-    /// Reads the secret `name` from a copy of `disk` after `damage`: the value, or the error's code.
+    /// Reads the secret `name` from a copy of `disk` after `damage`: the value, or the error's code. What is damaged stays
+    /// there to be looked at and repaired.
     private static func read(
         _ disk: SimulatedDisk, damage: (SimulatedDisk) -> Void
     ) async -> Result<String?, SecretStoreError> {
         let copy = disk.copy()
         damage(copy)
+        let damaged = copy.names.map { copy[$0] }
         do {
             return .success(try await vault(on: copy).value("name")?.value.reveal())
         } catch let error as SecretStoreError {
+            #expect(copy.names.map { copy[$0] } == damaged, "files were touched")
             return .failure(error)
         } catch {
             Issue.record("\(error)")
@@ -178,6 +181,32 @@ struct TamperTests {
             VaultSealer(vaultID: vaultID, store: "other", dataKey: key),
         ] {
             #expect(throws: SecretStoreError.tampered("")) { try elsewhere.open(sealed, as: .record, bound: context) }
+        }
+    }
+
+    @Test("A value that does not open is an error by itself, and never its own ciphertext")
+    func ciphertextIsNoValue() throws {
+        let (vaultID, file) = ([UInt8](repeating: 1, count: 16), [UInt8](repeating: 3, count: 16))
+        let key = Secret(bytes: [UInt8](repeating: 2, count: 32))
+        let sealer = VaultSealer(vaultID: vaultID, store: "default", dataKey: key)
+        let sealed = try sealer.seal(Secret("value"), name: "name", version: 1, file: file)
+        #expect(try sealer.open(sealed, name: "name", version: 1, file: file) == Secret("value"))
+        let error = SecretStoreError.tampered("")
+        #expect(throws: error) { try sealer.open(sealed, name: "Name", version: 1, file: file) }
+        #expect(throws: error) { try sealer.open(sealed, name: "name", version: 2, file: file) }
+        #expect(throws: error) { try sealer.open(sealed, name: "name", version: 1, file: vaultID) }
+        let otherKey = VaultSealer(
+            vaultID: vaultID, store: "default", dataKey: Secret(bytes: [UInt8](repeating: 4, count: 32)))
+        #expect(throws: error) { try otherKey.open(sealed, name: "name", version: 1, file: file) }
+        for bit in 0..<(sealed.count * 8) {
+            var flipped = sealed
+            flipped[bit / 8] ^= 1 << (bit % 8)
+            #expect(throws: error) { try sealer.open(flipped, name: "name", version: 1, file: file) }
+        }
+        for count in 0..<sealed.count {
+            #expect(throws: error) {
+                try sealer.open(Array(sealed.prefix(count)), name: "name", version: 1, file: file)
+            }
         }
     }
 

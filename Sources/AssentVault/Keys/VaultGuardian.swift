@@ -52,7 +52,7 @@ struct VaultGuardian: Sendable {
             guard let signer = try await provider.signingKey(named: name),
                 let agreement = try await provider.agreementKey(named: name)
             else {
-                let others = try await provider.keyNames().contains { $0.hasPrefix("vault-") }
+                let others = try await provider.keyNames().contains { $0.hasPrefix("vault-") && $0 != name }
                 throw SecretStoreError(
                     .keyLost,
                     "The key provider (\(provider.kind)) does not have this vault's key"
