@@ -29,7 +29,8 @@ public struct TokenConfiguration: Sendable {
     /// More items of the authorization request, for example `acr_values`.
     public var authorizationParameters: [FormItems.Item] = []
 
-    /// How many seconds before its end an access token is renewed.
+    /// How many seconds before its end an access token is renewed. Keep it well below the life of the server's tokens: one that
+    /// lives no longer than this is renewed whenever somebody asks for a token.
     public var renewBefore: TimeInterval = 60
 
     /// How many seconds a renewal, a sign-in or a sign-out waits for another task or process that is at it. Then it fails with

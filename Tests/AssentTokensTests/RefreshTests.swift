@@ -43,6 +43,21 @@ import Testing
         #expect(provider.exchanges.withLock { $0.count } == count)
     }
 
+    @Test(
+        "The threshold is the configured one, also for a token that was just asked for",
+        arguments: [(0, 599, 0), (0, 600, 1), (300, 299, 0), (300, 300, 1), (599, 0, 0), (599, 1, 1)]
+            as [(TimeInterval, TimeInterval, Int)])
+    func threshold(renewBefore: TimeInterval, age: TimeInterval, count: Int) async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn { $0.renewBefore = renewBefore }
+        _ = try await manager.tokens()
+        for step in [age, 0] {
+            provider.clock.advance(by: step)
+            _ = try await manager.tokens()
+        }
+        #expect(refreshes(provider).count == count)
+    }
+
     @Test("A thousand tasks that need a token make one request")
     func contention() async throws {
         let (provider, manager) = try await expired()
