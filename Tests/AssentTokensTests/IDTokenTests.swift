@@ -67,6 +67,21 @@ import Testing
     }
 
     @Test(
+        "Beside several audiences azp must be there, and be this client, although all are trusted",
+        arguments: [nil, "x", "", .null, 5] as [JSONValue?])
+    func authorizedParty(azp: JSONValue?) async throws {
+        let provider = try FakeProvider()
+        provider.change {
+            $0.claims = {
+                $0["aud"] = ["bank-app", "x"]; $0["azp"] = azp
+            }
+        }
+        let manager = try await provider.signedIn { $0.trustedAudiences = ["x"] }
+        await #expect(throws: TokenError.like(.invalidIDToken)) { try await manager.tokens() }
+        #expect(try await manager.storedTokens() == nil)
+    }
+
+    @Test(
         "A header that says that it is another kind of token refuses it",
         arguments: ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", ""])
     func otherKinds(type: String) async throws {

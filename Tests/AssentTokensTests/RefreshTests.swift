@@ -58,6 +58,19 @@ import Testing
         #expect(refreshes(provider).count == count)
     }
 
+    @Test("A token that was handed out a moment before its threshold is renewed a moment after it")
+    func acrossThreshold() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        _ = try await manager.tokens()
+        provider.clock.advance(by: 539.7)
+        _ = try await manager.tokens()
+        #expect(refreshes(provider).isEmpty)
+        provider.clock.advance(by: 0.5)
+        _ = try await manager.tokens()
+        #expect(refreshes(provider).count == 1)
+    }
+
     @Test("A thousand tasks that need a token make one request")
     func contention() async throws {
         let (provider, manager) = try await expired()
