@@ -71,6 +71,19 @@ struct ClientFileTests {
         try Data(single.yaml.utf8).write(to: URL(fileURLWithPath: path))
         #expect(try !file.write(to: path))
         #expect(try text() == single.yaml)
+        // So does the authority of a certificate of the operator's own, and both also when the rest changes.
+        file.authority = nil
+        single.authority = "/etc/ssl/bank.pem"
+        try Data(single.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try !file.write(to: path))
+        file.server += "/third"
+        #expect(try file.write(to: path))
+        #expect(try ClientFile.load(path).authority == "/etc/ssl/bank.pem")
+        #expect(try ClientFile.load(path).server == file.server)
+        #expect(try ClientFile.load(path).pins == single.pins)
+        file.authority = "/another.pem"
+        #expect(try file.write(to: path))
+        #expect(try ClientFile.load(path).authority == "/another.pem")
         // Another key is another matter: the operator decides again.
         file.pins = [.init(host: "localhost", pins: [pins[1]])]
         #expect(try file.write(to: path))
@@ -106,6 +119,25 @@ struct ClientFileTests {
     func mistakes(text: String, message: String) {
         let error = #expect(throws: ConfigurationError.self) { try ClientFile.parse(text, file: "client.yaml") }
         #expect(error?.description.hasPrefix(message) == true, "\(error?.description ?? "")")
+    }
+
+    @Test("A relative authority is looked for beside the file, wherever the program runs")
+    func relativeAuthority() throws {
+        let directory = NSTemporaryDirectory() + "/assent-client-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        for (written, read) in [("ca.pem", "/ca.pem"), ("../ca.pem", ""), ("/etc/ca.pem", "")] {
+            var file = file
+            file.authority = written
+            let path = directory + "/client.yaml"
+            try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path))
+            let found = try #require(try ClientFile.load(path).authority)
+            #expect(found.hasPrefix("/") && !found.contains(".."))
+            #expect(found.hasSuffix(written.hasPrefix("/") ? written : "ca.pem"))
+            if !read.isEmpty {
+                #expect(found == URL(fileURLWithPath: directory).standardizedFileURL.path + read)
+            }
+        }
     }
 
     @Test("A missing file says which file is wanted")

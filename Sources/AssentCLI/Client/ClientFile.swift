@@ -44,7 +44,14 @@ struct ClientFile: Sendable, Equatable {
                 file: path, line: nil,
                 "cannot be read. Name the client.yaml that 'assent serve' wrote: assent login --config …/client.yaml")
         }
-        return try parse(text, file: path)
+        var read = try parse(text, file: path)
+        // Whoever reads it later, from its copy in the profile too, may be somewhere else.
+        if let authority = read.authority, !authority.hasPrefix("/") {
+            read.authority =
+                URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(authority)
+                .standardizedFileURL.path
+        }
+        return read
     }
 
     static func parse(_ text: String, file: String) throws -> ClientFile {
@@ -102,20 +109,26 @@ struct ClientFile: Sendable, Equatable {
     }
 
     /// Writes the file for the users of a server, unless the one that is there says the same. An operator who made one pin a
-    /// `singlePin` has said what this file may not say by itself, and that stays.
+    /// `singlePin`, or named the `authority` of the server's own certificate, has said what this file cannot say by itself: the
+    /// first stays until the key changes, the second for good.
     ///
     /// - Returns: whether it was written.
     func write(to path: String) throws -> Bool {
-        if var kept = try? ClientFile.load(path) {
-            kept.pins = kept.pins.map { HostPins(host: $0.host, pins: $0.pins) }
-            if kept == self { return false }
+        var written = self
+        if let kept = try? ClientFile.load(path) {
+            if authority == nil { written.authority = kept.authority }
+            let single = kept.pins.filter(\.isSingle)
+            written.pins = pins.map { pinned in
+                let isSingle = single.contains { $0.host == pinned.host && $0.pins == pinned.pins }
+                return HostPins(host: pinned.host, pins: pinned.pins, isSingle: isSingle)
+            }
+            if kept == written { return false }
         } else if let text = try? String(contentsOfFile: path, encoding: .utf8), text == yaml {
             return false
         }
-        try Data(yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        try Data(written.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
         return true
     }
-
 }
 
 extension ClientFile {

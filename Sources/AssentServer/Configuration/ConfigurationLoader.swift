@@ -120,9 +120,21 @@ extension ServerConfiguration {
             maxBodyBytes: try route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
             keepsAuthorization: try route.bool("keepAuthorization", default: false),
             scopes: try route.strings("scopes"), audience: try route.strings("audience"),
-            stripHeaders: try stripHeaders(route), allowedOrigins: try route.strings("allowedOrigins"))
+            stripHeaders: try stripHeaders(route), allowedOrigins: try allowedOrigins(route))
         try route.finish()
         return read
+    }
+
+    /// As browsers write them in `Origin`.
+    private static func allowedOrigins(_ route: YAMLReader) throws -> [String] {
+        try route.strings("allowedOrigins").map { text in
+            guard let origin = try? Origin(headerValue: text) else {
+                throw route.error(
+                    "allowedOrigins",
+                    "\(text) is no origin: scheme, host and port alone, for example https://shop.example")
+            }
+            return origin.description
+        }
     }
 
     private static func mediaType(_ route: YAMLReader) throws -> String {

@@ -61,9 +61,12 @@ struct RealmLoader {
     private func clients() throws -> [OAuthClient] {
         try reader.mappings("clients").map { id, client in
             var kind = OAuthClient.Kind.public
+            if client.has("secretHash"), client.has("secretFile") {
+                throw client.error("secretFile", "a client has one of secretFile, secretHash")
+            }
             if let hash = try client.optionalString("secretHash") { kind = .confidential(secretHash: hash) }
             if let file = try client.optionalString("secretFile") {
-                let bytes = try PrivateFile.read(paths.resolve(file), limit: 4096)
+                let bytes = try PrivateFile.read(paths.resolve(file), limit: 4096, isNamed: true)
                 let secret = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
                 guard secret.utf8.count >= 32 else {
                     throw client.error("secretFile", "a client's secret has at least 32 characters, made by a machine")
@@ -118,10 +121,18 @@ struct RealmLoader {
                             throw user.error("roles", "unknown role \(text); known: admin, auditor, pep")
                         }
                         return role
-                    }), attributes: try user.json("attributes")?.object ?? JSONObject())
+                    }), attributes: try attributes(user))
             try user.finish()
             return seed
         }
+    }
+
+    private func attributes(_ user: YAMLReader) throws -> JSONObject {
+        guard let json = try user.json("attributes") else { return JSONObject() }
+        guard let attributes = json.object else {
+            throw user.error("attributes", "attributes are a mapping, for example {mail: ana@bank.example}")
+        }
+        return attributes
     }
 
     private func password(_ user: YAMLReader) throws -> UserSeed.Password {
@@ -136,7 +147,13 @@ struct RealmLoader {
             }
             return .generated
         }
-        if let hash = try user.optionalString("passwordHash") { return .hash(hash) }
+        if let hash = try user.optionalString("passwordHash") {
+            guard PasswordHash(hash) != nil else {
+                throw user.error(
+                    "passwordHash", "is no hash that this version reads: make one with 'assent admin hash-password'")
+            }
+            return .hash(hash)
+        }
         return try user.optionalString("passwordFile").map { .file(paths.resolve($0)) } ?? .none
     }
 }

@@ -76,7 +76,7 @@ struct DataDirectory: Sendable {
             let key = Data(random.bytes(MasterKey.byteCount)).base64EncodedString() + "\n"
             try PrivateFile.create(path, Array(key.utf8))
         }
-        let text = String(decoding: try PrivateFile.read(path, limit: 4096), as: UTF8.self)
+        let text = String(decoding: try PrivateFile.read(path, limit: 4096, isNamed: keyFile != nil), as: UTF8.self)
             .trimmingCharacters(in: .whitespacesAndNewlines)
         guard let bytes = Data(base64Encoded: text), bytes.count == MasterKey.byteCount else {
             throw ConfigurationError(

@@ -5,10 +5,20 @@ import Foundation
 enum PrivateFile {
     /// Reads a file of at most `limit` bytes.
     ///
+    /// - Parameters:
+    ///   - path: where it is.
+    ///   - limit: how many bytes it may have.
+    ///   - isNamed: whether the operator has named it. Then it may be a link, as those are that certbot and Kubernetes make;
+    ///     what the server makes for itself is none, and a link in its place is somebody else's.
+    /// - Returns: its content.
     /// - Throws: ``ConfigurationError`` when it is missing, no plain file, readable by others, or too large.
-    static func read(_ path: String, limit: Int = 1 << 20) throws -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { throw ConfigurationError(file: path, line: nil, "cannot be read: \(reason())") }
+    static func read(_ path: String, limit: Int = 1 << 20, isNamed: Bool = false) throws -> [UInt8] {
+        // Not to wait for somebody who writes, should it be a pipe.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (isNamed ? 0 : O_NOFOLLOW))
+        guard descriptor >= 0 else {
+            let reason = errno == ELOOP && !isNamed ? "it is a link, and the server has made none" : reason()
+            throw ConfigurationError(file: path, line: nil, "cannot be read: \(reason)")
+        }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {

@@ -40,7 +40,7 @@ package enum ServerExamination {
         } catch {
             return [Finding(isFine: false, "\(error)")]
         }
-        var findings = [Finding(isFine: true, "\(file) can be served")]
+        var findings = [Finding(isFine: true, "\(file) has no mistake that can be seen in it")]
         if configuration.isDevelopment {
             findings.append(Finding(isFine: true, "development mode: loopback only, generated secrets allowed"))
         }
@@ -56,9 +56,10 @@ package enum ServerExamination {
         case .generated: path = configuration.dataDirectory + "/server.pem"
         case .files(let certificate, let privateKey):
             path = certificate
-            if (try? ServerCredentials.files(certificate: certificate, privateKey: privateKey)) == nil {
-                return Finding(
-                    isFine: false, "certificate \(certificate) and key \(privateKey) cannot be used together")
+            do {
+                _ = try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+            } catch {
+                return Finding(isFine: false, "the certificate: \(error)")
             }
         }
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
@@ -87,7 +88,7 @@ package enum ServerExamination {
         let key = configuration.masterKeyFile ?? configuration.dataDirectory + "/master.key"
         var findings: [Finding] = []
         do {
-            _ = try PrivateFile.read(key, limit: 4096)
+            _ = try PrivateFile.read(key, limit: 4096, isNamed: configuration.masterKeyFile != nil)
             findings.append(Finding(isFine: true, "the master key \(key) is there, for this user alone"))
         } catch {
             findings.append(Finding(isFine: false, "the master key: \(error)"))

@@ -85,7 +85,8 @@ struct UserSeeding: Sendable {
     }
 
     private func password(file path: String) throws -> Secret {
-        guard let text = String(validating: try PrivateFile.read(path, limit: 4096), as: UTF8.self) else {
+        guard let text = String(validating: try PrivateFile.read(path, limit: 4096, isNamed: true), as: UTF8.self)
+        else {
             throw ConfigurationError(file: path, line: nil, "a password is UTF-8 text")
         }
         let password = text.trimmingCharacters(in: .newlines)
@@ -112,7 +113,7 @@ struct UserSeeding: Sendable {
     }
 
     private func totpSeed(file path: String) throws -> Secret {
-        let text = String(decoding: try PrivateFile.read(path, limit: 4096), as: UTF8.self)
+        let text = String(decoding: try PrivateFile.read(path, limit: 4096, isNamed: true), as: UTF8.self)
         guard let bytes = Base32.decode(text.trimmingCharacters(in: .whitespacesAndNewlines)),
             bytes.count >= Self.seedBytes
         else {

@@ -29,8 +29,8 @@ struct ServerHandler: RequestHandler {
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
         let path = request.uri.path
         if path == "/healthz" || path == "/readyz" { return await health.respond(path: path) }
-        guard path.hasPrefix(basePath + "/") else { return .crest(404, "Resource not found.") }
-        let rest = String(path.dropFirst(basePath.count))
+        guard path == basePath || path.hasPrefix(basePath + "/") else { return .crest(404, "Resource not found.") }
+        let rest = path == basePath ? "/" : String(path.dropFirst(basePath.count))
         if let below = Self.below("/oauth2", rest) { return try await oauth.respond(to: request, path: below) }
         if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest, from: client) }
         guard let below = Self.below("/json", rest) else { return .crest(404, "Resource not found.") }

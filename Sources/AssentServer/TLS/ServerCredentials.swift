@@ -24,8 +24,14 @@ struct ServerCredentials: Sendable {
         } catch {
             throw ConfigurationError(file: certificate, line: nil, "cannot be read: \(error.localizedDescription)")
         }
-        let keyPEM = try PrivateFile.read(privateKey)
-        return try make(chainPEM: chainPEM, keyPEM: Secret(bytes: keyPEM), authorityPEM: nil, file: certificate)
+        let keyPEM = try PrivateFile.read(privateKey, isNamed: true)
+        let made = try make(chainPEM: chainPEM, keyPEM: Secret(bytes: keyPEM), authorityPEM: nil, file: certificate)
+        guard (try? NIOSSLContext(configuration: made.tlsConfiguration())) != nil else {
+            throw ConfigurationError(
+                file: privateKey, line: nil,
+                "is not the key of the certificate in \(certificate), which must be the first one there")
+        }
+        return made
     }
 
     /// The generated certificate in a data directory, made again when it is missing or about to expire.

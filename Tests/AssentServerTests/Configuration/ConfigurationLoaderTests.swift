@@ -78,6 +78,17 @@ struct ConfigurationLoaderTests {
             Mistake("roles: [pep]", "roles: [king]", at: "roles: [king]", "unknown role king; known: admin"),
             Mistake(
                 "upstream: http://127.0.0.1:9080", "upstream: ftp://x", at: "upstream: ftp", "http://127.0.0.1:9080"),
+            Mistake(
+                "attributes: {mail: ana@bank.example, givenName: Ana, sn: Alvarez}", "attributes: mail",
+                at: "attributes: mail", "attributes are a mapping"),
+            Mistake(
+                "{username: ben, credentials: generated}", "{username: ben, passwordHash: $scrypt$ln=5}",
+                at: "passwordHash:", "assent admin hash-password"),
+            Mistake(
+                #"["https://app.bank.example"]"#, #"["https://app.bank.example/"]"#, at: "allowedOrigins",
+                "https://app.bank.example/ is no origin"),
+            Mistake(
+                "introspectsAll: true", "secretFile: x", at: "secretFile: x", "one of secretFile, secretHash"),
         ])
     func mistakes(_ mistake: Mistake) throws {
         let range = try #require(Self.good.range(of: mistake.find))

@@ -13,6 +13,15 @@ struct SignInPageTests {
         [("IDToken1", username), ("IDToken2", try fixture.account(username).password.reveal())]
     }
 
+    @Test("The server's base URL shows it, with and without the last slash, and no other path does")
+    func baseURL() async throws {
+        let fixture = try fixture()
+        for (path, status) in [("", 200), ("/", 200), ("x", 404), ("//", 404)] as [(String, Int)] {
+            let answer = try await fixture.send("GET", fixture.server(path + "?realm=/alpha"))
+            #expect(answer.status == status, "\(path)")
+        }
+    }
+
     @Test("A browser without a session signs in by password and code and comes back to the app with a code")
     func story() async throws {
         let fixture = try fixture()

@@ -28,6 +28,38 @@ struct ServerCredentialsTests {
         }
     }
 
+    @Test("A key that is not the certificate's is refused with both names, whichever of two certificates it belongs to")
+    func mismatch() throws {
+        let made = try GeneratedCertificates.make(now: Date())
+        let other = try GeneratedCertificates.make(now: Date())
+        for chain in [made.chainPEM, made.chainPEM + other.chainPEM] {
+            let error = #expect(throws: ConfigurationError.self) { try credentials(chain, key: other.privateKeyPEM) }
+            #expect(error?.file.hasSuffix("/key.pem") == true)
+            #expect(error?.message.contains("/chain.pem") == true)
+        }
+    }
+
+    @Test(
+        "A file that the operator names may be a link, as certbot and Kubernetes make them; it is private all the same")
+    func links() throws {
+        let directory = NSTemporaryDirectory() + "/assent-links-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let (file, link) = (directory + "/file", directory + "/link")
+        try PrivateFile.create(file, [7])
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "file")
+        #expect(try PrivateFile.read(link, isNamed: true) == [7])
+        let own = #expect(throws: ConfigurationError.self) { try PrivateFile.read(link) }
+        #expect(own?.message.contains("it is a link") == true)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+        let open = #expect(throws: ConfigurationError.self) { try PrivateFile.read(link, isNamed: true) }
+        #expect(open?.message.contains("chmod 600") == true)
+        try FileManager.default.removeItem(atPath: file)
+        #expect(throws: ConfigurationError.self) { try PrivateFile.read(link, isNamed: true) }
+        #expect(mkfifo(file, 0o600) == 0)
+        #expect(throws: ConfigurationError.self) { try PrivateFile.read(link, isNamed: true) }
+    }
+
     @Test("A certificate that did not sign it, though it has the issuer's name, is no backup: then there is one pin")
     func noIssuer() throws {
         let made = try GeneratedCertificates.make(now: Date())
