@@ -12,6 +12,8 @@ func configuration(directory: URL, keyFile: URL, primary: Pin, backup: Pin) -> A
         vault: Assent.Vault.file(at: directory, keys: .softwareFile(keyFile)))
     configuration.issuer = "https://am.bank.example/am/oauth2/realms/root/realms/alpha"
     configuration.sessionCookieName = "iPlanetDirectoryPro"
+    configuration.renewBefore = 60
+    configuration.authorizationParameters = [.init("acr_values", "Login")]
     configuration.logger.logLevel = .warning
     return configuration
 }

@@ -63,12 +63,16 @@ public final class Assent: Sendable {
             ])
 
         journeys = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
+        var tokenConfiguration = try TokenConfiguration(
+            issuer: configuration.issuer ?? "\(settings.server)/oauth2/\(settings.realm.path)",
+            clientID: configuration.client.id, redirectURI: configuration.client.redirectURI,
+            scopes: configuration.client.scopes, sessionCookieName: configuration.sessionCookieName)
+        tokenConfiguration.renewBefore = configuration.renewBefore
+        tokenConfiguration.patience = configuration.patience
+        tokenConfiguration.authorizationParameters = configuration.authorizationParameters
         tokens = TokenManager(
-            configuration: try TokenConfiguration(
-                issuer: configuration.issuer ?? "\(settings.server)/oauth2/\(settings.realm.path)",
-                clientID: configuration.client.id, redirectURI: configuration.client.redirectURI,
-                scopes: configuration.client.scopes, sessionCookieName: configuration.sessionCookieName),
-            transport: pipeline, store: store, sessions: JourneySessions(journeys: journeys), clock: clock,
+            configuration: tokenConfiguration, transport: pipeline, store: store,
+            sessions: JourneySessions(journeys: journeys), clock: clock,
             random: random, logger: logger)
         authorized = try AuthorizedClient(
             configuration: AuthorizationConfiguration(

@@ -89,6 +89,21 @@ extension HTTPFields {
         return .next
     }
 
+    @Test("What the app says of its tokens reaches those who keep them")
+    func tokenSettings() throws {
+        let assent = try Servers().assent {
+            $0.renewBefore = 7
+            $0.patience = 9
+            $0.authorizationParameters = [.init("acr_values", "Strong")]
+        }
+        #expect(assent.tokens.configuration.renewBefore == 7 && assent.tokens.configuration.patience == 9)
+        #expect(assent.tokens.configuration.authorizationParameters.map(\.value) == ["Strong"])
+        let usual = try Servers().assent()
+        let own = try TokenConfiguration(issuer: issuer, clientID: "app", redirectURI: "app:/cb")
+        #expect(usual.tokens.configuration.renewBefore == own.renewBefore)
+        #expect(usual.tokens.configuration.patience == own.patience)
+    }
+
     @Test("The story: sign in, read, pay with approval, sign out")
     func story() async throws {
         let servers = Servers()

@@ -36,7 +36,7 @@ extension AuthorizedClient {
         var stated: (parts: Set<Approval.Part>, statement: TransactionStatement)?
         var isFirst = true
         if case .transaction = advice.kind, session == nil {
-            throw AuthorizationError(.noSession, "nobody is signed in, so nobody can approve")
+            throw AuthorizationError(.noSession, "there is no session that could approve this: sign in by a journey")
         }
         let result: Session
         do {

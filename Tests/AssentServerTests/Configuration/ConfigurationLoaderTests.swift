@@ -166,6 +166,22 @@ struct ConfigurationLoaderTests {
         #expect(configuration.firstPublicClient?.id == "bank-app")
     }
 
+    @Test("A server that fails before it listens tells those who wait for its endpoints", .timeLimit(.minutes(1)))
+    func failsFirst() async throws {
+        let directory = NSTemporaryDirectory() + "/assent-fails-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        var configuration = try ServerConfiguration.parse(Self.good, file: directory + "/assent.yaml")
+        // The file cannot say so.
+        configuration.gateway?.setUpstream("nowhere", ofRoute: "bank")
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let server = try await IdentityServer(configuration: configuration, logger: logger)
+        let running = Task { try await ServiceGroup(services: [server], logger: logger).run() }
+        await #expect(throws: CancellationError.self) { try await server.endpoints }
+        await #expect(throws: WireError.self) { try await running.value }
+    }
+
     @Test("A taken port ends the start with its number and what to do")
     func takenPort() async throws {
         let taken = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
