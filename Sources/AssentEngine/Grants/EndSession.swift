@@ -26,15 +26,16 @@ extension Grants {
 
         var detail = JSONObject()
         detail["client"] = .string(clientID)
-        let ended = try await context.database.run(
-            SQLStatement(
-                "DELETE FROM sessions WHERE audit_id = ?1 AND user_id = ?2 RETURNING id",
-                [.text(auditID), .text(userID)]))
-        if !ended.isEmpty {
-            try await audit.write(
-                AuditRecord(
-                    "session.end", .success, reason: "end_session", realm: configuration.realm, userID: userID,
-                    sessionAuditID: auditID, detail: detail))
+        let ending = SQLStatement(
+            "DELETE FROM sessions WHERE audit_id = ?1 AND user_id = ?2", [.text(auditID), .text(userID)],
+            expecting: .exactly(1))
+        let record = AuditRecord(
+            "session.end", .success, reason: "end_session", realm: configuration.realm, userID: userID,
+            sessionAuditID: auditID, detail: detail)
+        do {
+            _ = try await context.database.run([ending, audit.statement(record)])
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            // It has ended already.
         }
         guard let target else { return .done }
         var answer = FormItems()

@@ -94,11 +94,15 @@ package struct Sessions: Sendable {
                 [.integer(now), .text(session.id)]))
     }
 
-    /// Ends a session. Returns whether there was one.
-    package func end(id: String) async throws -> Bool {
-        try await !context.database.run(
-            SQLStatement("DELETE FROM sessions WHERE id = ?1 RETURNING id", [.text(id)])
-        ).isEmpty
+    /// Ends a session, and puts `record` into the audit log: both or neither. Returns whether there was one.
+    package func end(id: String, recording record: AuditRecord? = nil) async throws -> Bool {
+        let note = record.map { AuditLog(context).statement($0) }
+        do {
+            _ = try await context.database.run([ending(id: id, mustExist: true)] + [note].compactMap(\.self))
+            return true
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            return false
+        }
     }
 
     /// The statement that ends a session; with `mustExist` it fails when that has ended already.

@@ -157,6 +157,9 @@ package struct GatewayConfiguration: Sendable {
 }
 
 extension ServerConfiguration {
+    /// Where clients find the server, and the gateway if there is one.
+    var publicURLs: [String] { [publicURL, gateway?.publicURL].compactMap(\.self) }
+
     /// The first client that an app without a secret can use, and the journey that signs its users in.
     package var firstPublicClient: (realm: String, id: String, redirectURI: String, scopes: [String], journey: String)?
     {

@@ -52,6 +52,10 @@ public final class IdentityServer: Service {
             case .files(let certificate, let privateKey):
                 try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
             }
+        for host in try credentials.hostsNotNamed(in: configuration.publicURLs) {
+            logger.warning(
+                "the certificate does not name a host of publicURL: clients refuse it", metadata: ["host": "\(host)"])
+        }
         passwords = Passwords(
             context, policy: PasswordPolicy(logN: configuration.passwordCost.trailingZeroBitCount))
         let tls = credentials.tlsConfiguration()
@@ -224,7 +228,7 @@ public final class IdentityServer: Service {
                 basePath: URLComponents(string: endpoints.server)?.path ?? "",
                 realms: Set(configuration.realms.map(\.name)),
                 authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
-                sessions: SessionRoutes(context: context, sessions: sessions, cookie: cookie),
+                sessions: SessionRoutes(sessions: sessions, cookie: cookie),
                 policies: PolicyRoutes(sessions: sessions, decisions: decisions, cookie: cookie),
                 oauth: OAuthRoutes(grants: grants, sessions: sessions, cookie: cookie, serverURL: endpoints.server),
                 administration: AdministrationRoutes(

@@ -57,7 +57,13 @@ package enum ServerExamination {
         case .files(let certificate, let privateKey):
             path = certificate
             do {
-                _ = try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+                let credentials = try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+                if let host = try credentials.hostsNotNamed(in: configuration.publicURLs).first {
+                    return Finding(
+                        isFine: false,
+                        "the certificate \(certificate) does not name \(host), which is in publicURL: clients refuse it there"
+                    )
+                }
             } catch {
                 return Finding(isFine: false, "the certificate: \(error)")
             }

@@ -5,7 +5,6 @@ import Hummingbird
 
 /// `/json/…/sessions?_action=…` (am-server reference, sessions).
 struct SessionRoutes: Sendable {
-    let context: EngineContext
     let sessions: Sessions
     let cookie: SessionCookie
 
@@ -53,13 +52,12 @@ struct SessionRoutes: Sendable {
         guard let token, let session = try await sessions.live(token: token) else {
             return .crest(401, "Access Denied")
         }
-        guard try await sessions.end(id: session.id) else {
+        let record = AuditRecord(
+            "session.end", .success, reason: "logout", realm: session.realm, userID: session.user.id,
+            sessionAuditID: session.auditID)
+        guard try await sessions.end(id: session.id, recording: record) else {
             return .json(200, ["result": "Token has expired"], headers: [.setCookie: cookie.clearing])
         }
-        try await AuditLog(context).write(
-            AuditRecord(
-                "session.end", .success, reason: "logout", realm: session.realm, userID: session.user.id,
-                sessionAuditID: session.auditID))
         return .json(200, ["result": "Successfully logged out"], headers: [.setCookie: cookie.clearing])
     }
 }

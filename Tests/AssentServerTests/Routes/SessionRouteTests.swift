@@ -1,7 +1,9 @@
 import AssentCore
+import AssentStore
 import Foundation
 import Testing
 
+@testable import AssentEngine
 @testable import AssentServer
 
 @Suite("Sessions over HTTP", .server, .timeLimit(.minutes(5)))
@@ -44,6 +46,29 @@ struct SessionRouteTests {
         #expect(reply.json["sessionUid"]?.string?.isEmpty == false)
         #expect(
             try await call(fixture, "_action=validate", ServerFixture.session("nobody")).text == #"{"valid":false}"#)
+    }
+
+    @Test("A session does not end without its record: not by logout, and not by an ID token")
+    func withoutRecord() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let hint = try await fixture.tokens(session: token).id
+            let database = fixture.server.context.database
+            let endSession =
+                fixture.oauth("connect/endSession?") + ServerFixture.query([("id_token_hint", hint)])
+            _ = try await database.run(
+                SQLStatement(
+                    "CREATE TRIGGER no_records BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'none'); END"))
+            #expect(try await call(fixture, "_action=logout", ServerFixture.session(token)).status >= 500)
+            #expect(try await fixture.send("GET", endSession).status >= 500)
+            #expect(try await Sessions(fixture.server.context).live(token: Secret(token)) != nil)
+            _ = try await database.run(SQLStatement("DROP TRIGGER no_records"))
+            #expect(try await fixture.send("GET", endSession).status == 204)
+            #expect(try await Sessions(fixture.server.context).live(token: Secret(token)) == nil)
+            #expect(try await fixture.send("GET", endSession).status == 204)
+            let ends = try await AuditLog(fixture.server.context).newest(100).filter { $0.event == "session.end" }
+            #expect(ends.map(\.reason) == ["end_session"])
+        }
     }
 
     @Test("logout ends the session and the cookie, with a date that old SDKs look for")

@@ -1,6 +1,9 @@
 import AssentCore
+import Crypto
 import Foundation
+import SwiftASN1
 import Testing
+import X509
 
 @testable import AssentServer
 
@@ -58,6 +61,29 @@ struct ServerCredentialsTests {
         #expect(throws: ConfigurationError.self) { try PrivateFile.read(link, isNamed: true) }
         #expect(mkfifo(file, 0o600) == 0)
         #expect(throws: ConfigurationError.self) { try PrivateFile.read(link, isNamed: true) }
+    }
+
+    @Test("Hosts that the certificate does not name are known before a client refuses it; a wildcard is one label")
+    func names() throws {
+        let made = try GeneratedCertificates.make(now: Date())
+        let own = try credentials(made.chainPEM, key: made.privateKeyPEM)
+        #expect(
+            try own.hostsNotNamed(in: [
+                "https://LOCALHOST:8443/am", "https://127.0.0.1:1", "https://[::1]/", "https://am.bank.example/am",
+                "https://am.bank.example", "https://x.localhost",
+            ]) == ["am.bank.example", "x.localhost"])
+        let key = P256.Signing.PrivateKey()
+        let name = try DistinguishedName { CommonName("wild") }
+        let certificate = try Certificate(
+            version: .v3, serialNumber: .init(), publicKey: .init(key.publicKey), notValidBefore: Date(),
+            notValidAfter: Date() + 3600, issuer: name, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: try .init { SubjectAlternativeNames([.dnsName("*.bank.example")]) },
+            issuerPrivateKey: .init(key))
+        let wild = try credentials(
+            certificate.serializeAsPEM().pemString, key: Secret(key.pemRepresentation))
+        #expect(
+            try wild.hostsNotNamed(in: ["https://am.bank.example", "https://bank.example", "https://a.am.bank.example"])
+                == ["bank.example", "a.am.bank.example"])
     }
 
     @Test("A certificate that did not sign it, though it has the issuer's name, is no backup: then there is one pin")

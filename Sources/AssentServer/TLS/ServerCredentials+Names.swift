@@ -1,0 +1,27 @@
+import Foundation
+import NIOCore
+import NIOSSL
+import SwiftASN1
+import X509
+
+extension ServerCredentials {
+    /// The hosts of `urls` that the certificate does not name, so that clients refuse it there (RFC 9525 §6.3). Addresses are not
+    /// looked at.
+    func hostsNotNamed(in urls: [String]) throws -> [String] {
+        guard case .certificate(let leaf)? = chain.first else { return [] }
+        let names = try Certificate(derEncoded: leaf.toDERBytes()).extensions.subjectAlternativeNames ?? .init()
+        var missing: [String] = []
+        for host in urls.compactMap({ URLComponents(string: $0)?.host?.lowercased() }) where !missing.contains(host) {
+            let isAddress = host.hasPrefix("[") || (try? SocketAddress(ipAddress: host, port: 0)) != nil
+            if !isAddress, !names.contains(where: { Self.names($0, host) }) { missing.append(host) }
+        }
+        return missing
+    }
+
+    private static func names(_ name: GeneralName, _ host: String) -> Bool {
+        guard case .dnsName(let name) = name else { return false }
+        let pattern = name.lowercased()
+        guard pattern.hasPrefix("*."), let dot = host.firstIndex(of: ".") else { return pattern == host }
+        return pattern.dropFirst(2) == host[host.index(after: dot)...]
+    }
+}

@@ -1,0 +1,85 @@
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentServer
+
+@Suite("What assent doctor finds about a server")
+struct ServerExaminationTests {
+    /// A directory with a configuration file, which is gone after the test.
+    private final class Place {
+        let path = NSTemporaryDirectory() + "/assent-doctor-" + SystemRandom().uuid()
+        var file: String { path + "/assent.yaml" }
+
+        init(_ change: (String) -> String = { $0 }) throws {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            try Data(change(FixtureConfiguration.yaml(upstream: 9080, refusing: 9081)).utf8)
+                .write(to: URL(fileURLWithPath: file))
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        func problems() async -> [String] {
+            await ServerExamination.findings(file: file).filter { !$0.isFine }.map(\.text)
+        }
+    }
+
+    private static func ownCertificate(host: String) -> (String) -> String {
+        {
+            $0.replacing("development: true\n", with: "tls: {certificate: chain.pem, privateKey: key.pem}\n")
+                .replacing("passwordCost: 1024\n", with: "").replacing(", credentials: generated", with: "")
+                .replacing("https://localhost:0/am", with: "https://\(host)/am")
+        }
+    }
+
+    @Test("Nothing, where a first start has nothing against it")
+    func good() async throws {
+        let place = try Place()
+        #expect(await place.problems().isEmpty)
+        #expect(await ServerExamination.findings(file: place.file).count >= 4)
+    }
+
+    @Test("A mistake in the file, with its line, and a file that is not there")
+    func mistakes() async throws {
+        let place = try Place { $0.replacing("passwordCost: 1024", with: "pasword: 1024") }
+        #expect(await place.problems().count == 1)
+        #expect(await place.problems().first?.contains("unknown key pasword") == true)
+        try FileManager.default.removeItem(atPath: place.file)
+        #expect(await place.problems().first?.contains(place.file) == true)
+    }
+
+    @Test("A certificate whose key is another one's, and one that does not name the server's host")
+    func certificates() async throws {
+        let place = try Place(Self.ownCertificate(host: "localhost"))
+        let (made, other) = (try GeneratedCertificates.make(now: Date()), try GeneratedCertificates.make(now: Date()))
+        try Data(made.chainPEM.utf8).write(to: URL(fileURLWithPath: place.path + "/chain.pem"))
+        try PrivateFile.create(place.path + "/key.pem", other.privateKeyPEM.revealBytes())
+        #expect(await place.problems().first?.contains("is not the key of the certificate in") == true)
+        try FileManager.default.removeItem(atPath: place.path + "/key.pem")
+        try PrivateFile.create(place.path + "/key.pem", made.privateKeyPEM.revealBytes())
+        // It is valid for a few days, and nobody renews it.
+        #expect(await place.problems().allSatisfy { $0.contains("renew it now") })
+        let elsewhere = try Place(Self.ownCertificate(host: "am.bank.example"))
+        for name in ["chain.pem", "key.pem"] {
+            try FileManager.default.copyItem(atPath: place.path + "/" + name, toPath: elsewhere.path + "/" + name)
+        }
+        #expect(await elsewhere.problems().first?.contains("does not name am.bank.example") == true)
+    }
+
+    @Test("A database that is damaged, and one whose key is gone or open to others")
+    func database() async throws {
+        let place = try Place()
+        let configuration = try ServerConfiguration.load(file: place.file)
+        let directory = try DataDirectory(configuration.dataDirectory)
+        try Data(repeating: 7, count: 8192).write(to: URL(fileURLWithPath: directory.database))
+        let found = await place.problems()
+        #expect(found.contains { $0.contains("master key") } && found.contains { $0.contains("the database") })
+        try FileManager.default.removeItem(atPath: directory.database)
+        _ = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        try Data().write(to: URL(fileURLWithPath: directory.database))
+        #expect(await place.problems().isEmpty)
+        chmod(directory.file("master.key"), 0o644)
+        #expect(await place.problems().first?.contains("chmod 600") == true)
+    }
+}
