@@ -150,7 +150,11 @@ struct DoctorPinTests {
         let unpinned = try await world.examine(world.client(1, pins, host: "elsewhere.example"))
         #expect(texts(unpinned) { !$0.isFine }.contains("localhost:1 has no pins"))
         let mail = try await HandshakeServer(nil)
-        let plain = try await world.examine(world.client(mail.port, pins))
+        var plain = try await world.examine(world.client(mail.port, pins))
+        // On a busy machine the time for a connection may be over first, which is another finding.
+        for _ in 0..<5 where !texts(plain, where: { !$0.isFine }).contains("no TLS came of it") {
+            plain = try await world.examine(world.client(mail.port, pins))
+        }
         #expect(texts(plain) { !$0.isFine }.contains("no TLS came of it"))
         _ = await mail.stop()
         try Data("no certificate".utf8).write(to: URL(fileURLWithPath: world.authority))
