@@ -24,13 +24,11 @@ struct StoredReply: Sendable {
                     AuthenticateSuccess(
                         token: json["token"]?.string.map { Secret($0) }, isNewSession: json["new"]?.bool ?? false,
                         successURL: url, realm: realm)))
-        } else if let status = json["status"]?.integer, let message = json["message"]?.string {
+        } else if let code = json["code"]?.string, let detail = json["detail"]?.string {
             result = .failure(
-                EngineError(
-                    status: Int(status), message, errorCode: json["code"]?.string,
-                    failureURL: json["failureUrl"]?.string))
+                EngineError(EngineError.Code(rawValue: code), detail, about: json["about"]?.string))
         } else {
-            throw EngineError(status: 500, "a stored reply cannot be read")
+            throw EngineError.internalFailure("a stored reply cannot be read")
         }
     }
 
@@ -48,10 +46,9 @@ struct StoredReply: Sendable {
             object["successUrl"] = .string(success.successURL)
             object["realm"] = .string(success.realm)
         case .failure(let error):
-            object["status"] = .integer(error.status)
-            object["message"] = .string(error.message)
-            object["code"] = error.errorCode.map(JSONValue.string)
-            object["failureUrl"] = error.failureURL.map(JSONValue.string)
+            object["code"] = .string(error.code.rawValue)
+            object["detail"] = .string(error.detail)
+            object["about"] = error.subject.map(JSONValue.string)
         }
         return Secret(bytes: JSONValue.object(object).serializedBytes())
     }

@@ -1,48 +1,66 @@
-package import AssentCore
 package import AssentStore
 
-/// Why the engine did not do what it was asked, in the wire's terms. Routes turn it into the form that their endpoint speaks.
+/// Why the engine did not do what it was asked to do. Errors are equal when their codes are.
+///
+/// The engine knows neither HTTP nor the words of any wire: the server maps the code once per wire.
 package struct EngineError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The HTTP status.
-    package let status: Int
+    /// What is wrong, for programs.
+    package let code: Code
 
-    /// The text for the client, as AM words it where AM has words.
-    package let message: String
+    /// What is wrong, for people; never a secret.
+    package let detail: String
 
-    /// AM's `detail.errorCode`, for example `110`.
-    package let errorCode: String?
+    /// The name that the error is about, for example of an unknown realm.
+    package let subject: String?
 
-    /// AM's `detail.failureUrl`: empty after a journey that has failed.
-    package let failureURL: String?
-
-    /// An error.
-    package init(status: Int, _ message: String, errorCode: String? = nil, failureURL: String? = nil) {
-        self.status = status
-        self.message = message
-        self.errorCode = errorCode
-        self.failureURL = failureURL
+    /// An error. Without `detail` it says what its code says.
+    package init(_ code: Code, _ detail: String? = nil, about subject: String? = nil) {
+        self.code = code
+        self.detail = detail ?? code.sentence
+        self.subject = subject
     }
 
-    /// AM's `detail`, or `nil` when there is none.
-    package var detail: JSONObject? {
-        var detail = JSONObject()
-        detail["errorCode"] = errorCode.map(JSONValue.string)
-        detail["failureUrl"] = failureURL.map(JSONValue.string)
-        return detail.members.isEmpty ? nil : detail
-    }
+    /// Whether the same request may succeed later. Nothing has changed then.
+    package var isTransient: Bool { Self.transientCodes.contains(code) }
 
-    /// Status and message.
-    package var description: String { "\(status) \(message)" }
+    /// Code and detail.
+    package var description: String { "\(code): \(detail)" }
 
+    /// Errors are equal when their codes are.
+    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+
+    /// Hashes the code.
+    package func hash(into hasher: inout Hasher) { hasher.combine(code) }
+
+    private static let transientCodes: Set<Code> = [.stepBeingAnswered, .tooManyRequests, .busy, .unavailable]
+}
+
+extension EngineError {
     /// The database cannot serve: nothing was changed, and the same request may succeed later.
-    package static let unavailable = EngineError(status: 503, "The server cannot reach its database. Try again later.")
+    package static let unavailable = EngineError(.unavailable)
 
-    /// What a client is told when the store has failed: only of one that cannot be reached that it is worth another try.
+    /// There is no live session, or none that may do this.
+    package static let sessionRequired = EngineError(.sessionRequired)
+
+    /// The caller may not do this.
+    package static let forbidden = EngineError(.forbidden)
+
+    /// The transaction cannot be approved here, whatever the reason: unknown, expired, of another session, or in another
+    /// state.
+    package static let transactionUnreadable = EngineError(.transactionUnreadable)
+
+    /// Something in the engine or in its database is broken: `detail` is for the operator.
+    package static func internalFailure(_ detail: String) -> EngineError { EngineError(.internalFailure, detail) }
+
+    /// The request is malformed.
+    package static func invalidRequest(_ detail: String) -> EngineError { EngineError(.invalidRequest, detail) }
+
+    /// What a failed store means. Only when the database cannot be reached is it worth another try.
     package init(_ error: StoreError) {
         switch error.code {
         case .unavailable: self = .unavailable
-        case .statement: self.init(status: 500, "The server failed. Its log says why.")
-        default: self.init(status: 500, "The server's database is damaged.")
+        case .statement: self.init(.internalFailure, "The server failed. Its log says why.")
+        default: self.init(.internalFailure, "The server's database is damaged.")
         }
     }
 }

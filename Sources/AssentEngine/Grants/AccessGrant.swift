@@ -41,7 +41,7 @@ package struct AccessGrant: Sendable {
     package let keyThumbprint: String?
 }
 
-/// Why an access token does not count. For the log and the audit record; the client is told ``OAuthError/invalidToken(realm:)``.
+/// Why an access token does not count. For the log and the audit record; the client is told ``OAuthError/invalidToken``.
 package enum AccessRefusal: String, Sendable, Hashable {
     /// It is not an access token that a key of ours has signed.
     case notOurs

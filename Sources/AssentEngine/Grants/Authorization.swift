@@ -32,7 +32,7 @@ extension Grants {
         } catch let error as OAuthError {
             return .redirect(
                 redirect(
-                    to: target.uri, ["error": error.code, "error_description": error.message],
+                    to: target.uri, ["error": error.code.rawValue, "error_description": error.detail],
                     state: parameters["state"]))
         }
     }
@@ -90,7 +90,7 @@ extension Grants {
         let isRecent = session.map { now - $0.createdAt <= request.maxAge ?? .max } ?? false
         guard let session, isRecent, !request.prompts.contains(.login) else {
             if request.prompts.contains(.none) {
-                throw OAuthError("interaction_required", "The request requires some interaction that is not allowed.")
+                throw OAuthError(.interactionRequired, "The request requires some interaction that is not allowed.")
             }
             return .login(
                 LoginDemand(
@@ -101,11 +101,11 @@ extension Grants {
         if decision == .deny {
             _ = try await context.database.run(
                 audit.statement(record("oauth.authorize", .refused, reason: "denied", request, session)))
-            throw OAuthError("access_denied", "Resource Owner did not authorize the request")
+            throw OAuthError(.accessDenied, "Resource Owner did not authorize the request")
         }
         guard isAgreed else {
             if request.prompts.contains(.none) {
-                throw OAuthError("consent_required", "The request requires consent.")
+                throw OAuthError(.consentRequired, "The request requires consent.")
             }
             return .consent(ConsentDemand(client: request.client, scopes: request.scopes))
         }

@@ -31,12 +31,14 @@ struct AuthorizationRequest: Sendable {
         nonce = parameters["nonce"]
         idTokenHint = parameters["id_token_hint"]
         acrValues = (parameters["acr_values"] ?? "").split(separator: " ").map(String.init)
-        for (name, code) in [("request", "request_not_supported"), ("request_uri", "request_uri_not_supported")]
+        for (name, code) in [
+            ("request", OAuthError.Code.requestNotSupported), ("request_uri", .requestURINotSupported),
+        ]
         where parameters[name] != nil {
             throw OAuthError(code, "The parameter \(name) is not supported.")
         }
         guard try parameters.required("response_type") == "code", client.grantTypes.contains(.authorizationCode) else {
-            throw OAuthError("unsupported_response_type", "Response type is not supported.")
+            throw OAuthError(.unsupportedResponseType, "Response type is not supported.")
         }
         guard ["query", nil].contains(parameters["response_mode"]) else {
             throw .invalidRequest("Response mode is not supported.")
@@ -60,7 +62,7 @@ struct AuthorizationRequest: Sendable {
 
     private static func scopes(_ parameters: OAuthParameters, client: OAuthClient) throws(OAuthError) -> [String] {
         let scopes = try parameters.scopes() ?? client.defaultScopes
-        guard !scopes.isEmpty else { throw OAuthError("invalid_scope", "No scope requested and no default scope.") }
+        guard !scopes.isEmpty else { throw OAuthError(.invalidScope, "No scope requested and no default scope.") }
         let unknown = scopes.filter { !client.scopes.contains($0) }
         guard unknown.isEmpty else { throw .invalidScope(unknown) }
         return scopes

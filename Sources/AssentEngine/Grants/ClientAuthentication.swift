@@ -9,8 +9,7 @@ extension Grants {
     ///   - parameters: the form.
     ///   - authorization: the value of the `Authorization` header, if there is one.
     /// - Returns: the client.
-    /// - Throws: ``OAuthError`` `invalid_client` (401 with a challenge where the header was used, else 400 as AM's clients know
-    ///   it) or `invalid_request`.
+    /// - Throws: ``OAuthError`` `invalid_client`, which wants other credentials where the header was used, or `invalid_request`.
     package func client(
         authenticating parameters: OAuthParameters, authorization: String?
     ) throws(OAuthError) -> OAuthClient {
@@ -23,8 +22,7 @@ extension Grants {
             guard let named else { throw .invalidClient }
             return try client(named, secret: posted, failure: .invalidClient)
         }
-        var failure = OAuthError("invalid_client", OAuthError.invalidClient.message, status: 401)
-        failure.challenge = "Basic realm=\"\(configuration.realm)\""
+        let failure = OAuthError(.invalidClient, OAuthError.invalidClient.detail, wanted: .clientCredentials)
         guard let basic = Self.basicCredentials(authorization) else { throw failure }
         guard posted == nil, named == nil || named == basic.id else {
             throw .invalidRequest("The client authenticates in more than one way.")

@@ -63,10 +63,10 @@ package struct Grants: Sendable {
     /// - Throws: ``EngineError`` when a client's definition is faulty or its tokens would outlive the published keys.
     package init(_ context: EngineContext, keys: ServerKeys, configuration: GrantConfiguration) throws {
         let faults = configuration.clients.values.flatMap { $0.validate() }.sorted()
-        guard faults.isEmpty else { throw EngineError(status: 500, faults.joined(separator: "; ")) }
+        guard faults.isEmpty else { throw EngineError.internalFailure(faults.joined(separator: "; ")) }
         guard configuration.longestSignedLifetime <= keys.retention else {
-            throw EngineError(
-                status: 500, "a token may not count longer than \(keys.retention) seconds: its key would be gone")
+            throw EngineError.internalFailure(
+                "a token may not be valid longer than \(keys.retention) seconds: its key would be gone")
         }
         self.context = context
         self.sessions = Sessions(context)
@@ -91,10 +91,10 @@ package struct Grants: Sendable {
         let client = try client(authenticating: parameters, authorization: authorization)
         let requested = try parameters.required("grant_type")
         guard let type = OAuthClient.GrantType(rawValue: requested) else {
-            throw OAuthError("unsupported_grant_type", "Grant type is not supported: \(requested.prefix(64))")
+            throw OAuthError(.unsupportedGrantType, "Grant type is not supported: \(requested.prefix(64))")
         }
         guard client.grantTypes.contains(type) else {
-            throw OAuthError("unauthorized_client", "The client is not allowed to use the grant type \(type.rawValue).")
+            throw OAuthError(.unauthorizedClient, "The client is not allowed to use the grant type \(type.rawValue).")
         }
         return switch type {
         case .authorizationCode:
@@ -124,16 +124,4 @@ package struct TokenReply: Sendable {
 
     /// What the access token is for.
     package let scopes: [String]
-
-    /// The body. It must be sent with `Cache-Control: no-store`.
-    package func json() -> JSONValue {
-        var object = JSONObject()
-        object["access_token"] = .string(accessToken.reveal())
-        object["refresh_token"] = refreshToken.map { .string($0.reveal()) }
-        object["scope"] = .string(scopes.joined(separator: " "))
-        object["id_token"] = idToken.map { .string($0.reveal()) }
-        object["token_type"] = .string(tokenType)
-        object["expires_in"] = .integer(expiresIn)
-        return .object(object)
-    }
 }

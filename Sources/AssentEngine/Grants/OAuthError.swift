@@ -1,104 +1,167 @@
-package import AssentCore
+import AssentCore
 import AssentStore
 
-/// What an OAuth endpoint answers instead of what it was asked for (RFC 6749 §5.2). Errors are equal when their codes are.
+/// What an OAuth endpoint says instead of what it was asked for (RFC 6749 §5.2). Errors are equal when their codes are.
+///
+/// The statuses and fields that belong to an error are the server's matter.
 package struct OAuthError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The value of `error`, for example `invalid_grant`.
-    package let code: String
+    /// The value of `error`.
+    package let code: Code
 
     /// The value of `error_description`, as AM words it where AM has words; never a secret.
-    package let message: String
-
-    /// The HTTP status.
-    package let status: Int
+    package let detail: String
 
     /// The request's `state`, echoed.
     package var state: String?
 
-    /// The value of `WWW-Authenticate`, where the status asks for one.
-    package var challenge: String?
+    /// What the caller can present instead, where there is such a thing.
+    package let wanted: Wanted?
 
     /// An error.
-    package init(_ code: String, _ message: String, status: Int = 400, state: String? = nil, challenge: String? = nil) {
+    package init(_ code: Code, _ detail: String, state: String? = nil, wanted: Wanted? = nil) {
         self.code = code
-        self.message = message
-        self.status = status
+        self.detail = detail
         self.state = state
-        self.challenge = challenge
+        self.wanted = wanted
     }
 
-    /// The answer for whatever an endpoint threw: an OAuth error as it is, an unreachable database as
-    /// `temporarily_unavailable` (503), anything else as `server_error` (500), which says nothing about its cause.
+    /// The answer to whatever an endpoint threw: an OAuth error as it is, an unreachable database as
+    /// `temporarily_unavailable`, anything else as `server_error`, which says nothing about its cause.
     package init(answering error: any Error) {
         switch error {
         case let error as OAuthError: self = error
         case let error as StoreError where error.code == .unavailable: self = .unavailable
-        case let error as EngineError where error.status == 503: self = .unavailable
-        default: self.init("server_error", "The server failed. Its log says why.", status: 500)
+        case let error as EngineError where error.code == .unavailable || error.code == .busy: self = .unavailable
+        default: self.init(.serverError, "The server failed. Its log says why.")
         }
     }
 
-    /// The body: `error`, `error_description` and, where the request had one, `state`.
-    package var json: JSONValue {
-        var object = JSONObject([
-            .init(name: "error", value: .string(code)), .init(name: "error_description", value: .string(message)),
-        ])
-        object["state"] = state.map(JSONValue.string)
-        return .object(object)
-    }
-
-    /// Code and message.
-    package var description: String { "\(code): \(message)" }
+    /// Code and detail.
+    package var description: String { "\(code): \(detail)" }
 
     /// Errors are equal when their codes are.
     package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
 
     /// Hashes the code.
     package func hash(into hasher: inout Hasher) { hasher.combine(code) }
+
+    /// What a caller was refused for lack of (RFC 6750 §3, RFC 6749 §5.2).
+    package enum Wanted: Sendable, Hashable {
+        /// Better client credentials than those in `Authorization`.
+        case clientCredentials
+        /// An access token: there was none.
+        case accessToken
+        /// Another access token: this one is not valid (any more).
+        case otherAccessToken
+        /// An access token with this scope.
+        case scope(String)
+    }
+
+    /// The value of `error`: a code of RFC 6749, RFC 6750 or OpenID Connect Core §3.1.2.6, or one of AM's.
+    package struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        /// The code, for example `invalid_grant`.
+        package let rawValue: String
+
+        /// A code.
+        package init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The code.
+        package var description: String { rawValue }
+    }
+}
+
+extension OAuthError.Code {
+    /// The request is malformed.
+    package static let invalidRequest = Self(rawValue: "invalid_request")
+
+    /// The client is unknown or has not proved who it is.
+    package static let invalidClient = Self(rawValue: "invalid_client")
+
+    /// The code or refresh token, or what it was issued for, is not valid (any more).
+    package static let invalidGrant = Self(rawValue: "invalid_grant")
+
+    /// The client may not use this grant type.
+    package static let unauthorizedClient = Self(rawValue: "unauthorized_client")
+
+    /// There is no such grant type here.
+    package static let unsupportedGrantType = Self(rawValue: "unsupported_grant_type")
+
+    /// The scope is unknown, malformed, or more than was granted.
+    package static let invalidScope = Self(rawValue: "invalid_scope")
+
+    /// There is no such response type here.
+    package static let unsupportedResponseType = Self(rawValue: "unsupported_response_type")
+
+    /// The user, or the server, said no.
+    package static let accessDenied = Self(rawValue: "access_denied")
+
+    /// The user would have to do something, and `prompt=none` forbids to ask.
+    package static let interactionRequired = Self(rawValue: "interaction_required")
+
+    /// The user would have to consent, and nobody can be asked.
+    package static let consentRequired = Self(rawValue: "consent_required")
+
+    /// The parameter `request` is not supported.
+    package static let requestNotSupported = Self(rawValue: "request_not_supported")
+
+    /// The parameter `request_uri` is not supported.
+    package static let requestURINotSupported = Self(rawValue: "request_uri_not_supported")
+
+    /// The redirect URI is not one of the client's (AM's code).
+    package static let redirectURIMismatch = Self(rawValue: "redirect_uri_mismatch")
+
+    /// The decision does not come from the user's own page (AM's code).
+    package static let badRequest = Self(rawValue: "bad_request")
+
+    /// The access token is missing, or not valid (any more).
+    package static let invalidToken = Self(rawValue: "invalid_token")
+
+    /// The access token lacks a scope.
+    package static let insufficientScope = Self(rawValue: "insufficient_scope")
+
+    /// The database cannot serve.
+    package static let temporarilyUnavailable = Self(rawValue: "temporarily_unavailable")
+
+    /// The server is broken.
+    package static let serverError = Self(rawValue: "server_error")
 }
 
 extension OAuthError {
-    /// The code, the refresh token, or what they were issued for, does not count (any more).
+    /// The code, the refresh token, or what they were issued for, is not valid (any more).
     package static let invalidGrant = OAuthError(
-        "invalid_grant", "The provided access grant is invalid, expired, or revoked.")
+        .invalidGrant, "The provided access grant is invalid, expired, or revoked.")
 
     /// The client is unknown or has not proved who it is.
-    package static let invalidClient = OAuthError("invalid_client", "Client authentication failed")
+    package static let invalidClient = OAuthError(.invalidClient, "Client authentication failed")
 
     /// The redirect URI is not one of the client's.
     package static let redirectMismatch = OAuthError(
-        "redirect_uri_mismatch", "The redirection URI provided does not match a pre-registered value.")
+        .redirectURIMismatch, "The redirection URI provided does not match a pre-registered value.")
 
-    /// The access token does not count (any more) (RFC 6750 §3.1).
-    package static func invalidToken(realm: String) -> OAuthError {
-        unauthorized("Bearer realm=\"\(realm)\", error=\"invalid_token\"")
-    }
+    /// The access token is not valid (any more) (RFC 6750 §3.1).
+    package static let invalidToken = OAuthError(.invalidToken, tokenText, wanted: .otherAccessToken)
 
-    /// There is no access token: AM's words, but a challenge that does not say that one is wrong (RFC 6750 §3.1).
-    package static func missingToken(realm: String) -> OAuthError { unauthorized("Bearer realm=\"\(realm)\"") }
+    /// There is no access token: AM's words, but nothing that says that one is wrong (RFC 6750 §3.1).
+    package static let missingToken = OAuthError(.invalidToken, tokenText, wanted: .accessToken)
 
-    private static func unauthorized(_ challenge: String) -> OAuthError {
-        OAuthError(
-            "invalid_token",
-            "The access token provided is expired, revoked, malformed, or invalid for other reasons.", status: 401,
-            challenge: challenge)
-    }
+    private static let tokenText =
+        "The access token provided is expired, revoked, malformed, or invalid for other reasons."
 
     /// The database cannot serve: nothing was changed, and the same request may succeed later.
-    package static let unavailable = OAuthError("temporarily_unavailable", EngineError.unavailable.message, status: 503)
+    package static let unavailable = OAuthError(.temporarilyUnavailable, EngineError.unavailable.detail)
 
     /// The request is malformed.
-    package static func invalidRequest(_ message: String) -> OAuthError { OAuthError("invalid_request", message) }
+    package static func invalidRequest(_ detail: String) -> OAuthError { OAuthError(.invalidRequest, detail) }
 
     /// Scopes that the client may not ask for.
     package static func invalidScope(_ scopes: [String]) -> OAuthError {
-        OAuthError("invalid_scope", "Unknown/invalid scope(s): [\(scopes.joined(separator: ", "))]")
+        OAuthError(.invalidScope, "Unknown/invalid scope(s): [\(scopes.joined(separator: ", "))]")
     }
 
-    /// The token has not the scope that the resource needs (RFC 6750 §3.1).
+    /// The token lacks the scope that the resource needs (RFC 6750 §3.1).
     package static func insufficientScope(_ scope: String) -> OAuthError {
         OAuthError(
-            "insufficient_scope", "The request requires higher privileges than provided by the access token.",
-            status: 403, challenge: "Bearer error=\"insufficient_scope\", scope=\"\(scope)\"")
+            .insufficientScope, "The request requires higher privileges than provided by the access token.",
+            wanted: .scope(scope))
     }
 }

@@ -67,10 +67,10 @@ package struct OAuthParameters: Sendable, CustomStringConvertible, CustomReflect
         var scopes: [String] = []
         for scope in text.split(separator: " ").map(String.init) where !scopes.contains(scope) {
             guard OAuthClient.isScope(scope) else {
-                throw OAuthError("invalid_scope", "The requested scope is malformed.")
+                throw OAuthError(.invalidScope, "The requested scope is malformed.")
             }
             scopes.append(scope)
-            guard scopes.count <= Self.limit else { throw OAuthError("invalid_scope", "Too many scopes.") }
+            guard scopes.count <= Self.limit else { throw OAuthError(.invalidScope, "Too many scopes.") }
         }
         return scopes.isEmpty ? nil : scopes
     }

@@ -33,10 +33,10 @@ enum UserClaims {
 extension Grants {
     /// The userinfo endpoint (OpenID Connect Core §5.3).
     ///
-    /// - Throws: ``OAuthError`` `invalid_token` (401) for a token that does not count, `insufficient_scope` (403) without `openid`.
+    /// - Throws: ``OAuthError`` `invalid_token` for a token that is not valid, `insufficient_scope` without `openid`.
     package func userInfo(accessToken: Secret, keyThumbprint: String? = nil) async throws -> JSONValue {
         guard let access = try await access(token: accessToken, keyThumbprint: keyThumbprint) else {
-            throw OAuthError.invalidToken(realm: configuration.realm)
+            throw OAuthError.invalidToken
         }
         guard access.scopes.contains("openid") else { throw OAuthError.insufficientScope("openid") }
         return .object(UserClaims.claims(about: access.user, scopes: access.scopes))

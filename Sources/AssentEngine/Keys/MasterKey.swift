@@ -28,7 +28,7 @@ package struct MasterKey: Sendable {
     /// A master key from its 32 bytes.
     package init(_ key: Secret) throws {
         guard key.count == Self.byteCount else {
-            throw EngineError(status: 500, "a master key has \(Self.byteCount) bytes, this has \(key.count)")
+            throw EngineError.internalFailure("a master key has \(Self.byteCount) bytes, this has \(key.count)")
         }
         self.key = key
     }
@@ -38,7 +38,7 @@ package struct MasterKey: Sendable {
         let sealed = try plaintext.withUnsafeBytes {
             try AES.GCM.seal($0, using: derivedKey(purpose), authenticating: Data(context.utf8))
         }
-        guard let combined = sealed.combined else { throw EngineError(status: 500, "sealing failed") }
+        guard let combined = sealed.combined else { throw EngineError.internalFailure("sealing failed") }
         return [UInt8](combined)
     }
 
@@ -49,8 +49,8 @@ package struct MasterKey: Sendable {
             let opened = try AES.GCM.open(box, using: derivedKey(purpose), authenticating: Data(context.utf8))
             return Secret(bytes: opened)
         } catch {
-            throw EngineError(
-                status: 500, "a sealed value does not open: the master key is another one, or the database was changed")
+            throw EngineError.internalFailure(
+                "a sealed value does not open: the master key is another one, or the database was changed")
         }
     }
 

@@ -54,7 +54,7 @@ package final class ServerKeys: Sendable {
     package init(_ context: EngineContext, algorithm: SignatureAlgorithm = .es256, retention: Int64 = 24 * 3600) throws
     {
         guard Self.algorithms.contains(algorithm) else {
-            throw EngineError(status: 500, "server keys sign with ES256 or RS256, not with \(algorithm)")
+            throw EngineError.internalFailure("server keys sign with ES256 or RS256, not with \(algorithm)")
         }
         self.context = context
         self.algorithm = algorithm
@@ -70,7 +70,7 @@ package final class ServerKeys: Sendable {
     /// Signs claims as a JWT whose header's `typ` is `type`, for example `at+jwt`.
     package func sign(_ claims: JSONObject, type: String, for purpose: Purpose) async throws -> Secret {
         guard let entry = active(purpose, in: try await current().entries), let key = entry.key else {
-            throw EngineError(status: 500, "there is no key for \(purpose.rawValue)")
+            throw EngineError.internalFailure("there is no key for \(purpose.rawValue)")
         }
         var header = JSONObject()
         header["typ"] = .string(type)
@@ -123,7 +123,7 @@ package final class ServerKeys: Sendable {
     ) async throws -> Bool {
         let now = context.clock.epochSeconds
         guard let old = active(purpose, in: try await read(at: now).entries)?.jwk.keyID else {
-            throw EngineError(status: 500, "there is no key for \(purpose.rawValue)")
+            throw EngineError.internalFailure("there is no key for \(purpose.rawValue)")
         }
         let retire = SQLStatement(
             "UPDATE server_keys SET retired_at = ?1 WHERE kid = ?2 AND retired_at IS NULL",

@@ -15,14 +15,14 @@ final class PasswordWorkers: Sendable {
 
     /// Runs `work` on one of the threads.
     ///
-    /// - Throws: ``EngineError`` 503 when too many wait already; and what `work` throws.
+    /// - Throws: ``EngineError`` `busy` when too many wait already; and what `work` throws.
     func run<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws -> Result {
         let isAccepted = count.withLock { count in
             guard count < limit else { return false }
             count += 1
             return true
         }
-        guard isAccepted else { throw EngineError(status: 503, "The server is busy. Try again later.") }
+        guard isAccepted else { throw EngineError(.busy) }
         return try await withCheckedThrowingContinuation { continuation in
             queue.addOperation { [count] in
                 let result = Swift.Result { try work() }

@@ -46,10 +46,10 @@ package struct Passwords: Sendable {
 
     /// What to store for a password.
     ///
-    /// - Throws: ``EngineError``: 400 for one that is empty or longer than ``byteLimit``, 503 when the server is busy.
+    /// - Throws: ``EngineError``: `invalidRequest` for one that is empty or longer than ``byteLimit``, `busy`.
     package func hash(_ password: Secret) async throws -> String {
         guard !password.isEmpty, password.count <= Self.byteLimit else {
-            throw EngineError(status: 400, "A password has from 1 to \(Self.byteLimit) bytes.")
+            throw EngineError.invalidRequest("A password has from 1 to \(Self.byteLimit) bytes.")
         }
         let (cost, random, derivation) = (cost, random, derivation)
         return try await workers.run {

@@ -61,6 +61,11 @@ package enum GatewayDecision: Sendable, Hashable {
 }
 
 extension PolicyDecisionPoint {
+    /// What is wrong with the request itself, and not with the engine.
+    private static let refusals: Set<EngineError.Code> = [
+        .invalidRequest, .tooLarge, .unsupportedMediaType, .tooManyRequests,
+    ]
+
     /// Whether a policy binds the body of such a request, so that the gateway must read it whole before it asks.
     package func bindsBody(_ resource: CanonicalResource, method: String, policySet name: String, realm: String) -> Bool
     {
@@ -91,9 +96,9 @@ extension PolicyDecisionPoint {
             case .denied(.noPolicy) where request.session == nil: return .deny(.noSession)
             case .denied(let reason): return .deny(reason)
             }
-        } catch let error as EngineError where error.status == 401 {
+        } catch let error as EngineError where error.code == .sessionRequired {
             return .deny(.noSession)
-        } catch let error as EngineError where error.status < 500 {
+        } catch let error as EngineError where Self.refusals.contains(error.code) {
             return .deny(.refused(error))
         } catch {
             context.logger.error("a decision failed", metadata: ["error": "\(error)"])

@@ -21,13 +21,13 @@ package struct PolicyDecisionPoint: Sendable {
     /// Whether `caller` may ask about `subject` in a realm, which must be their own: about themselves everybody, about others
     /// only who has the role `pep` or `admin`.
     ///
-    /// - Throws: ``EngineError`` 403.
+    /// - Throws: ``EngineError`` `forbidden`.
     package func authorize(
         _ caller: LiveSession, toAskAbout subject: DecisionSubject, realm: String
     ) throws(EngineError) {
-        guard caller.realm == realm else { throw EngineError(status: 403, "Permission denied.") }
+        guard caller.realm == realm else { throw .forbidden }
         if let asked = subject.presented?.session, asked.id == caller.id { return }
-        guard Self.isEnforcementPoint(caller) else { throw EngineError(status: 403, "Permission denied.") }
+        guard Self.isEnforcementPoint(caller) else { throw .forbidden }
     }
 
     private static func isEnforcementPoint(_ caller: LiveSession) -> Bool {
@@ -39,16 +39,16 @@ package struct PolicyDecisionPoint: Sendable {
     /// The client's address (`IP` in the environment) is believed only of an enforcement point.
     /// A transaction id that is of no use (unknown, expired, for another request) is not an error: the decision carries the
     /// advice of a new transaction.
-    /// - Throws: ``EngineError``: 403 as ``authorize(_:toAskAbout:realm:)``, 404 for an unknown policy set, 400 for no or too many
-    ///   resources, and for a body that cannot be shown to the user; 503.
+    /// - Throws: ``EngineError``: `forbidden` as ``authorize(_:toAskAbout:realm:)``, `unknownPolicySet`, `invalidResources`,
+    ///   what ``TransactionDisplay`` throws for a body that cannot be shown to the user; `unavailable`.
     package func evaluate(_ request: EvaluateRequest, caller: LiveSession) async throws -> [PolicyDecision] {
         try authorize(caller, toAskAbout: request.subject, realm: request.realm)
         let address = (request.environment["IP"] ?? request.environment["requestIp"])?.first.flatMap(IPv4Address.init)
         guard let set = policySet(request.policySet, realm: request.realm) else {
-            throw EngineError(status: 404, "\(request.policySet) application not found in realm.")
+            throw EngineError(.unknownPolicySet, about: request.policySet)
         }
         guard !request.resources.isEmpty, request.resources.count <= EvaluateRequest.maximumResources else {
-            throw EngineError(status: 400, "Invalid value resources")
+            throw EngineError(.invalidResources)
         }
         var transactionID = request.environment["TxId"]?.first
         var hasTaken = false
@@ -69,9 +69,9 @@ package struct PolicyDecisionPoint: Sendable {
                     hasTaken = true
                 }
                 decisions.append(ruling.decision(of: text))
-            } catch let error as EngineError where hasTaken || error.status == 429 {
+            } catch let error as EngineError where hasTaken || error.code == .tooManyRequests {
                 // An access that was just spent must still be told.
-                decisions.append(PolicyDecision(resource: text, reasons: [error.message]))
+                decisions.append(PolicyDecision(resource: text, reasons: [error.detail]))
             }
         }
         return decisions
@@ -202,7 +202,7 @@ package enum PolicyDenial: Sendable, Hashable {
     case unboundContent
     /// The transaction that was named grants nothing; the reason is in the audit log and not for the client.
     case transaction(TransactionRefusal)
-    /// The request cannot be put before the user (400, 413, 415), or too many were (429): answer with this status and message.
+    /// The request cannot be put before the user, or there were too many of them: the error says which.
     case refused(EngineError)
     /// The engine or its database failed: nothing was granted.
     case unavailable

@@ -33,7 +33,7 @@ package struct BoundMediaType: Sendable, Hashable {
 
     /// The media type of a field's value, which must be `essence`.
     ///
-    /// - Throws: ``EngineError`` 415.
+    /// - Throws: ``EngineError`` `unsupportedMediaType`.
     package static func required(_ essence: String, _ text: String) throws(EngineError) -> BoundMediaType {
         guard let type = BoundMediaType(text), type.essence == essence else { throw refusal(of: essence) }
         return type
@@ -41,7 +41,7 @@ package struct BoundMediaType: Sendable, Hashable {
 
     /// What is said to any other than `essence`.
     package static func refusal(of essence: String) -> EngineError {
-        EngineError(status: 415, "What is to be approved must be sent as \(essence), in UTF-8.")
+        EngineError(.unsupportedMediaType, "What is to be approved must be sent as \(essence), in UTF-8.")
     }
 
     private static func isTypeAndSubtype(_ text: Substring) -> Bool {

@@ -42,7 +42,7 @@ package struct PendingApproval: Sendable, Hashable {
 package protocol TransactionApprovals: Sendable {
     /// CREATED → IN_PROGRESS, for the session that it was made for.
     ///
-    /// - Throws: ``EngineError`` 401 with code `128`, the same for unknown, expired, foreign and in another state.
+    /// - Throws: ``EngineError`` `transactionUnreadable`, the same for unknown, expired, foreign and in another state.
     func start(id: String, session: LiveSession) async throws -> PendingApproval
 
     /// The approval again, at a later step. Throws the same error when it is no longer IN_PROGRESS for this session.

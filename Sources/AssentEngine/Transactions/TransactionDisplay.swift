@@ -16,8 +16,9 @@ enum TransactionDisplay {
 
     /// The lines that `rules` ask for.
     ///
-    /// - Throws: ``EngineError``: 413 for a body that is too large, 415 for one that is not JSON by its media type, 400 for one
-    ///   that cannot be shown as it is: broken, ambiguous, a field missing, or one with characters that could mislead.
+    /// - Throws: ``EngineError``: `tooLarge`, `unsupportedMediaType` for a body that is not JSON by its media type,
+    ///   `invalidRequest` for one that cannot be shown as it is: broken, ambiguous, a field missing, or one with
+    ///   characters that could mislead.
     static func render(_ rules: [DisplayRule], of content: RequestContent?) throws(EngineError) -> [DisplayLine] {
         guard !rules.isEmpty else { return [] }
         guard let bytes = content?.body, content?.mediaType.flatMap(BoundMediaType.init)?.isJSON == true else {
@@ -27,9 +28,9 @@ enum TransactionDisplay {
         do {
             body = try JSONValue.parse(bytes, limits: limits, duplicates: .rejectIgnoringCase)
         } catch .tooLarge {
-            throw EngineError(status: 413, "The request's body is too large to be approved.")
+            throw EngineError(.tooLarge, "The request's body is too large to be approved.")
         } catch {
-            throw EngineError(status: 400, "The request's body cannot be shown for approval: \(error).")
+            throw .invalidRequest("The request's body cannot be shown for approval: \(error).")
         }
         var lines: [DisplayLine] = []
         for rule in rules {
@@ -54,16 +55,15 @@ enum TransactionDisplay {
             default: nil
             }
         guard let text else {
-            throw EngineError(
-                status: 400, "The request cannot be shown for approval: \(field) is missing, or not a single value.")
+            throw .invalidRequest(
+                "The request cannot be shown for approval: \(field) is missing, or not a single value.")
         }
         guard isShowable(text, limit: maximumValue) else { throw unshowable(field) }
         return text
     }
 
     private static func unshowable(_ field: String) -> EngineError {
-        EngineError(
-            status: 400,
+        .invalidRequest(
             "The request cannot be shown for approval: \(field) is empty, too long or has forbidden characters.")
     }
 

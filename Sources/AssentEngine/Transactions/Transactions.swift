@@ -48,7 +48,8 @@ package struct Transactions: TransactionApprovals {
 
     /// Makes a transaction.
     ///
-    /// - Throws: ``EngineError``: 429 when the session has made too many, 401 when it is no longer alive, 503.
+    /// - Throws: ``EngineError``: `tooManyRequests` when the session has made too many, `sessionRequired` when it is no longer
+    ///   alive, `unavailable`.
     package func create(
         _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayLine], ttl: Int64
     ) async throws -> TransactionRecord {
@@ -58,7 +59,7 @@ package struct Transactions: TransactionApprovals {
                 context.logger.warning(
                     "transactions limited",
                     metadata: ["policy": "\(binding.policy)", "session": "\(binding.sessionAuditID)"])
-                throw EngineError(status: 429, "Too many transactions. Try again later.")
+                throw EngineError(.tooManyRequests, "Too many transactions. Try again later.")
             }
             let id = context.random.uuid()
             let now = context.clock.epochSeconds
@@ -73,7 +74,7 @@ package struct Transactions: TransactionApprovals {
                     insert, audit.statement(record("transaction.create", .success, id: id, binding: binding)),
                 ])
             } catch let error as StoreError where error.code == .unexpectedCount {
-                throw EngineError(status: 401, "Access Denied")
+                throw EngineError.sessionRequired
             }
             return TransactionRecord(
                 id: id, state: .created, binding: binding, url: url, display: display, createdAt: now,
@@ -144,8 +145,8 @@ package struct Transactions: TransactionApprovals {
         }
     }
 
-    /// What AM says to every transaction that cannot be approved here, whatever the reason.
-    static let unreadable = EngineError(status: 401, "Unable to read transaction.", errorCode: "128")
+    /// What is said to every transaction that cannot be approved here, whatever the reason.
+    static let unreadable = EngineError.transactionUnreadable
 
     private func own(_ id: String, _ session: LiveSession) -> [SQLValue] {
         [.text(id), .integer(context.clock.epochSeconds), .text(session.id), .text(session.user.id)]

@@ -30,7 +30,7 @@ package struct Administration: Sendable {
 
     /// Makes the session's user an administrator, if nobody is one yet. The token is spent by that.
     ///
-    /// Throws ``EngineError`` 403 for a token that does not count.
+    /// Throws ``EngineError`` `forbidden` for a token that is not valid.
     package func bootstrap(_ token: Secret, session: LiveSession) async throws {
         let roles = Self.text(session.user.roles.union([.admin]))
         do {
@@ -54,7 +54,7 @@ package struct Administration: Sendable {
 
     /// Gives a user of the administrator's realm exactly these roles.
     ///
-    /// Throws ``EngineError``: 403 without the role `admin`, 404 for an unknown user, 409 when nobody would be administrator.
+    /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user, `lastAdministrator`.
     package func setRoles(_ roles: Set<Role>, of username: String, by session: LiveSession) async throws {
         let user = try await subject(username, of: "admin.roles", by: session)
         var detail = JSONObject()
@@ -72,7 +72,7 @@ package struct Administration: Sendable {
 
     /// Lets a user of the administrator's realm in again, or shuts them out; their sessions and tokens stop counting at once.
     ///
-    /// Throws ``EngineError``: 403 without the role `admin`, 404 for an unknown user, 409 when nobody would be administrator.
+    /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user, `lastAdministrator`.
     package func setActive(_ active: Bool, of username: String, by session: LiveSession) async throws {
         let user = try await subject(username, of: "admin.active", by: session)
         var detail = JSONObject()
@@ -89,7 +89,7 @@ package struct Administration: Sendable {
 
     /// Makes new signing keys for these purposes; with `discardingOld`, what the old ones have signed stops counting at once.
     ///
-    /// Throws ``EngineError`` 403 without the role `admin`.
+    /// Throws ``EngineError`` `forbidden` without the role `admin`.
     package func rotate(
         _ purposes: [ServerKeys.Purpose], of keys: ServerKeys, discardingOld: Bool, by session: LiveSession
     ) async throws {
@@ -112,7 +112,7 @@ package struct Administration: Sendable {
 
     /// Audit records: those of a transaction, or the newest, at most `limit`. That somebody has looked is a record too.
     ///
-    /// Throws ``EngineError`` 403 without the role `auditor` or `admin`.
+    /// Throws ``EngineError`` `forbidden` without the role `auditor` or `admin`.
     package func auditRecords(
         transactionID: String?, limit: Int, by session: LiveSession
     ) async throws -> [AuditRecord] {
@@ -136,7 +136,7 @@ package struct Administration: Sendable {
     private func subject(_ username: String, of event: String, by session: LiveSession) async throws -> User {
         guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
         guard let user = try await Users(context).find(username: username, realm: session.realm) else {
-            throw EngineError(status: 404, "Resource cannot be found.")
+            throw EngineError(.notFound)
         }
         return user
     }
@@ -149,7 +149,7 @@ package struct Administration: Sendable {
         do {
             _ = try await context.database.run([statement, audit.statement(record)])
         } catch let error as StoreError where error.code == .unexpectedCount {
-            throw EngineError(status: 409, "Nobody would be administrator.")
+            throw EngineError(.lastAdministrator)
         }
     }
 
@@ -158,7 +158,7 @@ package struct Administration: Sendable {
         record.outcome = .refused
         record.reason = reason
         try await audit.write(record)
-        throw EngineError(status: 403, "Permission denied.")
+        throw EngineError.forbidden
     }
 
     private func record(_ event: String, by session: LiveSession, about user: User?) -> AuditRecord {

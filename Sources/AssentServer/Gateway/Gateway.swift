@@ -42,8 +42,10 @@ final class Gateway: RequestHandler {
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
         do {
             return try await answer(request, from: client)
-        } catch let error as EngineError {
+        } catch let error as RequestError {
             return .problem(error.status, error.message)
+        } catch let error as EngineError {
+            return .problem(error)
         } catch {
             logger.error("the gateway could not decide", metadata: ["error": "\(type(of: error))"])
             return .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
@@ -54,7 +56,7 @@ final class Gateway: RequestHandler {
         guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
         let codings = request.headers[values: .transferEncoding]
         guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
-            throw EngineError(status: 400, "The only transfer coding that is taken is chunked.")
+            throw RequestError(400, "The only transfer coding that is taken is chunked.")
         }
         let (resource, transactionID) = try target(of: request)
         guard let route = GatewayRoute.answering(resource.path, of: routes) else {
@@ -100,18 +102,18 @@ final class Gateway: RequestHandler {
 
     private func target(of request: Request) throws -> (CanonicalResource, String?) {
         guard let path = request.head.path, path.utf8.first == UInt8(ascii: "/") else {
-            throw EngineError(status: 400, "The request target must be a path.")
+            throw RequestError(400, "The request target must be a path.")
         }
         let whole: CanonicalResource
         do {
             whole = try CanonicalResource(origin + path)
         } catch {
-            throw EngineError(status: error == .tooLong ? 414 : 400, "The URL \(error).")
+            throw RequestError(error == .tooLong ? 414 : 400, "The URL \(error).")
         }
         let (resource, inQuery) = whole.removingParameter("_txid")
         let named = inQuery + request.headers[values: ForwardedFields.transactionID]
         guard Set(named).count <= 1, inQuery.count <= 1 else {
-            throw EngineError(status: 400, "The request names more than one transaction.")
+            throw RequestError(400, "The request names more than one transaction.")
         }
         return (resource, named.first.flatMap { $0.isEmpty ? nil : $0 })
     }
@@ -125,10 +127,10 @@ final class Gateway: RequestHandler {
                 resource, method: request.method.rawValue, policySet: route.policySet, realm: route.realm)
         else { return nil }
         guard request.headers[values: .contentType].count <= 1 else {
-            throw EngineError(status: 400, "The request has more than one Content-Type.")
+            throw RequestError(400, "The request has more than one Content-Type.")
         }
         guard request.headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
-            throw EngineError(status: 415, "A request that must be approved cannot have a Content-Encoding.")
+            throw RequestError(415, "A request that must be approved cannot have a Content-Encoding.")
         }
         let type = try request.headers[.contentType].map { try BoundMediaType.required(route.mediaType, $0) }
         let bytes = try await request.bytes(upTo: route.maxBodyBytes)
@@ -140,7 +142,7 @@ final class Gateway: RequestHandler {
             do {
                 _ = try JSONValue.parse(bytes, duplicates: .rejectIgnoringCase)
             } catch {
-                throw EngineError(status: 400, "The request is no JSON that can be approved: \(error).")
+                throw RequestError(400, "The request is no JSON that can be approved: \(error).")
             }
         }
         return bytes
@@ -157,7 +159,7 @@ final class Gateway: RequestHandler {
     private func deny(_ denial: PolicyDenial, route: GatewayRoute) -> Response {
         switch denial {
         case .noSession: unauthorized(.noSession, route: route)
-        case .refused(let error): .problem(error.status, error.message)
+        case .refused(let error): .problem(error)
         case .unavailable:
             .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
         default: .problem(403, "Access is denied.")
@@ -181,22 +183,5 @@ final class Gateway: RequestHandler {
             case .noSession: "Sign in first."
             }
         return .problem(401, message, headers: [.wwwAuthenticate: challenge])
-    }
-}
-
-extension Response {
-    /// A refusal of the gateway itself (RFC 9457).
-    static func problem(
-        _ status: Int, _ detail: String, members: JSONObject = JSONObject(), headers: HTTPFields = [:]
-    ) -> Response {
-        var body = JSONObject([
-            .init(name: "type", value: "about:blank"),
-            .init(name: "title", value: .string(HTTPResponse.Status.phrase(status))),
-            .init(name: "status", value: .integer(status)), .init(name: "detail", value: .string(detail)),
-        ])
-        for member in members.members { body[member.name] = member.value }
-        var response = json(status, .object(body), headers: headers)
-        response.headers[.contentType] = "application/problem+json"
-        return response
     }
 }

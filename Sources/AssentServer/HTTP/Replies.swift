@@ -29,13 +29,6 @@ extension Response {
         body["detail"] = detail
         return json(status, .object(body), headers: headers)
     }
-
-    /// The envelope for an engine's error.
-    static func crest(_ error: EngineError) -> Response {
-        crest(
-            error.status, error.message, detail: error.detail.map(JSONValue.object),
-            headers: error.status == 429 ? [.retryAfter: "60"] : [:])
-    }
 }
 
 extension HTTPField.Name {

@@ -1,5 +1,4 @@
 import AssentCore
-import AssentEngine
 import Foundation
 import HTTPTypes
 import Hummingbird
@@ -8,23 +7,23 @@ import NIOCore
 extension Request {
     /// Reads the whole body.
     ///
-    /// - Throws: ``EngineError`` 413 when it is larger than `limit`, 400 when it does not come to its end.
+    /// - Throws: ``RequestError`` 413 when it is larger than `limit`, 400 when it does not come to its end.
     func bytes(upTo limit: Int) async throws -> [UInt8] {
         do {
             return [UInt8](buffer: try await body.collect(upTo: limit))
         } catch is NIOTooManyBytesError {
-            throw EngineError(status: 413, "The request is larger than \(limit) bytes.")
+            throw RequestError(413, "The request is larger than \(limit) bytes.")
         } catch let error as CancellationError {
             throw error
         } catch {
             // Nothing but the client and its connection can make reading fail.
-            throw EngineError(status: 400, "The request's body cannot be read.")
+            throw RequestError(400, "The request's body cannot be read.")
         }
     }
 
     /// Reads a JSON object; an empty body is an empty object, whatever its media type says.
     ///
-    /// - Throws: ``EngineError`` 413, 415 for another media type, 400 for what is no JSON object.
+    /// - Throws: ``RequestError`` 413, 415 for another media type, 400 for what is no JSON object.
     func jsonObject(upTo limit: Int = 1 << 20) async throws -> JSONObject {
         try Self.jsonObject(try await bytes(upTo: limit), contentType: headers[.contentType])
     }
@@ -33,15 +32,15 @@ extension Request {
     static func jsonObject(_ bytes: [UInt8], contentType: String?) throws -> JSONObject {
         guard !bytes.isEmpty else { return JSONObject() }
         guard contentType.map(isJSON) ?? true else {
-            throw EngineError(status: 415, "The request's media type must be application/json.")
+            throw RequestError(415, "The request's media type must be application/json.")
         }
         do {
             guard let object = try JSONValue.parse(bytes).object else {
-                throw EngineError(status: 400, "The request must be a JSON object.")
+                throw RequestError(400, "The request must be a JSON object.")
             }
             return object
         } catch let error as JSONError {
-            throw EngineError(status: 400, "The request is no JSON that is accepted: \(error).")
+            throw RequestError(400, "The request is no JSON that is accepted: \(error).")
         }
     }
 
@@ -57,7 +56,7 @@ extension Request {
         do {
             return try QueryString(uri.query ?? "").single(name)
         } catch {
-            throw EngineError(status: 400, "The parameter \(name) cannot be read: \(error.detail).")
+            throw RequestError(400, "The parameter \(name) cannot be read: \(error.detail).")
         }
     }
 

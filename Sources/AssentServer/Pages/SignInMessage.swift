@@ -10,24 +10,35 @@ struct SignInMessage {
 
     /// What is said instead of the engine's words, which are made for programs.
     init(_ error: EngineError, again: String?) {
-        switch (error.status, error.errorCode) {
-        case (401, "128"):
+        switch error.code {
+        case .transactionUnreadable:
             self.init(
                 "This request cannot be approved",
                 "It was begun before, its time is over, or you are not signed in here as the user who made it. "
                     + "Go back to the app and try again.")
-        case (401, "110"): self.init("This took too long", "Please start again.", again: again)
-        case (401, _): self.init("Not signed in", SignInNotice(error).text, again: again)
-        case (400, "105"): self.init("This cannot be done here", "There is no such way to sign in.")
-        case (400, _):
-            self.init(
-                "This page is out of date",
-                "It was answered before, or the link that led here is damaged. Please start again.",
-                again: again)
-        case (503, _), (500, _):
+        case .stepExpired: self.init("This took too long", "Please start again.", again: again)
+        case _ where error.isFailedSignIn: self.init("Not signed in", SignInNotice(error).text, again: again)
+        case .unknownJourney: self.init("This cannot be done here", "There is no such way to sign in.")
+        case .busy, .unavailable, .internalFailure:
             self.init("Not available", "The server cannot answer now. Please try again in a moment.", again: again)
-        default: self.init("This does not work", error.message)
+        case _ where AMError(error).status == 400: self = .outOfDate(again: again)
+        default: self.init("This does not work", error.detail)
         }
+    }
+
+    /// What is said to a request that cannot be read.
+    init(_ error: RequestError, again: String?) {
+        guard error.status != 400 else {
+            self = .outOfDate(again: again)
+            return
+        }
+        self.init("This does not work", error.message)
+    }
+
+    private static func outOfDate(again: String?) -> SignInMessage {
+        SignInMessage(
+            "This page is out of date",
+            "It was answered before, or the link that led here is damaged. Please start again.", again: again)
     }
 
     private init(_ title: String, _ text: String, again: String? = nil, isError: Bool = true) {
@@ -74,11 +85,11 @@ struct SignInNotice {
 
     init(_ error: EngineError) {
         text =
-            switch error.errorCode {
-            case "104": "This account is not active."
-            case "110": "This took too long. Please start again."
-            case "112": "This account is locked for now. Try again later."
-            case "124": "You are signed in as somebody else."
+            switch error.code {
+            case .userInactive: "This account is not active."
+            case .stepExpired: "This took too long. Please start again."
+            case .accountLocked: "This account is locked for now. Try again later."
+            case .differentUser: "You are signed in as somebody else."
             default: "That did not work. Please check what you have entered and try again."
             }
     }

@@ -29,14 +29,14 @@ struct SignInRequest {
 
     /// Reads the query.
     ///
-    /// - Throws: ``EngineError`` 400 for a parameter that cannot be read or is there twice.
+    /// - Throws: ``RequestError`` 400 for a parameter that cannot be read or is there twice.
     init(_ request: Request) throws {
         var values: [String: String] = [:]
         var kept = FormItems()
         for name in Self.names {
             guard let value = try request.query(name), !value.isEmpty else { continue }
             guard value.utf8.count <= 8192 else {
-                throw EngineError(status: 400, "The parameter \(name) is too long.")
+                throw RequestError(400, "The parameter \(name) is too long.")
             }
             values[name] = value
             kept.append(name, value)
@@ -86,11 +86,11 @@ struct SignInForm {
 
     /// Reads the form.
     ///
-    /// - Throws: ``EngineError`` 400, 413, 415.
+    /// - Throws: ``RequestError`` 400, 413, 415.
     init(_ request: Request) async throws {
         let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
         guard type == FormEncoding.mediaType else {
-            throw EngineError(status: 415, "The media type must be \(FormEncoding.mediaType).")
+            throw RequestError(415, "The media type must be \(FormEncoding.mediaType).")
         }
         let bytes = try await request.bytes(upTo: Self.limit)
         do {
@@ -100,10 +100,10 @@ struct SignInForm {
             isCancelled = try form.single("cancel") != nil
             types = try (form.single("types") ?? "").split(separator: " ").map(String.init)
         } catch {
-            throw EngineError(status: 400, "The form cannot be read.")
+            throw RequestError(400, "The form cannot be read.")
         }
         guard types.count <= 32, form.duplicateNames.isEmpty else {
-            throw EngineError(status: 400, "The form cannot be read.")
+            throw RequestError(400, "The form cannot be read.")
         }
     }
 

@@ -31,11 +31,11 @@ struct SignInRoute: Sendable {
         if path == "/UI/style.css" { return Stylesheet.response(to: request) }
         do {
             guard [.get, .head, .post].contains(request.method) else {
-                return problem(EngineError(status: 405, "This page can only be opened or its form sent."), nil)
+                return problem(RequestError(405, "This page can only be opened or its form sent."), nil)
             }
             let wanted = try SignInRequest(request)
             guard let grants = grants[wanted.realm] else {
-                throw EngineError(status: 400, "There is no realm \(wanted.realm.prefix(100)).")
+                throw RequestError(400, "There is no realm \(wanted.realm.prefix(100)).")
             }
             var target: ReturnTarget?
             if let goto = wanted.goto {
@@ -159,9 +159,12 @@ struct SignInRoute: Sendable {
 
     private func problem(_ error: any Error, _ wanted: SignInRequest?) -> Response {
         let again = wanted.flatMap { $0.isTransaction ? nil : action($0) }
+        if let error = error as? RequestError {
+            return page(SignInMessage(error, again: again), error.status)
+        }
         if let error = error as? EngineError {
-            let isDeclined = wanted?.isTransaction == true && error.isFailedSignIn && error.errorCode != "110"
-            return page(isDeclined ? .notApproved : SignInMessage(error, again: again), error.status)
+            let isDeclined = wanted?.isTransaction == true && error.isFailedSignIn && error.code != .stepExpired
+            return page(isDeclined ? .notApproved : SignInMessage(error, again: again), AMError(error).status)
         }
         logger.error("the sign-in page failed", metadata: ["error": "\(type(of: error))"])
         return page(SignInMessage(EngineError.unavailable, again: again), 503)
@@ -170,5 +173,10 @@ struct SignInRoute: Sendable {
 
 extension EngineError {
     /// Whether a journey ended because it was answered wrongly, and may simply be begun again.
-    var isFailedSignIn: Bool { status == 401 && errorCode != "128" }
+    var isFailedSignIn: Bool { Self.failedSignIns.contains(code) }
+
+    private static let failedSignIns: Set<Code> = [
+        .loginFailed, .stepExpired, .accountLocked, .userInactive, .differentUser, .sessionRequired,
+        .suspendedJourneyUnknown,
+    ]
 }

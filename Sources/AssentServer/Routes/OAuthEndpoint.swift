@@ -1,4 +1,3 @@
-import AssentEngine
 import HTTPTypes
 import Hummingbird
 
@@ -42,8 +41,7 @@ enum OAuthEndpoint: String {
     }
 
     var methodNotAllowed: Response {
-        var response = Response.oauth(
-            OAuthError("invalid_request", "The endpoint does not know this method.", status: 405))
+        var response = Response.oauth(405, "invalid_request", "The endpoint does not know this method.")
         response.headers[.allow] = methods.map(\.rawValue).joined(separator: ", ")
         return response
     }

@@ -26,17 +26,17 @@ struct OAuthRoutes: Sendable {
         guard
             let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.endpoints),
             let grants = grants[target.realm]
-        else { return .oauth(OAuthError("not_found", "There is no such endpoint.", status: 404)) }
+        else { return .oauth(404, "not_found", "There is no such endpoint.") }
         guard let endpoint = OAuthEndpoint(rawValue: target.endpoint) else {
-            return .oauth(OAuthError("not_found", "There is no such endpoint.", status: 404))
+            return .oauth(404, "not_found", "There is no such endpoint.")
         }
         var response: Response
         do {
             response = try await answer(request, endpoint: endpoint, grants: grants)
-        } catch let error as EngineError where error.status < 500 {
-            response = .oauth(OAuthError("invalid_request", error.message, status: error.status))
+        } catch let error as RequestError {
+            response = .oauth(error)
         } catch {
-            response = .oauth(OAuthError(answering: error))
+            response = .oauth(OAuthError(answering: error), realm: target.realm)
         }
         if endpoint.isForEveryOrigin {
             response.headers[.accessControlAllowOrigin] = "*"
@@ -53,7 +53,7 @@ struct OAuthRoutes: Sendable {
         case .token:
             .json(
                 200,
-                try await grants.tokens(try await form(of: request), authorization: try authorization(request)).json())
+                try await grants.tokens(try await form(of: request), authorization: try authorization(request)).json)
         case .revoke: try await revoke(request, grants: grants)
         case .introspect:
             .json(
@@ -74,7 +74,7 @@ struct OAuthRoutes: Sendable {
         if let text = parameters["decision"] {
             guard request.method == .post, let said = AuthorizationDecision(rawValue: text), let session,
                 let csrf = parameters["csrf"], grants.isCSRFToken(Secret(csrf), of: session)
-            else { throw OAuthError("bad_request", "The decision does not come from the user's own page.") }
+            else { throw OAuthError(.badRequest, "The decision does not come from the user's own page.") }
             decision = said
         }
         switch try await grants.authorize(parameters, session: session, decision: decision) {
@@ -129,8 +129,7 @@ struct OAuthRoutes: Sendable {
         let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
         let bytes = try await request.bytes(upTo: Self.formLimit)
         guard bytes.isEmpty || type == "application/x-www-form-urlencoded" else {
-            throw OAuthError(
-                "invalid_request", "The media type must be application/x-www-form-urlencoded.", status: 415)
+            throw RequestError(415, "The media type must be application/x-www-form-urlencoded.")
         }
         return try OAuthParameters(urlEncoded: bytes)
     }
@@ -142,7 +141,7 @@ struct OAuthRoutes: Sendable {
     private func authorization(_ request: Request) throws -> String? {
         let values = request.headers[values: .authorization]
         guard values.count <= 1 else {
-            throw OAuthError("invalid_request", "The request has more than one Authorization.")
+            throw OAuthError(.invalidRequest, "The request has more than one Authorization.")
         }
         return values.first
     }
@@ -150,17 +149,8 @@ struct OAuthRoutes: Sendable {
     private func bearer(_ request: Request, grants: Grants) throws -> Secret {
         let parts = try authorization(request)?.split(separator: " ", maxSplits: 1) ?? []
         guard parts.count == 2, parts[0].lowercased() == "bearer" else {
-            throw OAuthError.missingToken(realm: grants.configuration.realm)
+            throw OAuthError.missingToken
         }
         return Secret(String(parts[1]))
-    }
-}
-
-extension Response {
-    /// An error in OAuth's form (RFC 6749 §5.2).
-    static func oauth(_ error: OAuthError) -> Response {
-        var response = json(error.status, error.json)
-        response.headers[.wwwAuthenticate] = error.challenge
-        return response
     }
 }

@@ -35,14 +35,14 @@ struct PolicyRoutes: Sendable {
 
     private func subject(_ json: JSONValue?, caller: LiveSession) async throws -> DecisionSubject {
         guard let json else { return .session(PresentedSession(caller)) }
-        guard let object = json.object else { throw EngineError(status: 400, "Invalid value subject") }
+        guard let object = json.object else { throw RequestError(400, "Invalid value subject") }
         if let token = object["ssoToken"]?.string {
-            guard Self.mayBeSessionToken(token) else { throw EngineError(status: 400, "Invalid value subject") }
+            guard Self.mayBeSessionToken(token) else { throw RequestError(400, "Invalid value subject") }
             guard let session = try await sessions.live(token: Secret(token)) else { return .anonymous }
             return .session(PresentedSession(session))
         }
         guard object["jwt"] != nil || object["claims"] != nil else {
-            throw EngineError(status: 400, "Invalid value subject")
+            throw RequestError(400, "Invalid value subject")
         }
         return .claims(object["claims"]?.object ?? JSONObject())
     }
@@ -64,10 +64,10 @@ struct PolicyRoutes: Sendable {
 
     private func environment(_ json: JSONValue?) throws -> [String: [String]] {
         guard let json else { return [:] }
-        guard let object = json.object else { throw EngineError(status: 400, "Invalid value environment") }
+        guard let object = json.object else { throw RequestError(400, "Invalid value environment") }
         var environment: [String: [String]] = [:]
         for member in object.members {
-            guard let values = member.value.strings else { throw EngineError(status: 400, "Invalid value environment") }
+            guard let values = member.value.strings else { throw RequestError(400, "Invalid value environment") }
             environment[member.name] = values
         }
         return environment

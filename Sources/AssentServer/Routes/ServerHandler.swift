@@ -36,11 +36,13 @@ struct ServerHandler: RequestHandler {
         guard let below = Self.below("/json", rest) else { return .crest(404, "Resource not found.") }
         do {
             return try await json(request, path: below, from: client)
+        } catch let error as RequestError {
+            return AMError(error).response
         } catch let error as EngineError {
-            return .crest(error)
+            return AMError(error).response
         } catch let error as StoreError {
             logger.error("the database failed", metadata: ["error": "\(error)"])
-            return .crest(EngineError(error))
+            return AMError(EngineError(error)).response
         }
     }
 

@@ -163,7 +163,7 @@ struct Page: Sendable {
     let json: JSONObject
 
     init(_ reply: AuthenticateReply) throws {
-        guard case .page = reply else { throw EngineError(status: 0, "no page") }
+        guard case .page = reply else { throw EngineError.internalFailure("no page") }
         json = try #require(reply.json.object)
     }
 
@@ -188,7 +188,7 @@ struct Page: Sendable {
 
 extension AuthenticateReply {
     func success() throws -> AuthenticateSuccess {
-        guard case .success(let success) = self else { throw EngineError(status: 0, "no success") }
+        guard case .success(let success) = self else { throw EngineError.internalFailure("no success") }
         return success
     }
 

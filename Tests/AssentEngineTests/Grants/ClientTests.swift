@@ -36,23 +36,24 @@ struct ClientTests {
     @Test(
         "Anything else is refused",
         arguments: [
-            ([:], nil, 400), (["client_id": "back end"], nil, 400), (["client_id": "nobody"], nil, 400),
-            (["client_id": "back end", "client_secret": "wrong"], nil, 400),
-            (["client_id": "bank-app", "client_secret": secret], nil, 400),
-            (["client_id": "bank-app", "client_assertion": "x"], nil, 400),
-            ([:], basic("back end", "wrong"), 401), ([:], basic("back end", ""), 401),
-            ([:], basic("nobody", secret), 401), ([:], raw("back end"), 401), ([:], raw("back%2:x"), 401),
-            ([:], "Basic !!!", 401), ([:], "Basic", 401), ([:], "Bearer abc", 401), ([:], "", 401),
-        ] as [([String: String], String?, Int)])
-    func refused(form: [String: String], authorization: String?, status: Int) async throws {
+            ([:], nil, nil), (["client_id": "back end"], nil, nil), (["client_id": "nobody"], nil, nil),
+            (["client_id": "back end", "client_secret": "wrong"], nil, nil),
+            (["client_id": "bank-app", "client_secret": secret], nil, nil),
+            (["client_id": "bank-app", "client_assertion": "x"], nil, nil),
+            ([:], basic("back end", "wrong"), .clientCredentials), ([:], basic("back end", ""), .clientCredentials),
+            ([:], basic("nobody", secret), .clientCredentials), ([:], raw("back end"), .clientCredentials),
+            ([:], raw("back%2:x"), .clientCredentials),
+            ([:], "Basic !!!", .clientCredentials), ([:], "Basic", .clientCredentials),
+            ([:], "Bearer abc", .clientCredentials), ([:], "", .clientCredentials),
+        ] as [([String: String], String?, OAuthError.Wanted?)])
+    func refused(form: [String: String], authorization: String?, wanted: OAuthError.Wanted?) async throws {
         let fixture = try await ProviderFixture()
         let parameters = try ProviderFixture.parameters([:], form.mapValues(Optional.some))
         let error = #expect(throws: OAuthError.invalidClient) {
             try fixture.grants.client(authenticating: parameters, authorization: authorization)
         }
-        #expect(error?.status == status)
-        #expect((error?.challenge != nil) == (status == 401))
-        #expect(error?.message == "Client authentication failed")
+        #expect(error?.wanted == wanted)
+        #expect(error?.detail == "Client authentication failed")
     }
 
     @Test(
@@ -159,11 +160,11 @@ struct ClientTests {
 
     @Test("Errors of the database become answers that say nothing about it")
     func errors() {
-        #expect(OAuthError(answering: StoreError(.unavailable, "full")).status == 503)
-        #expect(OAuthError(answering: EngineError.unavailable).code == "temporarily_unavailable")
+        #expect(OAuthError(answering: StoreError(.unavailable, "full")) == .unavailable)
+        #expect(OAuthError(answering: EngineError.unavailable).code == .temporarilyUnavailable)
         let corrupt = OAuthError(answering: StoreError(.corrupt, "page 17"))
-        #expect(corrupt.status == 500)
-        #expect(!corrupt.message.contains("page 17"))
+        #expect(corrupt.code == .serverError)
+        #expect(!corrupt.detail.contains("page 17"))
         #expect(OAuthError(answering: OAuthError.invalidGrant) == .invalidGrant)
     }
 }

@@ -102,18 +102,18 @@ struct InformationTests {
     @Test("Userinfo refuses in the words that AM's clients know")
     func userInfoErrors() async throws {
         let fixture = try await ProviderFixture()
-        let error = await #expect(throws: OAuthError.invalidToken(realm: "/")) {
+        let error = await #expect(throws: OAuthError.invalidToken) {
             try await fixture.grants.userInfo(accessToken: Secret("x"))
         }
-        #expect(error?.status == 401)
+        #expect(error?.wanted == .otherAccessToken)
         #expect(
-            error?.json["error_description"]
+            error?.detail
                 == "The access token provided is expired, revoked, malformed, or invalid for other reasons.")
         let token = try await fixture.tokens(["scope": "accounts"]).accessToken
         let insufficient = await #expect(throws: OAuthError.expected("insufficient_scope")) {
             try await fixture.grants.userInfo(accessToken: token)
         }
-        #expect(insufficient?.status == 403)
+        #expect(insufficient?.wanted == .scope("openid"))
     }
 
     @Test("An ID token ends the session that it came from, even expired and under a rotated key")

@@ -167,5 +167,5 @@ func jwtClaims(_ token: Secret?) throws -> JWTClaims {
 
 extension OAuthError {
     /// An error to compare with: only the code counts.
-    static func expected(_ code: String) -> OAuthError { OAuthError(code, "") }
+    static func expected(_ code: String) -> OAuthError { OAuthError(OAuthError.Code(rawValue: code), "") }
 }

@@ -101,7 +101,7 @@ struct PasswordsTests {
             }
             return results
         }
-        #expect(results.prefix(17).allSatisfy { $0.hasPrefix("503 ") })
+        #expect(results.prefix(17).allSatisfy { $0.hasPrefix("busy: ") })
         #expect(results.suffix(3).allSatisfy { $0 == "wrong" })
     }
 

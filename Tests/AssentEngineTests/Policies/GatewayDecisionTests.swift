@@ -26,7 +26,7 @@ struct GatewayDecisionTests {
     static func approved(_ point: PolicyDecisionPoint, _ fixture: TransactionFixture) async throws -> String {
         guard case .advice(let advice, let record) = await point.decide(try request(fixture)),
             let id = advice.transactionID
-        else { throw EngineError(status: 500, "an advice was expected") }
+        else { throw EngineError.internalFailure("an advice was expected") }
         #expect(record?.id == id)
         #expect(advice.entries.count == 1)
         try await fixture.approve(id)
@@ -152,7 +152,7 @@ struct GatewayDecisionTests {
             Issue.record("the second transaction was over the limit")
             return
         }
-        #expect(error.status == 429)
+        #expect(error.code == .tooManyRequests)
         request.policySet = "shop"
         #expect(await point.decide(request) == .deny(.unavailable))
         let denying = try fixture.decisionPoint(

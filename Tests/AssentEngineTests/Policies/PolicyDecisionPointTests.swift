@@ -125,7 +125,7 @@ struct PolicyDecisionPointTests {
         let error = await #expect(throws: EngineError.self) {
             try await Self.ask(fixture, policies, environment, resources: shown)
         }
-        #expect(error?.status == 400)
+        #expect(error?.code == .invalidRequest)
 
         let id = try #require(try await Self.ask(fixture, policies).first?.advices["TransactionConditionAdvice"]?.first)
         let limited = try await Self.ask(fixture, policies)
@@ -157,7 +157,7 @@ struct PolicyDecisionPointTests {
         let auditor = try await TransactionFixture.signIn("auditor", roles: [.auditor], fixture.context)
         let point = try fixture.decisionPoint([try Self.policy()])
         let about = DecisionSubject.session(PresentedSession(fixture.ana))
-        let denied = EngineError(status: 403, "Permission denied.")
+        let denied = EngineError.forbidden
         for caller in [fixture.ana, fixture.gateway, admin] {
             try point.authorize(caller, toAskAbout: about, realm: "/alpha")
         }
@@ -181,13 +181,13 @@ struct PolicyDecisionPointTests {
                     subject: .session(PresentedSession(fixture.gateway))),
                 caller: fixture.gateway)
         }
-        await #expect(throws: EngineError(status: 400, "Invalid value resources")) { try await ask([]) }
-        await #expect(throws: EngineError(status: 400, "Invalid value resources")) {
+        await #expect(throws: EngineError(.invalidResources)) { try await ask([]) }
+        await #expect(throws: EngineError(.invalidResources)) {
             try await ask(Array(repeating: "x", count: 101))
         }
-        await #expect(throws: EngineError(status: 404, "shop application not found in realm.")) {
+        await #expect(throws: EngineError(.unknownPolicySet)) {
             try await ask(set: "shop", ["x"])
         }
-        await #expect(throws: EngineError(status: 403, "Permission denied.")) { try await ask(realm: "/beta", ["x"]) }
+        await #expect(throws: EngineError.forbidden) { try await ask(realm: "/beta", ["x"]) }
     }
 }

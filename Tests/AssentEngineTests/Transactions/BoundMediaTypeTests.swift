@@ -35,10 +35,10 @@ struct BoundMediaTypeTests {
         #expect(BoundMediaType(text) == nil)
     }
 
-    @Test("Another type than the one that is wanted is 415")
+    @Test("Another type than the one that is wanted is refused")
     func required() throws {
         #expect(try BoundMediaType.required("application/json", "application/JSON").isJSON)
         let error = #expect(throws: EngineError.self) { try BoundMediaType.required("application/json", "a/b+json") }
-        #expect(error?.status == 415)
+        #expect(error?.code == .unsupportedMediaType)
     }
 }

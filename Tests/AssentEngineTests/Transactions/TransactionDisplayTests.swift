@@ -39,47 +39,47 @@ struct TransactionDisplayTests {
     @Test(
         "What would mislead or cannot be shown is refused before a transaction exists",
         arguments: [
-            (#"{"to":"Bob\u001b[2K\rEve","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob\u009b2K","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob\nTo: Eve","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob\u202eevE","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob\u2066x\u2069","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"B\u200bob","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob\u0000","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":" \u3000 ","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob","amount":"1"}"#, 400),
-            (#"{"to":"Bob","amount":null,"currency":"EUR"}"#, 400),
-            (#"{"to":{"name":"Bob"},"amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":["Bob"],"amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob","to":"Eve","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob","amount":"1","\u0061mount":"900","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob","amount":"1","currency":"EUR","x":{"y":1,"y":2}}"#, 400),
-            (#"{"to":"Bob","TO":"Eve","amount":"1","currency":"EUR"}"#, 400),
-            (#"{"to":"Bob","amount":"1","currency":"EUR","x":{"y":1,"Y":2}}"#, 400),
-            (#"{"to":"Bob","amount":"1","currency":"EUR","s":1,"\u017f":2}"#, 400),
-            (#"{"to":"Bob","amount":"1","currency":"EUR""#, 400),
-            (#"{"to":"Bob","amount":"1","currency":"EUR"} {}"#, 400),
-            (#"{"to":"\ud800","amount":"1","currency":"EUR"}"#, 400),
-            ("", 400),
-            ("[]", 400),
-            (#"{"to":"\#(String(repeating: "B", count: 201))","amount":"1","currency":"EUR"}"#, 400),
+            (#"{"to":"Bob\u001b[2K\rEve","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob\u009b2K","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob\nTo: Eve","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob\u202eevE","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob\u2066x\u2069","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"B\u200bob","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob\u0000","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":" \u3000 ","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob","amount":"1"}"#, .invalidRequest),
+            (#"{"to":"Bob","amount":null,"currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":{"name":"Bob"},"amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":["Bob"],"amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob","to":"Eve","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob","amount":"1","\u0061mount":"900","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob","amount":"1","currency":"EUR","x":{"y":1,"y":2}}"#, .invalidRequest),
+            (#"{"to":"Bob","TO":"Eve","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            (#"{"to":"Bob","amount":"1","currency":"EUR","x":{"y":1,"Y":2}}"#, .invalidRequest),
+            (#"{"to":"Bob","amount":"1","currency":"EUR","s":1,"\u017f":2}"#, .invalidRequest),
+            (#"{"to":"Bob","amount":"1","currency":"EUR""#, .invalidRequest),
+            (#"{"to":"Bob","amount":"1","currency":"EUR"} {}"#, .invalidRequest),
+            (#"{"to":"\ud800","amount":"1","currency":"EUR"}"#, .invalidRequest),
+            ("", .invalidRequest),
+            ("[]", .invalidRequest),
+            (#"{"to":"\#(String(repeating: "B", count: 201))","amount":"1","currency":"EUR"}"#, .invalidRequest),
             (
                 #"{"to":"B","amount":"\#(String(repeating: "1", count: 200))","currency":"\#(String(repeating: "E", count: 60))"}"#,
-                400
+                .invalidRequest
             ),
-            (#"{"to":"\#(String(repeating: "B", count: 10 << 20))","amount":"1","currency":"EUR"}"#, 413),
-            (String(repeating: "[", count: 100_000), 400),
-        ])
-    func refused(body: String, status: Int) async throws {
+            (#"{"to":"\#(String(repeating: "B", count: 10 << 20))","amount":"1","currency":"EUR"}"#, .tooLarge),
+            (String(repeating: "[", count: 100_000), .invalidRequest),
+        ] as [(String, EngineError.Code)])
+    func refused(body: String, code: EngineError.Code) async throws {
         let fixture = try await TransactionFixture()
         guard case .deny(.refused(let error)) = try await Self.decide(body, in: fixture) else {
             Issue.record("this must be refused: \(body.prefix(80))")
             return
         }
-        #expect(error.status == status)
-        #expect(!error.message.contains("Eve"))
-        #expect(error.message.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value < 0x7F })
+        #expect(error.code == code)
+        #expect(!error.detail.contains("Eve"))
+        #expect(error.detail.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value < 0x7F })
         #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).isEmpty)
     }
 
@@ -93,7 +93,7 @@ struct TransactionDisplayTests {
             Issue.record("this must be refused")
             return
         }
-        #expect(error.status == 415)
+        #expect(error.code == .unsupportedMediaType)
     }
 
     @Test(
@@ -107,6 +107,6 @@ struct TransactionDisplayTests {
             Issue.record("nothing stands at \(field)")
             return
         }
-        #expect(error.status == 400)
+        #expect(error.code == .invalidRequest)
     }
 }

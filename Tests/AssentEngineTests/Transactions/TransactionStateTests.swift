@@ -53,7 +53,7 @@ struct TransactionStateTests {
     @Test("A start that is refused says the same whatever the reason, and the audit log says the reason")
     func refusedStart() async throws {
         let fixture = try await TransactionFixture()
-        let refused = EngineError(status: 401, "Unable to read transaction.", errorCode: "128")
+        let refused = EngineError.transactionUnreadable
         let started = try await fixture.approved()
         let foreign = try await fixture.create()
         let old = try await fixture.create()
@@ -143,7 +143,7 @@ struct TransactionStateTests {
         await #expect(throws: StoreError(.unexpectedCount, "")) {
             try await fixture.database.run(fixture.transactions.completion(of: approval, session: fixture.ana))
         }
-        await #expect(throws: EngineError(status: 401, "Access Denied")) { try await fixture.create() }
+        await #expect(throws: EngineError.sessionRequired) { try await fixture.create() }
         #expect(try await fixture.audited("transaction.start", waiting.id) == ["refused sessionEnded"])
         #expect(try await fixture.audited("transaction.complete", running.id).isEmpty)
     }
@@ -167,7 +167,7 @@ struct TransactionStateTests {
         let first = try await fixture.create()
         _ = try await fixture.create()
         _ = try await fixture.create()
-        await #expect(throws: EngineError(status: 429, "Too many transactions. Try again later.")) {
+        await #expect(throws: EngineError(.tooManyRequests)) {
             try await fixture.create()
         }
         _ = try await fixture.create(try fixture.binding(session: fixture.anaElsewhere))

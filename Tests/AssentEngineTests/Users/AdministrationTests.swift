@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Administration")
 struct AdministrationTests {
-    private let denied = EngineError(status: 403, "Permission denied.")
+    private let denied = EngineError.forbidden
 
     @Test("The first administrator is made by the token, once, and not by an older one")
     func bootstrap() async throws {
@@ -63,7 +63,7 @@ struct AdministrationTests {
         try await administration.bootstrap(token, session: fixture.session)
         let session = try #require(try await Sessions(fixture.context).live(token: fixture.sessionToken))
         let name = session.user.username
-        let conflict = EngineError(status: 409, "Nobody would be administrator.")
+        let conflict = EngineError(.lastAdministrator)
         await #expect(throws: conflict) { try await administration.setActive(false, of: name, by: session) }
         await #expect(throws: conflict) { try await administration.setRoles([.auditor], of: name, by: session) }
         let other = try await Users(fixture.context).create(
@@ -75,7 +75,7 @@ struct AdministrationTests {
         try await administration.setRoles([.admin], of: "second", by: session)
         try await administration.setRoles([.auditor], of: name, by: session)
         #expect(try await Users(fixture.context).find(id: session.user.id)?.roles == [.auditor])
-        await #expect(throws: EngineError(status: 404, "Resource cannot be found.")) {
+        await #expect(throws: EngineError(.notFound)) {
             try await administration.setActive(false, of: "nobody", by: session)
         }
     }

@@ -50,7 +50,7 @@ import Testing
             elements(document).subtracting(known) == [
                 "!DOCTYPE", "html", "head", "meta", "title", "link", "body", "main",
             ])
-        let message = SignInMessage(EngineError(status: 418, evil), again: evil)
+        let message = SignInMessage(EngineError(.forbidden, evil), again: evil)
         #expect(elements(message.html).isSubset(of: ["h1", "p", "a"]))
         #expect(elements(SignInPages.goingBack(evil)).isSubset(of: ["h1", "p", "a"]))
         #expect(elements(SignInPages.beginning(evil)).isSubset(of: ["h1", "p", "form", "button"]))

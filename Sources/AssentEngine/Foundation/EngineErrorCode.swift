@@ -1,0 +1,146 @@
+extension EngineError {
+    /// A stable name for what is wrong. Others may be added.
+    package struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        /// The name, for example `stepExpired`.
+        package let rawValue: String
+
+        /// A code of that name.
+        package init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The name.
+        package var description: String { rawValue }
+
+        /// What an error of this code says when it says nothing else.
+        var sentence: String { Self.sentences[self] ?? "The request cannot be served." }
+
+        /// All codes of the engine.
+        package static var all: Set<Code> { Set(sentences.keys) }
+    }
+}
+
+extension EngineError.Code {
+    private init(_ name: String) { self.init(rawValue: name) }
+
+    /// The request is malformed.
+    package static let invalidRequest = Self("invalidRequest")
+
+    /// The realm does not exist; `subject` is its name.
+    package static let unknownRealm = Self("unknownRealm")
+
+    /// The realm has no such journey, or none that may be begun in this way.
+    package static let unknownJourney = Self("unknownJourney")
+
+    /// A way to choose a journey that does not exist (`authIndexType`).
+    package static let unknownIndexType = Self("unknownIndexType")
+
+    /// The pointer to the step is missing or malformed; `detail` says how.
+    package static let authIDUnreadable = Self("authIDUnreadable")
+
+    /// The pointer to the step was not signed by this server.
+    package static let authIDInvalid = Self("authIDInvalid")
+
+    /// The journey took too long, or its step is no longer known.
+    package static let stepExpired = Self("stepExpired")
+
+    /// The step was answered, too long ago to answer it again.
+    package static let stepAlreadyAnswered = Self("stepAlreadyAnswered")
+
+    /// The step was answered, with another answer.
+    package static let stepAnsweredDifferently = Self("stepAnsweredDifferently")
+
+    /// Another request answers the step at this moment.
+    package static let stepBeingAnswered = Self("stepBeingAnswered")
+
+    /// The answer has more or fewer callbacks than the step.
+    package static let wrongCallbackCount = Self("wrongCallbackCount")
+
+    /// The answer lacks a callback of the step.
+    package static let missingCallback = Self("missingCallback")
+
+    /// The suspended journey is unknown, or can no longer be continued.
+    package static let suspendedJourneyUnknown = Self("suspendedJourneyUnknown")
+
+    /// The journey ended without success.
+    package static let loginFailed = Self("loginFailed")
+
+    /// There were too many attempts for this account.
+    package static let accountLocked = Self("accountLocked")
+
+    /// The user may not sign in.
+    package static let userInactive = Self("userInactive")
+
+    /// Another user than the one of the session was authenticated.
+    package static let differentUser = Self("differentUser")
+
+    /// The transaction cannot be approved here: unknown, expired, of another session, or in another state.
+    package static let transactionUnreadable = Self("transactionUnreadable")
+
+    /// There is no live session, or none of this realm.
+    package static let sessionRequired = Self("sessionRequired")
+
+    /// The caller may not do this.
+    package static let forbidden = Self("forbidden")
+
+    /// What the request is about does not exist.
+    package static let notFound = Self("notFound")
+
+    /// The realm has no such policy set; `subject` is its name.
+    package static let unknownPolicySet = Self("unknownPolicySet")
+
+    /// A question about no resources, or about too many.
+    package static let invalidResources = Self("invalidResources")
+
+    /// The change would leave nobody who is an administrator.
+    package static let lastAdministrator = Self("lastAdministrator")
+
+    /// The request's content is too large.
+    package static let tooLarge = Self("tooLarge")
+
+    /// The request's content has another media type than it must have.
+    package static let unsupportedMediaType = Self("unsupportedMediaType")
+
+    /// There were too many requests of this kind: try again later.
+    package static let tooManyRequests = Self("tooManyRequests")
+
+    /// The server has too much to do: try again later.
+    package static let busy = Self("busy")
+
+    /// The database cannot serve: nothing was changed, try again later.
+    package static let unavailable = Self("unavailable")
+
+    /// The engine or its database is broken, or set up wrongly.
+    package static let internalFailure = Self("internalFailure")
+
+    private static let sentences: [Self: String] = [
+        .invalidRequest: "The request is malformed.",
+        .unknownRealm: "The realm does not exist.",
+        .unknownJourney: "There is no such journey.",
+        .unknownIndexType: "The authIndexType is not known.",
+        .authIDUnreadable: "malformed",
+        .authIDInvalid: "The authId was not signed by this server.",
+        .stepExpired: "The journey has expired.",
+        .stepAlreadyAnswered: "This step was answered before.",
+        .stepAnsweredDifferently: "This step was answered before, with another answer.",
+        .stepBeingAnswered: "This step is being answered. Send the same answer again.",
+        .wrongCallbackCount: "The answer has another number of callbacks than the step.",
+        .missingCallback: "The answer lacks a callback of the step.",
+        .suspendedJourneyUnknown: "The suspended journey is unknown or has expired.",
+        .loginFailed: "The journey ended without success.",
+        .accountLocked: "The account is locked for now.",
+        .userInactive: "The user is not active.",
+        .differentUser: "Another user than the one of the session was authenticated.",
+        .transactionUnreadable: "The transaction cannot be approved here.",
+        .sessionRequired: "A live session is needed.",
+        .forbidden: "The caller may not do this.",
+        .notFound: "It does not exist.",
+        .unknownPolicySet: "There is no such policy set.",
+        .invalidResources: "The question names no resource, or too many.",
+        .lastAdministrator: "Nobody would be administrator.",
+        .tooLarge: "The request is too large.",
+        .unsupportedMediaType: "The request has a media type that is not supported here.",
+        .tooManyRequests: "There were too many requests. Try again later.",
+        .busy: "The server is busy. Try again later.",
+        .unavailable: "The server cannot reach its database. Try again later.",
+        .internalFailure: "The server failed. Its log says why.",
+    ]
+}

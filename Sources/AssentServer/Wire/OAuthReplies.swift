@@ -1,0 +1,62 @@
+import AssentCore
+import AssentEngine
+import HTTPTypes
+import Hummingbird
+
+extension TokenReply {
+    /// The body (RFC 6749 §5.1). It must be sent with `Cache-Control: no-store`.
+    var json: JSONValue {
+        var object = JSONObject()
+        object["access_token"] = .string(accessToken.reveal())
+        object["refresh_token"] = refreshToken.map { .string($0.reveal()) }
+        object["scope"] = .string(scopes.joined(separator: " "))
+        object["id_token"] = idToken.map { .string($0.reveal()) }
+        object["token_type"] = .string(tokenType)
+        object["expires_in"] = .integer(expiresIn)
+        return .object(object)
+    }
+}
+
+extension OAuthError {
+    /// The status that belongs to the error (RFC 6749 §5.2, RFC 6750 §3.1; 400 to client credentials in the form, as AM's
+    /// clients know it).
+    var status: Int {
+        switch (code, wanted) {
+        case (_, .clientCredentials), (.invalidToken, _): 401
+        case (.insufficientScope, _): 403
+        case (.temporarilyUnavailable, _): 503
+        case (.serverError, _): 500
+        default: 400
+        }
+    }
+
+    /// The value of `WWW-Authenticate`, where the status asks for one.
+    func challenge(realm: String) -> String? {
+        switch wanted {
+        case .clientCredentials: "Basic realm=\"\(realm)\""
+        case .accessToken: "Bearer realm=\"\(realm)\""
+        case .otherAccessToken: "Bearer realm=\"\(realm)\", error=\"invalid_token\""
+        case .scope(let scope): "Bearer error=\"insufficient_scope\", scope=\"\(scope)\""
+        case nil: nil
+        }
+    }
+}
+
+extension Response {
+    /// An error in OAuth's form (RFC 6749 §5.2).
+    static func oauth(_ error: OAuthError, realm: String) -> Response {
+        var response = oauth(error.status, error.code.rawValue, error.detail, state: error.state)
+        response.headers[.wwwAuthenticate] = error.challenge(realm: realm)
+        return response
+    }
+
+    /// A request that could not be read, in OAuth's form.
+    static func oauth(_ error: RequestError) -> Response { oauth(error.status, "invalid_request", error.message) }
+
+    /// An error in OAuth's form: `error`, `error_description` and, where the request had one, `state`.
+    static func oauth(_ status: Int, _ code: String, _ description: String, state: String? = nil) -> Response {
+        var object: JSONObject = ["error": .string(code), "error_description": .string(description)]
+        object["state"] = state.map(JSONValue.string)
+        return json(status, .object(object))
+    }
+}
