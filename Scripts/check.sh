@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a reviewer would otherwise have to look for: format, target graph, words that have no place in a library.
+# What a reviewer would otherwise have to look for: format, target graph, words that have no place in a library, prose.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 failed=0
@@ -35,6 +35,8 @@ rows=$(git ls-files -co --exclude-standard 'Tests/*.swift' | xargs -r grep -nE '
 [ -z "$rows" ] || { echo "$rows" >&2; complain 'a test that sleeps: move the clock'; }
 rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' 'Tests/*.swift' | xargs -r wc -l | awk '$2 != "total" && $1 > 700 { print $2 ": " $1 " lines" }')
 [ -z "$rows" ] || { echo "$rows" >&2; complain 'a file past 700 lines: one idea each'; }
+
+python3 Scripts/check_prose.py || complain 'prose: lines of at most 120 columns, links that lead somewhere, examples that are compiled'
 
 # The README's example is the compiled one.
 example=$(sed -n '/README: begin/,/README: end/{//d;s/^    //;p}' Snippets/InAnApp.swift)

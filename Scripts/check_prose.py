@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""check_prose.py: lines of prose and comments that are too long, links that lead nowhere, Swift in DocC articles that
+nothing compiles. Prints what it finds and exits with 1."""
+import os
+import re
+import subprocess
+import sys
+
+WIDTH = 120
+REQUIRED = ["README.md", "LICENSE", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+LINK = re.compile(r"\[(?:[^\]]|\](?!\())*\]\(([^)\s]+)\)")
+ONLY_LINKS = re.compile(r"\s*(?:[-*] |\d+\. )?(?:!?\[[^\]]*\]\([^)]*\)[\s·,.]*)+|\[[^\]]+\]: \S+")
+
+found = []
+
+
+def files(*patterns):
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", *patterns], check=True, capture_output=True, text=True)
+    return [path for path in listed.stdout.splitlines() if os.path.exists(path)]
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def prose(text):
+    """The lines outside of code, with their numbers."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+def anchors(text):
+    """The names by which links reach the headings, as the common renderers make them."""
+    names = set()
+    for _, line in prose(text):
+        if line.startswith("#"):
+            title = re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower())
+            names.add(title.replace(" ", "-"))
+    return names
+
+
+def check_markdown(path, compiled):
+    text = read(path)
+    in_catalog = ".docc/" in path
+    for number, line in prose(text):
+        if len(line) > WIDTH and not line.startswith("|") and not ONLY_LINKS.fullmatch(line):
+            found.append(f"{path}:{number}: {len(line)} columns")
+        for target in LINK.findall(line):
+            if re.match(r"[a-z]+:", target):
+                continue
+            place, _, anchor = target.partition("#")
+            other = os.path.normpath(os.path.join(os.path.dirname(path), place)) if place else path
+            if not os.path.exists(other):
+                found.append(f"{path}:{number}: {target} leads nowhere")
+            elif anchor and other.endswith(".md") and anchor not in anchors(read(other)):
+                found.append(f"{path}:{number}: {other} has no heading #{anchor}")
+    if in_catalog:
+        language = None
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.startswith("```"):
+                language = line[3:] if language is None else None
+            elif language == "swift" and line.strip() and line.strip() not in compiled:
+                found.append(f"{path}:{number}: in no file of Snippets: {line.strip()}")
+
+
+def check_comments(path):
+    for number, line in enumerate(read(path).split("\n"), 1):
+        if len(line) > WIDTH and line.lstrip().startswith("//"):
+            found.append(f"{path}:{number}: a comment of {len(line)} columns")
+
+
+os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+for name in REQUIRED:
+    if not os.path.exists(name):
+        found.append(f"{name} is missing")
+compiled = {line.strip() for path in files("Snippets/*.swift") for line in read(path).split("\n")}
+for path in files("*.md"):
+    check_markdown(path, compiled)
+if "--comments" in sys.argv[1:]:
+    for path in files("*.swift"):
+        check_comments(path)
+for row in found:
+    print(row, file=sys.stderr)
+sys.exit(1 if found else 0)
