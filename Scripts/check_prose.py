@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_prose.py: lines of prose and comments that are too long, links that lead nowhere, Swift in DocC articles that
-nothing compiles. Prints what it finds and exits with 1."""
+"""check_prose.py: lines of prose and comments that are too long, links that lead nowhere, examples in pages that
+nothing compiles or runs. Prints what it finds and exits with 1."""
 import os
 import re
 import subprocess
@@ -69,6 +69,16 @@ def check_markdown(path, compiled):
                 found.append(f"{path}:{number}: in no file of Snippets: {line.strip()}")
 
 
+def check_worked_example(path, configuration):
+    """Each line of YAML in the section "A worked example" is a line of the file that the demo runs."""
+    lines = {line.strip() for line in read(configuration).split("\n")}
+    section = read(path).split("\n## A worked example\n")[1].split("\n## ")[0]
+    for block in re.findall(r"```yaml\n(.*?)```", section, re.DOTALL):
+        for line in block.split("\n"):
+            if line.strip() not in lines:
+                found.append(f"{path}: not in {configuration}: {line.strip()}")
+
+
 def check_comments(path):
     for number, line in enumerate(read(path).split("\n"), 1):
         if len(line) > WIDTH and line.lstrip().startswith("//"):
@@ -82,6 +92,7 @@ for name in REQUIRED:
 compiled = {line.strip() for path in files("Snippets/*.swift") for line in read(path).split("\n")}
 for path in files("*.md"):
     check_markdown(path, compiled)
+check_worked_example("docs/journeys-and-policies.md", "Examples/bank/assent.yaml")
 if "--comments" in sys.argv[1:]:
     for path in files("*.swift"):
         check_comments(path)
