@@ -28,7 +28,7 @@ ban '(^|[^.A-Za-z_])(print|debugPrint|dump)\(' 'print in a library: use the inje
 ban 'import Synchronization|\bMutex<' 'Synchronization.Mutex: use Locked (false thread sanitizer reports)'
 ban '\[String: Any\]' '[String: Any]: use JSONValue'
 ban 'nonisolated\(unsafe\)' 'nonisolated(unsafe): use Locked'
-rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' | grep -v 'AssentCore/Time/Locked.swift' \
+rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' | grep -v 'AssentCore/Concurrency/Locked.swift' \
     | xargs -r grep -n '@unchecked Sendable' | grep -vE ':[0-9]+: *//' || true)
 [ -z "$rows" ] || { echo "$rows" >&2; complain '@unchecked Sendable outside Locked'; }
 rows=$(git ls-files -co --exclude-standard 'Tests/*.swift' | xargs -r grep -nE 'Task\.sleep|Thread\.sleep|usleep\(|[^a-z]sleep\([0-9]' || true)

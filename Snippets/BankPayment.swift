@@ -65,7 +65,7 @@ func signIn(_ assent: Assent, on screen: some Screen) async throws {
     switch await assent.journey.start("Login") {
     case .continue(let step): await screen.show(step.unanswered.joined(separator: ", "))  // later: journey.next(step)
     case .success(let session): await screen.show("signed in to \(session.realm)")
-    case .error(let error): await screen.show(error.message)  // the server said no; error.reason is typed
+    case .error(let error): await screen.show(error.message)  // the server said no; error.code is stable
     case .failure(let failure): await screen.show(failure.detail)  // the network, a parse error, a cancelled task
     }
 }

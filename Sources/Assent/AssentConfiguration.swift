@@ -28,7 +28,7 @@ extension Assent {
         public var vault: Vault
 
         /// The name of AM's session cookie. Identity Cloud tenants have one of their own.
-        public var sessionCookieName = "iPlanetDirectoryPro"
+        public var sessionCookieName = WireName.sessionCookie
 
         /// Names of the server's cookies that outlive the process although they have no lifetime: those with which load
         /// balancers find the node that has the user's session.

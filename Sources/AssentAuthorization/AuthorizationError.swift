@@ -1,12 +1,15 @@
 public import AssentCore
 
 /// Why a protected request did not get through. Errors are equal when their codes are.
-public struct AuthorizationError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct AuthorizationError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What exactly, and what to do; never a secret.
+    /// What happened, in full sentences for people; never a secret.
     public let detail: String
+
+    /// What to do about it; `nil` when there is nothing to add.
+    public let suggestion: String?
 
     /// With what to ask for the outcome, or to send an approved request that did not leave; see
     /// ``AuthorizedClient/ask(_:about:)``.
@@ -17,31 +20,26 @@ public struct AuthorizationError: Error, Hashable, Sendable, CustomStringConvert
 
     /// An error with its explanation.
     public init(
-        _ code: Code, _ detail: String, pending: PendingRequest? = nil, transportError: HTTPTransportError? = nil
+        _ code: Code, _ detail: String, suggestion: String? = nil, pending: PendingRequest? = nil,
+        transportError: HTTPTransportError? = nil
     ) {
         self.code = code
         self.detail = detail
+        self.suggestion = suggestion
         self.pending = pending
         self.transportError = transportError
     }
 
-    /// Code, explanation and the transaction's id.
-    public var description: String {
-        "\(code): \(detail)" + (pending.map { " (transaction \($0.transactionID))" } ?? "")
-    }
-
-    /// Errors are equal when their codes are.
-    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+    /// The transaction's id.
+    public var notes: [String] { pending.map { ["transaction \($0.transactionID)"] } ?? [] }
 
     /// A stable name of a kind of failure; more may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The configuration cannot be used.
         public static let invalidConfiguration = Code("invalidConfiguration")

@@ -1,11 +1,13 @@
+public import AssentCore
+
 /// Why a key, a signature, a token or an encrypted message was refused or could not be made.
 ///
 /// Errors are equal when their codes are; the detail never holds a secret.
-public struct JOSEError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct JOSEError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What exactly.
+    /// What happened, in full sentences for people; may be empty where the code says it all.
     public let detail: String
 
     /// An error with its explanation.
@@ -14,21 +16,13 @@ public struct JOSEError: Error, Hashable, Sendable, CustomStringConvertible {
         self.detail = detail
     }
 
-    /// Code and explanation.
-    public var description: String { detail.isEmpty ? "\(code)" : "\(code): \(detail)" }
-
-    /// Errors are equal when their codes are.
-    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
-
     /// A stable name of a kind of failure; more may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         // MARK: Form
 

@@ -60,7 +60,7 @@ public enum KeyProviderContract {
             let provider = try await open()
             try expect(
                 (1...32).contains(provider.kind.utf8.count)
-                    && provider.kind.utf8.allSatisfy { (0x21...0x7E).contains($0) },
+                    && provider.kind.utf8.allSatisfy(\.isASCIIVisible),
                 "the kind is not 1 to 32 ASCII characters")
             let availability = await provider.availability
             try expect(availability == .available, "it is not available: \(availability)")

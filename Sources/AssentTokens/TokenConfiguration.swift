@@ -50,13 +50,13 @@ public struct TokenConfiguration: Sendable {
     ///   characters that it cannot have.
     public init(
         issuer: String, clientID: String, redirectURI: String, scopes: [String] = ["openid"],
-        sessionCookieName: String = "iPlanetDirectoryPro"
+        sessionCookieName: String = WireName.sessionCookie
     ) throws(TokenError) {
         try EndpointRule.check(issuer, as: "the issuer", .invalidConfiguration)
         guard !issuer.utf8.contains(UInt8(ascii: "?")) else {
             throw TokenError(.invalidConfiguration, "the issuer has a query")
         }
-        let isPlain = { (text: String) in !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } }
+        let isPlain = { (text: String) in !text.isEmpty && text.utf8.allSatisfy(\.isASCIIVisible) }
         guard isPlain(clientID) else { throw TokenError(.invalidConfiguration, "the client's id is empty or odd") }
         guard isPlain(redirectURI), !redirectURI.utf8.contains(UInt8(ascii: "#")), redirectURI.contains(":") else {
             throw TokenError(.invalidConfiguration, "the redirect URI has no scheme, has a fragment or odd characters")

@@ -1,12 +1,15 @@
 public import AssentCore
 
 /// Why there are no tokens, or something about them did not work. Errors are equal when their codes are.
-public struct TokenError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct TokenError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What exactly, and what to do; never a secret.
+    /// What happened, in full sentences for people; never a secret.
     public let detail: String
+
+    /// What to do about it; `nil` when there is nothing to add.
+    public let suggestion: String?
 
     /// The HTTP status, when there was a reply.
     public let status: Int?
@@ -26,11 +29,12 @@ public struct TokenError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// An error with its explanation.
     public init(
-        _ code: Code, _ detail: String, status: Int? = nil, oauthError: String? = nil,
+        _ code: Code, _ detail: String, suggestion: String? = nil, status: Int? = nil, oauthError: String? = nil,
         transportError: HTTPTransportError? = nil, signInReason: SignInReason? = nil
     ) {
         self.code = code
         self.detail = detail
+        self.suggestion = suggestion
         self.status = status
         self.oauthError = oauthError
         self.transportError = transportError
@@ -59,27 +63,18 @@ public struct TokenError: Error, Hashable, Sendable, CustomStringConvertible {
         return status == 200 || (400..<500).contains(status) && !isTransient
     }
 
-    /// Code, explanation, status and the server's `error`.
-    public var description: String {
-        var text = "\(code): \(detail)"
-        if let signInReason { text += " (\(signInReason))" }
-        if let oauthError { text += " (\(oauthError))" }
-        if let status { text += " (status \(status))" }
-        return text
+    /// The reason to sign in, the server's `error` and the status.
+    public var notes: [String] {
+        [signInReason?.description, oauthError, status.map { "status \($0)" }].compactMap(\.self)
     }
 
-    /// Errors are equal when their codes are.
-    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
-
     /// A stable name of a kind of failure; more may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The configuration cannot be used.
         public static let invalidConfiguration = Code("invalidConfiguration")

@@ -253,7 +253,7 @@ import Testing
         let error = await #expect(throws: JourneyError.self) {
             try await world.client().send(try post(), approve: agree)
         }
-        #expect(error?.reason == .transactionUnknown && world.calls.count == 1)
+        #expect(error?.code == .transactionUnknown && world.calls.count == 1)
     }
 
     @Test("A transaction whose journey ends with another session is not used")

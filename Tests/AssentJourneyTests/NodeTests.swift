@@ -12,7 +12,7 @@ import Testing
         let session = try await client(script([success])).start("Login").session
         #expect(session == Session(token: Secret("T0ken"), successURL: "/console", realm: "/alpha"))
         let error = try await client(script([.json(401, ["code": 401, "message": "Login failure"])])).start().error
-        #expect(error?.reason == .invalidCredentials && error?.status == 401 && error?.message == "Login failure")
+        #expect(error?.code == .invalidCredentials && error?.status == 401 && error?.message == "Login failure")
     }
 
     @Test("A journey without session ends with an empty token, which is kept as such")
@@ -43,7 +43,7 @@ import Testing
     @Test("A server error with a JSON body is the server's no, with its status", arguments: [500, 502, 503])
     func serverError(status: Int) async throws {
         let error = try await client(script([.json(status, ["message": "later"])])).start().error
-        #expect(error?.status == status && error?.reason == .other && error?.message == "later")
+        #expect(error?.status == status && error?.code == .other && error?.message == "later")
     }
 
     @Test("No reply is a failure that says whether the request may have had an effect")
@@ -104,24 +104,24 @@ import Testing
                         "org.forgerock.openam.auth.nodes.framework.token.SuspendedAuthSessionException: Token not found."
                 ], .suspendedInvalid
             ),
-        ] as [(Int, JSONValue, JourneyError.Reason)])
-    func reasons(status: Int, body: JSONValue, reason: JourneyError.Reason) async throws {
-        #expect(try await client(script([.json(status, body)])).start().error?.reason == reason)
+        ] as [(Int, JSONValue, JourneyError.Code)])
+    func reasons(status: Int, body: JSONValue, reason: JourneyError.Code) async throws {
+        #expect(try await client(script([.json(status, body)])).start().error?.code == reason)
     }
 
     @Test(
         "Recorded refusals have the right reason", .enabled(if: fixtures != nil),
         arguments: [
-            ("ping/journey-error-401-session-timeout-110.json", 401, JourneyError.Reason.sessionTimedOut),
+            ("ping/journey-error-401-session-timeout-110.json", 401, JourneyError.Code.sessionTimedOut),
             ("ping/journey-error-400-timeout-pre653.json", 400, .sessionTimedOut),
             ("ping/journey-error-401-invalid-credentials.json", 401, .invalidCredentials),
             ("ping/journey-error-401-login-failure.json", 401, .invalidCredentials),
             ("ping/journey-error-500.json", 500, .other), ("js/mockapi-authFail.json", 401, .invalidCredentials),
             ("fr/authTreeMockTest_Authenticate_SessionTimeout.json", 401, .sessionTimedOut),
         ])
-    func recorded(file: String, status: Int, reason: JourneyError.Reason) async throws {
+    func recorded(file: String, status: Int, reason: JourneyError.Code) async throws {
         let transport = script([.json(status, try fixture(file))])
-        #expect(try await client(transport).start().error?.reason == reason)
+        #expect(try await client(transport).start().error?.code == reason)
     }
 
     @Test("A reason does not show what was typed")

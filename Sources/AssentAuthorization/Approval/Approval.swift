@@ -62,18 +62,3 @@ public struct Approval: Sendable {
     /// The transaction's id; `nil` when the server wants a journey and not an approval of this request.
     public var transactionID: String? { if case .transaction(let id) = advice.kind { id } else { nil } }
 }
-
-/// A labelled value to show.
-public struct DisplayField: Hashable, Sendable {
-    /// What the value is, for example `Amount`.
-    public let label: String
-
-    /// The value, for example `200.00 EUR`.
-    public let value: String
-
-    /// A labelled value.
-    public init(label: String, value: String) {
-        self.label = label
-        self.value = value
-    }
-}

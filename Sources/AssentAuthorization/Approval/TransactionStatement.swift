@@ -172,10 +172,6 @@ struct ComparableURL: Equatable {
 extension PercentEncoding {
     /// `byte` itself when it is unreserved, else its escape.
     fileprivate static func encode(_ byte: UInt8) -> [UInt8] {
-        let isUnreserved =
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-            || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-            || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "-._~".utf8.contains(byte)
-        return isUnreserved ? [byte] : Array("%\(Hex.encode([byte]).uppercased())".utf8)
+        byte.isURIUnreserved ? [byte] : Array("%\(Hex.encode([byte]).uppercased())".utf8)
     }
 }

@@ -20,9 +20,6 @@ public struct AuthorizedClient: Sendable {
 
     private let sessionField: HTTPField.Name?
 
-    private static let idempotencyKey = "Idempotency-Key"
-    private static let adviceForm = HTTPField.Name("x-authenticate-response")
-
     /// A client.
     ///
     /// - Parameters:
@@ -81,7 +78,7 @@ public struct AuthorizedClient: Sendable {
         let access = try access(of: call)
         guard let access else { throw AuthorizationError(.invalidRequest, "this origin is not in the configuration") }
         var call = stamped(call, access: access)
-        if let key = pending.idempotencyKey { call.set(Self.idempotencyKey, key) }
+        if let key = pending.idempotencyKey { call.request.headerFields[.idempotencyKey] = key }
         return try await sendApproved(call, pending, access: access, isQuestion: true)
     }
 
@@ -106,7 +103,7 @@ public struct AuthorizedClient: Sendable {
             switch advice.kind {
             case .transaction(let id):
                 try await stepUp(advice.nextToMeet, for: call, approve)
-                let key = call.request.headerFields.first { $0.name.canonicalName == "idempotency-key" }?.value
+                let key = call.request.headerFields[.idempotencyKey]
                 let pending = PendingRequest(transactionID: id, idempotencyKey: call.isSafe ? nil : key)
                 return try await sendApproved(call, pending, access: access, isQuestion: false)
             case .service:
@@ -192,8 +189,10 @@ public struct AuthorizedClient: Sendable {
 
     private func stamped(_ original: HTTPCall, access: ResourceAccess?) -> HTTPCall {
         var call = original
-        if !call.isSafe { call.setIfMissing(Self.idempotencyKey, random.uuid()) }
-        if access != nil, let form = Self.adviceForm { call.request.headerFields[form] = "header" }
+        if !call.isSafe, call.request.headerFields[.idempotencyKey] == nil {
+            call.request.headerFields[.idempotencyKey] = random.uuid()
+        }
+        if access != nil { call.request.headerFields[.authenticateResponse] = "header" }
         return call
     }
 
@@ -204,7 +203,7 @@ public struct AuthorizedClient: Sendable {
         var used: Secret?
         if access.sendsAccessToken, call.request.headerFields[.authorization] == nil {
             let token = try await tokens.tokens(rejecting: rejected).accessToken
-            call.request.headerFields[.authorization] = "Bearer \(token.reveal())"
+            call.request.headerFields[.authorization] = BearerCredentials.field(token)
             used = token
         }
         if access.sendsSession {
@@ -224,21 +223,13 @@ extension HTTPCall {
     /// Whether its method asks for nothing to be changed (RFC 9110 §9.2.1).
     var isSafe: Bool { [.get, .head, .options, .trace].contains(request.method) }
 
-    mutating func set(_ name: String, _ value: String) {
-        if let name = HTTPField.Name(name) { request.headerFields[name] = value }
-    }
-
-    mutating func setIfMissing(_ name: String, _ value: String) {
-        if let name = HTTPField.Name(name), request.headerFields[name] == nil { request.headerFields[name] = value }
-    }
-
     /// The same call with a transaction's id where the resource looks for it; everything else as it was.
     func with(_ transactionID: String, _ access: ResourceAccess) -> HTTPCall {
         var call = self
         if access.sendsTransactionInHeader {
-            call.set("X-TxID", transactionID)
+            call.request.headerFields[.transactionID] = transactionID
         } else {
-            call.request.path = URLText.appending("_txid", transactionID, to: request.path ?? "/")
+            call.request.path = URLText.appending(WireName.transactionParameter, transactionID, to: request.path ?? "/")
         }
         return call
     }

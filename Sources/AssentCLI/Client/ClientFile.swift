@@ -60,7 +60,7 @@ struct ClientFile: Sendable, Equatable {
         let resources = try reader.optionalMapping("resources")
         let read = ClientFile(
             server: try reader.string("server"), realm: try reader.optionalString("realm") ?? "/",
-            cookieName: try reader.optionalString("cookieName") ?? "iPlanetDirectoryPro",
+            cookieName: try reader.optionalString("cookieName") ?? WireName.sessionCookie,
             clientID: try client.string("id"), redirectURI: try client.string("redirectURI"),
             scopes: try client.strings("scopes"), journey: try reader.optionalString("journey") ?? "Login",
             resources: try resources.map { resources in

@@ -1,45 +1,49 @@
 /// Why there is no reply.
 ///
 /// Two errors are equal when their codes are; the rest explains. No text in it holds a header value, a body or a URL's query.
-public struct HTTPTransportError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct HTTPTransportError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What exactly, for a log or a developer; never a secret.
+    /// What happened, in full sentences for people; never a secret.
     public let detail: String
+
+    /// What to do about it; `nil` when there is nothing to add.
+    public let suggestion: String?
 
     /// Whether the server may have acted on the request. Then it must not be sent again without asking for the outcome first.
     public let mayHaveHadEffect: Bool
 
     /// An error with its explanation.
-    public init(_ code: Code, _ detail: String, mayHaveHadEffect: Bool = false) {
+    public init(_ code: Code, _ detail: String, suggestion: String? = nil, mayHaveHadEffect: Bool = false) {
         self.code = code
         self.detail = detail
+        self.suggestion = suggestion
         self.mayHaveHadEffect = mayHaveHadEffect
     }
 
     /// The same failure, known to have come after the request may have taken effect.
     public func afterSending() -> HTTPTransportError {
-        HTTPTransportError(code, detail, mayHaveHadEffect: true)
+        HTTPTransportError(code, detail, suggestion: suggestion, mayHaveHadEffect: true)
     }
 
-    /// Code, explanation and whether the request may have had an effect.
-    public var description: String {
-        "\(code): \(detail)" + (mayHaveHadEffect ? " (the request may have had an effect)" : "")
+    /// Whether the same call may succeed later: nothing answered, or there is no free connection, and the request cannot have
+    /// had an effect.
+    public var isTransient: Bool {
+        let codes: [Code] = [.connectFailed, .timedOut, .connectionClosed, .tooManyRequests]
+        return !mayHaveHadEffect && codes.contains(code)
     }
 
-    /// Errors are equal when their codes are.
-    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+    /// Whether the request may have had an effect.
+    public var notes: [String] { mayHaveHadEffect ? ["the request may have had an effect"] : [] }
 
     /// A stable name of a kind of failure; more may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The URL is not one that this transport may call.
         public static let invalidRequest = Code("invalidRequest")

@@ -36,6 +36,15 @@ public struct JSONObject: Hashable, Sendable {
         self.members = members
     }
 
+    /// An object of those members that have a value, in the order written: for members that are only sometimes there.
+    ///
+    /// ```swift
+    /// JSONObject(omittingNil: ["sub": .string(subject), "nonce": nonce.map(JSONValue.string)])
+    /// ```
+    public init(omittingNil members: KeyValuePairs<String, JSONValue?>) {
+        self.members = members.compactMap { name, value in value.map { Member(name: name, value: $0) } }
+    }
+
     /// The names that occur more than once.
     public var duplicateNames: [String] {
         var seen: Set<[UInt8]> = []

@@ -118,15 +118,7 @@ public enum KeyName {
     ///
     /// - Throws: ``KeyProviderError`` with code `invalidInput`.
     public static func check(_ name: String) throws(KeyProviderError) {
-        let isFine = name.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: ":"),
-                UInt8(ascii: "-"):
-                true
-            default: false
-            }
-        }
+        let isFine = name.utf8.allSatisfy { $0.isASCIIAlphanumeric || "._:-".utf8.contains($0) }
         guard isFine, (1...64).contains(name.utf8.count) else {
             throw KeyProviderError(
                 .invalidInput, "A key's name has 1 to 64 ASCII letters, digits, dots, underscores, colons and hyphens.")

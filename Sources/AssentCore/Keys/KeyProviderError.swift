@@ -1,36 +1,35 @@
 /// Why a key could not be made, found or used. Errors are equal when their codes are; the detail never holds a secret.
-public struct KeyProviderError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct KeyProviderError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What exactly, and what to do.
+    /// What happened, in full sentences for people.
     public let detail: String
+
+    /// What to do about it; `nil` when there is nothing to add.
+    public let suggestion: String?
 
     /// How many tries are left before the guardian locks, when it says so (with `wrongSecret`).
     public let attemptsLeft: Int?
 
     /// An error with its explanation.
-    public init(_ code: Code, _ detail: String, attemptsLeft: Int? = nil) {
+    public init(_ code: Code, _ detail: String, suggestion: String? = nil, attemptsLeft: Int? = nil) {
         self.code = code
         self.detail = detail
+        self.suggestion = suggestion
         self.attemptsLeft = attemptsLeft
     }
 
-    /// Code and explanation.
-    public var description: String { "\(code): \(detail)" }
-
-    /// Errors are equal when their codes are.
-    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+    /// Whether the same call may succeed later: the provider is not there now, or is busy.
+    public var isTransient: Bool { code == .unavailable }
 
     /// A stable name of a kind of failure; more may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The token, TPM, module or file is not there, was removed while in use, or is busy. Trying later may help.
         public static let unavailable = Code("unavailable")

@@ -13,14 +13,7 @@ public enum Hex {
 
     /// The bytes, or `nil` when `text` has an odd length or anything but hexadecimal digits.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        let digits = text.utf8.map { character -> UInt8? in
-            switch character {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
-            default: nil
-            }
-        }
+        let digits = text.utf8.map(\.hexDigitValue)
         guard digits.count.isMultiple(of: 2) else { return nil }
         var bytes: [UInt8] = []
         for index in stride(from: 0, to: digits.count, by: 2) {

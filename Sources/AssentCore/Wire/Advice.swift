@@ -148,7 +148,7 @@ public struct Advice: Hashable, Sendable {
     private static func check(_ entry: Entry) throws(WireError) {
         let name = entry.name.rawValue.utf8
         guard !name.isEmpty, name.count <= 128,
-            name.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || "_-.".utf8.contains($0) })
+            name.allSatisfy({ $0.isASCIIAlphanumeric || "_-.".utf8.contains($0) })
         else { throw WireError(.malformed, "the name of a condition has other characters or is too long") }
         guard !entry.values.isEmpty else { throw WireError(.malformed, "a condition without a value") }
         guard entry.values.count <= valueLimit else {
@@ -163,7 +163,7 @@ public struct Advice: Hashable, Sendable {
             }
             if entry.name == .transaction {
                 guard value.utf8.count <= 256,
-                    value.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"<>,=\"&".utf8.contains($0) })
+                    value.utf8.allSatisfy({ $0.isASCIIVisible && !"<>,=\"&".utf8.contains($0) })
                 else { throw WireError(.malformed, "a transaction's id has characters that no client can carry back") }
             }
             if entry.name == .service || entry.name == .tree, case .service(let tree, _) = service(value) {

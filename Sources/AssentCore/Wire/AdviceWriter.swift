@@ -35,7 +35,7 @@ extension Advice {
     public func challengeFieldValue(server: String, realm: String) throws(WireError) -> String {
         _ = try Origin(server)
         for text in [server, realm] {
-            guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F && !",\"\\".utf8.contains($0) }) else {
+            guard text.utf8.allSatisfy({ $0.isASCIIPrintable && !",\"\\".utf8.contains($0) }) else {
                 throw WireError(.malformed, "a value has characters that clients' challenge parsers cannot read")
             }
         }
@@ -66,7 +66,7 @@ extension Advice {
         guard server.utf8.allSatisfy({ $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }) else {
             throw WireError(.malformed, "the server's URL has a query or a fragment")
         }
-        let back = transactionID.map { URLText.appending("_txid", $0, to: goto) } ?? goto
+        let back = transactionID.map { URLText.appending(WireName.transactionParameter, $0, to: goto) } ?? goto
         let value =
             switch encoding {
             case .xml: CompositeAdvice.xml(self)

@@ -39,33 +39,3 @@ struct ByteScanner {
         WireError(.malformed, isAtEnd ? "it ends in the middle" : "unexpected byte at offset \(offset)")
     }
 }
-
-extension UInt8 {
-    var isASCIIDigit: Bool { self >= 0x30 && self <= 0x39 }
-
-    var isASCIILetter: Bool { (self | 0x20) >= 0x61 && (self | 0x20) <= 0x7A }
-
-    /// A byte of a `token` (RFC 9110 §5.6.2).
-    var isToken: Bool {
-        switch self {
-        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
-            UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
-            UInt8(ascii: "^"), UInt8(ascii: "_"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
-            true
-        default: isASCIIDigit || isASCIILetter
-        }
-    }
-
-    /// The byte with `A` to `Z` in lower case; everything else as it is.
-    var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
-}
-
-extension StringProtocol {
-    /// `A` to `Z` in lower case; nothing else changes, whatever the locale.
-    package var asciiLowercased: String { String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self) }
-
-    /// Whether both are the same but for the case of `A` to `Z`.
-    package func equalsIgnoringASCIICase(_ other: some StringProtocol) -> Bool {
-        utf8.lazy.map(\.asciiLowercased).elementsEqual(other.utf8.lazy.map(\.asciiLowercased))
-    }
-}

@@ -108,7 +108,7 @@ private struct ChallengeParser {
     }
 
     private mutating func token() throws(WireError) -> String {
-        let token = scanner.skip(while: \.isToken)
+        let token = scanner.skip(while: \.isHTTPToken)
         guard !token.isEmpty else { throw scanner.malformed }
         return String(decoding: token, as: UTF8.self)
     }
@@ -116,7 +116,7 @@ private struct ChallengeParser {
     /// Whether a parameter of the current challenge comes next, rather than the next challenge's scheme.
     private func isParameter() -> Bool {
         var ahead = scanner
-        guard !ahead.skip(while: \.isToken).isEmpty else { return false }
+        guard !ahead.skip(while: \.isHTTPToken).isEmpty else { return false }
         ahead.skipBlanks()
         return ahead.current == UInt8(ascii: "=")
     }
@@ -125,7 +125,7 @@ private struct ChallengeParser {
         var ahead = scanner
         let start = ahead.offset
         let body = ahead.skip { byte in
-            byte.isASCIILetter || byte.isASCIIDigit || "-._~+/".utf8.contains(byte)
+            byte.isASCIIAlphanumeric || "-._~+/".utf8.contains(byte)
         }
         guard !body.isEmpty else { return nil }
         _ = ahead.skip { $0 == UInt8(ascii: "=") }
@@ -184,7 +184,7 @@ extension Challenge {
             throw WireError(.malformed, "a scheme or a parameter's name is not a token")
         }
         if let token68 {
-            let isToken68 = !token68.isEmpty && token68.utf8.allSatisfy { $0.isToken || "/=".utf8.contains($0) }
+            let isToken68 = !token68.isEmpty && token68.utf8.allSatisfy { $0.isHTTPToken || "/=".utf8.contains($0) }
             guard parameters.isEmpty, isToken68 else {
                 throw WireError(.malformed, "a token68 has other characters or parameters beside it")
             }
@@ -207,5 +207,5 @@ extension Challenge {
 }
 
 extension String {
-    var isHTTPToken: Bool { !isEmpty && utf8.allSatisfy(\.isToken) }
+    var isHTTPToken: Bool { !isEmpty && utf8.allSatisfy(\.isHTTPToken) }
 }

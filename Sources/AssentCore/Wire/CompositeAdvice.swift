@@ -166,7 +166,7 @@ private struct CompositeAdviceParser {
     private mutating func reference() throws(WireError) -> [UInt8] {
         scanner.offset += 1
         let start = scanner.offset
-        let name = scanner.skip { $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "#") }
+        let name = scanner.skip { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "#") }
         guard name.count <= 8, scanner.skip(UInt8(ascii: ";")) else {
             throw WireError(.malformed, "a character reference does not end, at offset \(start)")
         }
@@ -181,7 +181,7 @@ private struct CompositeAdviceParser {
         }
         let isHexadecimal = text.hasPrefix("#x")
         let digits = text.dropFirst(isHexadecimal ? 2 : 1)
-        guard text.hasPrefix("#"), digits.utf8.allSatisfy({ $0.isASCIIDigit || $0.isASCIILetter }),
+        guard text.hasPrefix("#"), digits.utf8.allSatisfy(\.isASCIIAlphanumeric),
             let code = UInt32(digits, radix: isHexadecimal ? 16 : 10), let scalar = Unicode.Scalar(code)
         else { throw WireError(.malformed, "an unknown character reference at offset \(start)") }
         return Array(String(Character(scalar)).utf8)

@@ -1,11 +1,11 @@
 /// Why a text from the wire was not accepted, or one could not be written.
 ///
 /// Two errors are equal when their codes are. The detail names offsets and limits, never any of the text.
-public struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct WireError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What exactly, for a log or a developer.
+    /// What happened, in full sentences for people; none of the text.
     public let detail: String
 
     /// An error with its explanation.
@@ -14,21 +14,13 @@ public struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
         self.detail = detail
     }
 
-    /// Code and explanation.
-    public var description: String { "\(code): \(detail)" }
-
-    /// Errors are equal when their codes are.
-    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
-
     /// A stable name of a kind of failure; more may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// There are more bytes than allowed.
         public static let tooLarge = Code("tooLarge")

@@ -12,15 +12,15 @@ package struct PendingApproval: Sendable, Hashable {
     /// The `data` of the Metadata callback that tells the client what is bound: `_type` is `AssentTransaction`.
     package let metadata: JSONValue
 
-    /// What the user is shown, in order: label and value.
-    package let display: [(label: String, value: String)]
+    /// What the user is shown, in order.
+    package let display: [DisplayField]
 
     /// When the transaction dies, in seconds since 1970.
     package let expiresAt: Int64
 
     /// An approval that is pending.
     package init(
-        id: String, journey: String, metadata: JSONValue, display: [(label: String, value: String)], expiresAt: Int64
+        id: String, journey: String, metadata: JSONValue, display: [DisplayField], expiresAt: Int64
     ) {
         self.id = id
         self.journey = journey

@@ -19,7 +19,7 @@ enum TransactionDisplay {
     /// - Throws: ``EngineError``: `tooLarge`, `unsupportedMediaType` for a body that is not JSON by its media type,
     ///   `invalidRequest` for one that cannot be shown as it is: broken, ambiguous, a field missing, or one with
     ///   characters that could mislead.
-    static func render(_ rules: [DisplayRule], of content: RequestContent?) throws(EngineError) -> [DisplayLine] {
+    static func render(_ rules: [DisplayRule], of content: RequestContent?) throws(EngineError) -> [DisplayField] {
         guard !rules.isEmpty else { return [] }
         guard let bytes = content?.body, content?.mediaType.flatMap(BoundMediaType.init)?.isJSON == true else {
             throw BoundMediaType.refusal(of: "application/json")
@@ -32,13 +32,13 @@ enum TransactionDisplay {
         } catch {
             throw .invalidRequest("The request's body cannot be shown for approval: \(error).")
         }
-        var lines: [DisplayLine] = []
+        var lines: [DisplayField] = []
         for rule in rules {
             var value = try text(rule.field, in: body)
             if let suffix = rule.suffix { value += " " + (try text(suffix, in: body)) }
             // More than this no client shows.
             guard isShowable(value, limit: DisplayText.defaultLimit) else { throw unshowable(rule.field) }
-            lines.append(DisplayLine(label: rule.label, value: value))
+            lines.append(DisplayField(label: rule.label, value: value))
         }
         return lines
     }

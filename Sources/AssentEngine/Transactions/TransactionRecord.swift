@@ -32,7 +32,7 @@ package struct TransactionRecord: Sendable, Hashable {
     package let url: String
 
     /// What the user is shown.
-    package let display: [DisplayLine]
+    package let display: [DisplayField]
 
     /// When it was made, in seconds since 1970.
     package let createdAt: Int64
@@ -65,26 +65,13 @@ package struct TransactionRecord: Sendable, Hashable {
     var approval: PendingApproval {
         PendingApproval(
             id: id, journey: binding.specifier, metadata: metadata,
-            display: display.map { (label: $0.label, value: $0.value) }, expiresAt: expiresAt)
+            display: display, expiresAt: expiresAt)
     }
 }
 
-/// One line of what the user is shown.
-package struct DisplayLine: Sendable, Hashable {
-    /// What the line is called.
-    package let label: String
-
-    /// What the request says.
-    package let value: String
-
-    /// A line.
-    package init(label: String, value: String) {
-        self.label = label
-        self.value = value
-    }
-
-    /// The line as JSON.
-    package var json: JSONValue { ["label": .string(label), "value": .string(value)] }
+extension DisplayField {
+    /// The field as the Metadata callback has it.
+    var json: JSONValue { ["label": .string(label), "value": .string(value)] }
 }
 
 /// What became of a request whose transaction was taken.
@@ -118,7 +105,7 @@ extension TransactionRecord {
             throw StoreError(.corrupt, "unknown transaction state")
         }
         let display = try (JSONValue.parse(row.text("display")).array ?? []).map { line in
-            DisplayLine(label: line["label"]?.string ?? "", value: line["value"]?.string ?? "")
+            DisplayField(label: line["label"]?.string ?? "", value: line["value"]?.string ?? "")
         }
         self.init(
             id: try row.text("id"), state: state, binding: try TransactionBinding(row), url: try row.text("url"),

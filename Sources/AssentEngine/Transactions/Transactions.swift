@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 package import AssentStore
 import Logging
 
@@ -51,7 +51,7 @@ package struct Transactions: TransactionApprovals {
     /// - Throws: ``EngineError``: `tooManyRequests` when the session has made too many, `sessionRequired` when it is no longer
     ///   alive, `unavailable`.
     package func create(
-        _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayLine], ttl: Int64
+        _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayField], ttl: Int64
     ) async throws -> TransactionRecord {
         try await context.storing {
             let counter = "transaction:\(binding.sessionAuditID):\(binding.policySet):\(binding.policy)"

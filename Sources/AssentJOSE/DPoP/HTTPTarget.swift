@@ -8,7 +8,7 @@ struct HTTPTarget: Hashable, Sendable {
     /// `nil` for anything but an absolute `http` or `https` URI. User information and dot segments have no place in a target
     /// and are refused rather than resolved.
     init?(_ uri: String) {
-        guard uri.utf8.count <= 4096, uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
+        guard uri.utf8.count <= 4096, uri.utf8.allSatisfy(\.isASCIIVisible) else { return nil }
         let target = uri.prefix { $0 != "?" && $0 != "#" }
         guard let colon = target.firstIndex(of: ":"), target[colon...].hasPrefix("://") else { return nil }
         let scheme = target[..<colon].lowercased()
@@ -29,7 +29,7 @@ struct HTTPTarget: Hashable, Sendable {
             host = text[..<colon]
             port = text[colon...].dropFirst()
         }
-        guard !host.isEmpty, port.utf8.count <= 5, port.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+        guard !host.isEmpty, port.utf8.count <= 5, port.utf8.allSatisfy(\.isASCIIDigit),
             host.hasPrefix("[") == host.hasSuffix("]"), host.hasPrefix("[") || !host.contains(":")
         else { return nil }
         let usual = scheme == "https" ? "443" : "80"
@@ -48,7 +48,7 @@ struct HTTPTarget: Hashable, Sendable {
                 return nil
             }
             rest = rest.dropFirst(2)
-            if isUnreserved(value) {
+            if value.isURIUnreserved {
                 bytes.append(value)
             } else {
                 bytes += Array("%\(Hex.encode([value]).uppercased())".utf8)
@@ -57,15 +57,5 @@ struct HTTPTarget: Hashable, Sendable {
         let path = String(decoding: bytes, as: UTF8.self)
         guard path.split(separator: "/").allSatisfy({ $0 != "." && $0 != ".." }) else { return nil }
         return path.isEmpty ? "/" : path
-    }
-
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
     }
 }

@@ -123,11 +123,10 @@ public struct JourneyClient: Sendable {
         fields[.accept] = "application/json"
         fields[.contentType] = "application/json"
         fields[.acceptLanguage] = configuration.acceptLanguage
-        for (name, value) in [
-            ("Accept-API-Version", version), ("X-Requested-With", "assent"),
-            (configuration.sessionCookieName, session?.token.reveal()),
-        ] {
-            if let name = HTTPField.Name(name), let value { fields[name] = value }
+        fields[.acceptAPIVersion] = version
+        fields[.requestedWith] = "assent"
+        if let session, let name = HTTPField.Name(configuration.sessionCookieName) {
+            fields[name] = session.token.reveal()
         }
         let request: HTTPRequest
         do throws(WireError) {

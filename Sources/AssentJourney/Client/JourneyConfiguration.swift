@@ -26,7 +26,7 @@ public struct JourneyConfiguration: Sendable {
     /// - Throws: ``JourneyFailure`` with code `invalidConfiguration` when the server is no absolute URL, has a query, a
     ///   fragment or user information, or the cookie's name cannot be a header's name.
     public init(
-        server: String, realm: String = "/", sessionCookieName: String = "iPlanetDirectoryPro",
+        server: String, realm: String = "/", sessionCookieName: String = WireName.sessionCookie,
         callbacks: CallbackTypes = .all, limits: JourneyLimits = JourneyLimits(), acceptLanguage: String? = nil
     ) throws {
         do throws(WireError) {

@@ -1,40 +1,41 @@
 public import AssentCore
 
-/// The server's no to a journey. Errors are equal when their reasons are.
-public struct JourneyError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What the no is about, as a stable name; more may be added.
-    public struct Reason: Hashable, Sendable, CustomStringConvertible {
+/// The server refused a journey. Errors are equal when their codes are.
+public struct JourneyError: AssentError {
+    /// What the refusal is about, as a stable name; more may be added.
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The journey took too long. Its step is dead: start the journey again.
-        public static let sessionTimedOut = Reason("sessionTimedOut")
-        /// The link that was to resume the journey is unknown, too old or used.
-        public static let suspendedInvalid = Reason("suspendedInvalid")
-        /// The journey ended with a failure, usually since what was typed is wrong.
-        public static let invalidCredentials = Reason("invalidCredentials")
-        /// The transaction is unknown, too old, used, or somebody else's.
-        public static let transactionUnknown = Reason("transactionUnknown")
+        public static let sessionTimedOut = Code("sessionTimedOut")
+        /// The link that was to resume the journey is unknown, expired or used.
+        public static let suspendedInvalid = Code("suspendedInvalid")
+        /// The journey failed, usually because what was typed is wrong.
+        public static let invalidCredentials = Code("invalidCredentials")
+        /// The transaction is unknown, expired, used, or belongs to another user.
+        public static let transactionUnknown = Code("transactionUnknown")
         /// The server did not get back the callbacks that it sent.
-        public static let callbackMismatch = Reason("callbackMismatch")
+        public static let callbackMismatch = Code("callbackMismatch")
         /// The account is locked.
-        public static let accountLocked = Reason("accountLocked")
-        /// Something else; see status, code and message.
-        public static let other = Reason("other")
+        public static let accountLocked = Code("accountLocked")
+        /// Something else; see the status, AM's number and the message.
+        public static let other = Code("other")
     }
 
     /// The HTTP status.
     public let status: Int
 
-    /// What the no is about.
-    public let reason: Reason
+    /// What the refusal is about.
+    public let code: Code
 
     /// AM's own number for it (`detail.errorCode`), for example `110`; `nil` when it sent none.
-    public let code: String?
+    public let amErrorCode: String?
 
-    /// The server's text for the user; empty when it sent none.
+    /// The server's text for the user; empty when it sent none. It may quote what was typed.
     public let message: String
 
     /// The whole body.
@@ -45,25 +46,47 @@ public struct JourneyError: Error, Hashable, Sendable, CustomStringConvertible {
         self.status = status
         self.body = body
         let number = body["detail"]?["errorCode"]
-        code = number?.string ?? number?.integer.map(String.init)
+        amErrorCode = number?.string ?? number?.integer.map(String.init)
         message = body["message"]?.string ?? body["errorMessage"]?.string ?? ""
-        reason = Self.reason(status: status, code: code, message: message)
+        code = Self.code(status: status, amErrorCode: amErrorCode, message: message)
     }
 
-    /// The reason, the status and AM's number. Not the message, which may quote what was typed.
-    public var description: String { "\(reason): status \(status)" + (code.map { ", AM's code \($0)" } ?? "") }
+    /// What happened, in our words. The server's own are in ``message``, which may quote what was typed.
+    public var detail: String {
+        switch code {
+        case .sessionTimedOut: "The journey took too long and ended."
+        case .suspendedInvalid: "The link that was to resume the journey is unknown, expired or used."
+        case .invalidCredentials: "The sign-in failed."
+        case .transactionUnknown: "The transaction is unknown, expired, used, or belongs to another user."
+        case .callbackMismatch: "The server did not get back the callbacks that it sent."
+        case .accountLocked: "The account is locked."
+        default: "The server refused the journey."
+        }
+    }
 
-    /// Errors are equal when their reasons are.
-    public static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }
+    /// What to do about it; `nil` when there is nothing to add.
+    public var suggestion: String? {
+        switch code {
+        case .sessionTimedOut, .callbackMismatch: "Start the journey again."
+        case .suspendedInvalid: "Start the journey again to get another link."
+        case .invalidCredentials: "Correct what was typed and try again."
+        case .transactionUnknown: "Repeat the request that needs the approval."
+        case .accountLocked: "Ask an administrator to unlock it."
+        default: nil
+        }
+    }
 
-    /// Hashes the reason.
-    public func hash(into hasher: inout Hasher) { hasher.combine(reason) }
+    /// Whether the server is overloaded or out of order.
+    public var isTransient: Bool { status >= 500 || status == 429 || status == 408 }
 
-    private static func reason(status: Int, code: String?, message: String) -> Reason {
+    /// The status and AM's number. Not the message, which may quote what was typed.
+    public var notes: [String] { ["status \(status)"] + (amErrorCode.map { ["AM's code \($0)"] } ?? []) }
+
+    private static func code(status: Int, amErrorCode: String?, message: String) -> Code {
         if message.contains("org.forgerock.openam.auth.nodes.framework.token.SuspendedAuthSessionException") {
             return .suspendedInvalid
         }
-        switch code {
+        switch amErrorCode {
         case "110": return .sessionTimedOut
         case "128": return .transactionUnknown
         case "112": return .accountLocked

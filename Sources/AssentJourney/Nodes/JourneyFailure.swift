@@ -1,12 +1,15 @@
 public import AssentCore
 
 /// Why a journey cannot go on, other than by the server's no. Failures are equal when their codes are.
-public struct JourneyFailure: Error, Hashable, Sendable, CustomStringConvertible {
+public struct JourneyFailure: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What exactly, and what to do; never a secret.
+    /// What happened, in full sentences for people; never a secret.
     public let detail: String
+
+    /// What to do about it; `nil` when there is nothing to add.
+    public let suggestion: String?
 
     /// The HTTP status, when there was a reply.
     public let status: Int?
@@ -19,31 +22,33 @@ public struct JourneyFailure: Error, Hashable, Sendable, CustomStringConvertible
 
     /// A failure with its explanation.
     public init(
-        _ code: Code, _ detail: String, status: Int? = nil, prompts: [String] = [],
+        _ code: Code, _ detail: String, suggestion: String? = nil, status: Int? = nil, prompts: [String] = [],
         transportError: HTTPTransportError? = nil
     ) {
         self.code = code
         self.detail = detail
+        self.suggestion = suggestion
         self.status = status
         self.prompts = prompts
         self.transportError = transportError
     }
 
-    /// Code, explanation and status.
-    public var description: String { "\(code): \(detail)" + (status.map { " (status \($0))" } ?? "") }
+    /// Whether the same may work later: there was no reply for a reason that passes, or the server is overloaded.
+    public var isTransient: Bool {
+        if let transportError { return transportError.isTransient }
+        return code == .timedOut || status.map { $0 >= 500 || $0 == 429 || $0 == 408 } ?? false
+    }
 
-    /// Failures are equal when their codes are.
-    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+    /// The status.
+    public var notes: [String] { status.map { ["status \($0)"] } ?? [] }
 
     /// A stable name of a kind of failure; more may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The configuration cannot be used.
         public static let invalidConfiguration = Code("invalidConfiguration")

@@ -59,7 +59,7 @@ struct ReplyReading {
             return .failure(
                 JourneyFailure(.malformedReply, "neither a step nor the end of a journey; is this AM?", status: 200))
         }
-        guard token.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
+        guard token.utf8.allSatisfy(\.isASCIIPrintable) else {
             return .failure(JourneyFailure(.malformedReply, "a session token that no header can carry", status: 200))
         }
         return .success(

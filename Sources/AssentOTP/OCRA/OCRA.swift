@@ -98,7 +98,7 @@ public struct OCRA: Sendable {
         let characters = challenges.flatMap { Array($0.utf8) }
         let bytes: [UInt8]?
         switch suite.challengeFormat {
-        case .alphanumeric: bytes = characters.allSatisfy(Self.isAlphanumeric) ? characters : nil
+        case .alphanumeric: bytes = characters.allSatisfy(\.isASCIIAlphanumeric) ? characters : nil
         case .hexadecimal: bytes = Self.leftJustified(hex: String(decoding: characters, as: UTF8.self))
         case .numeric: bytes = Self.hexadecimal(decimal: characters).flatMap(Self.leftJustified(hex:))
         }
@@ -106,15 +106,6 @@ public struct OCRA: Sendable {
             throw OTPError(.invalidInput, "the challenge has other characters than the suite says")
         }
         return bytes + [UInt8](repeating: 0, count: Self.challengeBytes - bytes.count)
-    }
-
-    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"):
-            true
-        default: false
-        }
     }
 
     private static func leftJustified(hex: String) -> [UInt8]? {

@@ -1,3 +1,5 @@
+import AssentCore
+
 /// The settings of an OCRA computation, as their name tells them (RFC 6287 §6), for example `OCRA-1:HOTP-SHA256-8:C-QN08-PSHA1`.
 public struct OCRASuite: Hashable, Sendable, CustomStringConvertible {
     /// The form of a challenge (RFC 6287 §5.1).
@@ -42,7 +44,7 @@ public struct OCRASuite: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: ``OTPError`` with `invalidSuite`.
     public init(_ name: String) throws(OTPError) {
         let error = OTPError(.invalidSuite)
-        guard name.utf8.count <= 64, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw error }
+        guard name.utf8.count <= 64, name.utf8.allSatisfy(\.isASCIIVisible) else { throw error }
         let parts = name.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == "OCRA-1" else { throw error }
 
@@ -93,7 +95,7 @@ public struct OCRASuite: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func number(_ text: Substring) -> Int? {
-        guard text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        guard text.utf8.allSatisfy(\.isASCIIDigit) else { return nil }
         return Int(text)
     }
 

@@ -22,12 +22,10 @@ enum OTPAuthText {
     static func percentEncoded(_ text: String) -> String {
         var encoded: [UInt8] = []
         for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"), UInt8(ascii: "@"):
+            if byte.isURIUnreserved || byte == UInt8(ascii: "@") {
                 encoded.append(byte)
-            default: encoded += Array("%\(Hex.encode([byte]).uppercased())".utf8)
+            } else {
+                encoded += Array("%\(Hex.encode([byte]).uppercased())".utf8)
             }
         }
         return String(decoding: encoded, as: UTF8.self)

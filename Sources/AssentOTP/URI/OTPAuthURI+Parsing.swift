@@ -117,7 +117,7 @@ extension OTPAuthURI {
 
     /// Decimal digits only: no sign, no space.
     private static func number(_ text: String) -> Int64? {
-        guard (1...19).contains(text.utf8.count), text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        guard (1...19).contains(text.utf8.count), text.utf8.allSatisfy(\.isASCIIDigit) else { return nil }
         return Int64(text)
     }
 }

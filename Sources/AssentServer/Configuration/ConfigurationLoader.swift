@@ -37,7 +37,7 @@ extension ServerConfiguration {
             throw (listen ?? root).error("host", "development: true listens on loopback only; host must be 127.0.0.1")
         }
         let publicURL = try Self.publicURL(root, "publicURL", allowsPath: true)
-        let cookieName = try root.optionalString("cookieName") ?? "iPlanetDirectoryPro"
+        let cookieName = try root.optionalString("cookieName") ?? WireName.sessionCookie
         guard SessionCookie.isValid(name: cookieName) else {
             throw root.error("cookieName", "cookieName must be a name that a header field can have")
         }

@@ -8,20 +8,17 @@ struct AdviceReply {
     let serverURL: String
     let publicOrigin: Origin
 
-    /// The field by which a client asks for the header form; PingGateway's default name.
-    private static let wishName = HTTPField.Name("x-authenticate-response")!
-
     /// 401 with a challenge for a client that asked for it, else a redirect to the server.
     ///
     /// A browser would repeat an unsafe method and its body to the server when it follows a 307; a navigation gets 303, which
     /// makes a GET of it. Its body is then lost, so it is told no way back to the resource.
     func reply(to request: Request, resource: CanonicalResource, realm: String, advice: Advice) throws -> Response {
-        if request.headers[Self.wishName]?.lowercased() == "header" {
+        if request.headers[.authenticateResponse]?.lowercased() == "header" {
             var response = Response.problem(401, "The user must do something first: see WWW-Authenticate.")
             response.headers[.wwwAuthenticate] = try advice.challengeFieldValue(server: serverURL, realm: realm)
             return response
         }
-        let isNavigation = request.headers[HTTPField.Name("Sec-Fetch-Mode")!] == "navigate"
+        let isNavigation = request.headers[.secFetchMode] == "navigate"
         let isSafe = [.get, .head].contains(request.method)
         let back = "\(publicOrigin)\(isNavigation && !isSafe ? "/" : resource.target)"
         var response = Response(status: isNavigation && !isSafe ? .seeOther : .temporaryRedirect)

@@ -9,12 +9,6 @@ enum ForwardedFields {
     /// The user's name for the service, set by the gateway.
     static let remoteUser = HTTPField.Name("X-Remote-User")!
 
-    /// The key by which the service recognises a repeated request (draft-ietf-httpapi-idempotency-key-header).
-    static let idempotencyKey = HTTPField.Name("Idempotency-Key")!
-
-    /// The field that carries a transaction id back, besides `_txid`.
-    static let transactionID = HTTPField.Name("X-TxID")!
-
     /// Fields of one hop (RFC 9110 §7.6.1) and those that say how the message is framed.
     private static let hopByHop: Set<String> = [
         "connection", "keep-alive", "http2-settings", "proxy-authenticate", "proxy-authorization", "proxy-connection",
@@ -72,7 +66,7 @@ enum ForwardedFields {
             // `X_Remote_User` and `X-Remote-User` are one variable to a CGI-style service.
             if name.utf8.contains(UInt8(ascii: "_")) || field.name == cookie.fieldName { continue }
             if field.name == .authorization, !keepsAuthorization { continue }
-            if key != nil, field.name == idempotencyKey { continue }
+            if key != nil, field.name == .idempotencyKey { continue }
             if field.name == .cookie {
                 if let kept = cookie.removed(from: field.value) { forwarded.append(.init(name: .cookie, value: kept)) }
                 continue
@@ -80,7 +74,7 @@ enum ForwardedFields {
             forwarded.append(field)
         }
         if let user { forwarded[remoteUser] = user }
-        if let key { forwarded[idempotencyKey] = key }
+        if let key { forwarded[.idempotencyKey] = key }
         forwarded[forwardedProto] = publicOrigin.scheme
         forwarded[forwardedHost] = publicOrigin.authority
         return forwarded

@@ -110,8 +110,8 @@ final class Gateway: RequestHandler {
         } catch {
             throw RequestError(error == .tooLong ? 414 : 400, "The URL \(error).")
         }
-        let (resource, inQuery) = whole.removingParameter("_txid")
-        let named = inQuery + request.headers[values: ForwardedFields.transactionID]
+        let (resource, inQuery) = whole.removingParameter(WireName.transactionParameter)
+        let named = inQuery + request.headers[values: .transactionID]
         guard Set(named).count <= 1, inQuery.count <= 1 else {
             throw RequestError(400, "The request names more than one transaction.")
         }
@@ -153,7 +153,7 @@ final class Gateway: RequestHandler {
         if let origin = fields[.origin] {
             return origin == self.origin || route.allowedOrigins.contains(origin)
         }
-        return fields[HTTPField.Name("Sec-Fetch-Site")!].map { $0 == "same-origin" || $0 == "none" } ?? false
+        return fields[.secFetchSite].map { $0 == "same-origin" || $0 == "none" } ?? false
     }
 
     private func deny(_ denial: PolicyDenial, route: GatewayRoute) -> Response {

@@ -27,11 +27,9 @@ struct GatewayCredentials: Sendable {
 
     /// Finds the caller. An access token decides alone: a bad one is not made good by a cookie beside it.
     func caller(_ fields: HTTPFields, route: GatewayRoute) async throws -> Caller {
-        let authorizations = fields[values: .authorization]
-        if authorizations.contains(where: Self.isBearer) {
-            guard authorizations.count == 1, let bearer = authorizations.first.flatMap(Self.bearerToken),
-                let grants = grants[route.realm]
-            else { return .invalidToken }
+        let credentials = BearerCredentials(fields[values: .authorization])
+        if credentials != .absent {
+            guard case .token(let bearer) = credentials, let grants = grants[route.realm] else { return .invalidToken }
             guard let grant = try await grants.access(token: bearer),
                 isMeant(grant.audience, for: route, issuer: grants.configuration.issuer)
             else { return .invalidToken }
@@ -55,20 +53,5 @@ struct GatewayCredentials: Sendable {
         audience.contains { name in
             route.audience.isEmpty ? name == issuer || name == publicOrigin : route.audience.contains(name)
         }
-    }
-
-    /// Whether a field is meant as an access token, be it empty or too long.
-    private static func isBearer(_ value: String) -> Bool {
-        isBearer(scheme: value.utf8.prefix { $0 != UInt8(ascii: " ") })
-    }
-
-    private static func isBearer(scheme: Substring.UTF8View) -> Bool {
-        scheme.count == 6 && Substring(scheme).lowercased() == "bearer"
-    }
-
-    private static func bearerToken(_ value: String) -> Secret? {
-        let parts = value.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1, omittingEmptySubsequences: true)
-        guard parts.count == 2, isBearer(scheme: parts[0]), parts[1].count <= 16 << 10 else { return nil }
-        return Secret(bytes: parts[1])
     }
 }

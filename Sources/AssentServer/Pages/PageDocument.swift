@@ -68,5 +68,4 @@ extension HTTPField.Name {
     static let contentLanguage = HTTPField.Name("Content-Language")!
     static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
     static let xFrameOptions = HTTPField.Name("X-Frame-Options")!
-    static let secFetchSite = HTTPField.Name("Sec-Fetch-Site")!
 }

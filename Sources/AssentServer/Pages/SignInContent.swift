@@ -94,12 +94,14 @@ struct SignInContent {
 
 /// What an approval is for, from the server's own record.
 struct TransactionSummary {
-    let lines: [(label: String, value: String)]
+    let lines: [DisplayField]
     private let request: String?
 
     init?(_ data: JSONValue) {
         guard data["_type"]?.string == "AssentTransaction" else { return nil }
-        lines = (data["display"]?.array ?? []).map { ($0["label"]?.string ?? "", $0["value"]?.string ?? "") }
+        lines = (data["display"]?.array ?? []).map {
+            DisplayField(label: $0["label"]?.string ?? "", value: $0["value"]?.string ?? "")
+        }
         request = data["resource"]?.string.map {
             [data["method"]?.string, $0].compactMap(\.self).joined(separator: " ")
         }

@@ -32,7 +32,3 @@ struct AuthenticateRoute: Sendable {
         return .json(200, reply.json, headers: headers)
     }
 }
-
-extension HTTPField.Name {
-    static let contentAPIVersion = HTTPField.Name("Content-API-Version")!
-}

@@ -59,7 +59,7 @@ struct OAuthRoutes: Sendable {
             .json(
                 200,
                 try await grants.introspect(try await form(of: request), authorization: try authorization(request)))
-        case .userInfo: .json(200, try await grants.userInfo(accessToken: try bearer(request, grants: grants)))
+        case .userInfo: .json(200, try await grants.userInfo(accessToken: try bearer(request)))
         case .keys: cacheable(try await grants.keys.published().json)
         case .endSession: try await endSession(request, grants: grants)
         case .discovery: cacheable(grants.metadata())
@@ -146,11 +146,11 @@ struct OAuthRoutes: Sendable {
         return values.first
     }
 
-    private func bearer(_ request: Request, grants: Grants) throws -> Secret {
-        let parts = try authorization(request)?.split(separator: " ", maxSplits: 1) ?? []
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else {
-            throw OAuthError.missingToken
+    private func bearer(_ request: Request) throws -> Secret {
+        switch BearerCredentials(try authorization(request).map { [$0] } ?? []) {
+        case .absent: throw OAuthError.missingToken
+        case .malformed: throw OAuthError.invalidToken
+        case .token(let token): return token
         }
-        return Secret(String(parts[1]))
     }
 }

@@ -77,8 +77,3 @@ struct ServerHandler: RequestHandler {
         path.hasPrefix(prefix + "/") ? String(path.dropFirst(prefix.count)) : nil
     }
 }
-
-extension HTTPField.Name {
-    static let requestedWith = HTTPField.Name("X-Requested-With")!
-    static let acceptAPIVersion = HTTPField.Name("Accept-API-Version")!
-}

@@ -1,3 +1,5 @@
+import AssentCore
+
 /// A database that runs statements. It has no closures: SQLite's and PostgreSQL's libraries have opposite shapes.
 package protocol SQLDatabase: Sendable {
     /// Runs one statement and returns its rows.
@@ -13,7 +15,7 @@ package protocol SQLDatabase: Sendable {
 }
 
 /// Why the store did not do what it was asked. Errors are equal when their codes are.
-package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct StoreError: AssentError {
     /// What went wrong.
     package let code: Code
 
@@ -34,28 +36,28 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         StoreError(.corrupt, "column \(column) is missing or has another type")
     }
 
-    /// Code and explanation.
-    package var description: String { "\(code.rawValue): \(detail)" }
+    /// Whether the database cannot serve now, but may later.
+    package var isTransient: Bool { code == .unavailable }
 
-    /// Errors are equal when their codes are.
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+    /// A stable name of a kind of failure; more may be added.
+    package struct Code: ErrorCode {
+        /// The name.
+        package let rawValue: String
 
-    /// Hashes the code.
-    package func hash(into hasher: inout Hasher) { hasher.combine(code) }
+        /// A code by its name.
+        package init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The kinds of failure.
-    package enum Code: String, Hashable, Sendable {
         /// A statement did not affect the number of rows that it must.
-        case unexpectedCount
+        package static let unexpectedCount = Code("unexpectedCount")
         /// A unique key is taken, or another constraint does not hold.
-        case constraint
+        package static let constraint = Code("constraint")
         /// The database is full, read-only, locked or unreachable: the same call may succeed later.
-        case unavailable
+        package static let unavailable = Code("unavailable")
         /// The database's content is not what this version understands.
-        case corrupt
+        package static let corrupt = Code("corrupt")
         /// The statement cannot be run: a fault of this program, not of the database.
-        case statement
+        package static let statement = Code("statement")
         /// A newer version of the server wrote the schema.
-        case newerSchema
+        package static let newerSchema = Code("newerSchema")
     }
 }

@@ -80,7 +80,7 @@ struct AuthorizationAttempt: Sendable {
             guard !needsIssuer else { throw TokenError(.foreignAnswer, "iss is missing") }
         }
         if let error = answer["error"] {
-            let shown = error.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? String(error.prefix(64)) : "unknown"
+            let shown = error.utf8.allSatisfy(\.isASCIIVisible) ? String(error.prefix(64)) : "unknown"
             throw TokenError(.authorizationRefused, "the server refused", oauthError: shown)
         }
         guard let code = answer["code"], !code.isEmpty else {

@@ -96,7 +96,7 @@ actor ProviderClient {
         else { throw TokenError(.unusableEndpoint, "authorization_endpoint is on another origin than the issuer") }
         var fields = HTTPFields()
         if let name = HTTPField.Name(configuration.sessionCookieName) { fields[name] = session.token.reveal() }
-        if let name = HTTPField.Name("Accept-API-Version") { fields[name] = "resource=2.1,protocol=1.0" }
+        fields[.acceptAPIVersion] = "resource=2.1,protocol=1.0"
         let reply = try await exchange.get(attempt.url, fields: fields)
         switch reply.status {
         case 302, 303:
@@ -196,7 +196,7 @@ actor ProviderClient {
         guard let url = try await metadata().userInfoEndpoint else {
             throw TokenError(.unusableEndpoint, "userinfo_endpoint is missing")
         }
-        let reply = try await exchange.get(url, fields: [.authorization: "Bearer \(tokens.accessToken.reveal())"])
+        let reply = try await exchange.get(url, fields: [.authorization: BearerCredentials.field(tokens.accessToken)])
         guard reply.status == 200, let object = reply.object else {
             throw TokenError(
                 .userInfoRefused, "no claims about the user", status: reply.status, oauthError: reply.oauthError)

@@ -23,7 +23,7 @@ struct ProviderExchange: Sendable {
         /// The server's `error`, when it sent one that can be shown.
         var oauthError: String? {
             guard let error = object?["error"]?.string, error.utf8.count <= 64,
-                error.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F })
+                error.utf8.allSatisfy(\.isASCIIPrintable)
             else { return nil }
             return error
         }

@@ -101,7 +101,7 @@ struct TokenReply {
     init(_ json: JSONObject) throws(TokenError) {
         func token(_ name: String) throws(TokenError) -> String? {
             guard let value = json[name], value != .null else { return nil }
-            guard let text = value.string, !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            guard let text = value.string, !text.isEmpty, text.utf8.allSatisfy(\.isASCIIVisible) else {
                 throw TokenError(.malformedReply, "\(name) is not a token")
             }
             return text

@@ -1,33 +1,31 @@
+public import AssentCore
+
 /// Why a configuration cannot be used, or a redirect was not received. Failures of a call are `HTTPTransportError`.
 ///
 /// Two errors are equal when their codes are; the rest explains and never holds a secret.
-public struct NIOTransportError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct NIOTransportError: AssentError {
     /// What is wrong, as a stable name.
     public let code: Code
 
-    /// What exactly, for a developer.
+    /// What happened, in full sentences for people.
     public let detail: String
 
-    init(_ code: Code, _ detail: String) {
+    /// What to do about it; `nil` when there is nothing to add.
+    public let suggestion: String?
+
+    init(_ code: Code, _ detail: String, suggestion: String? = nil) {
         self.code = code
         self.detail = detail
+        self.suggestion = suggestion
     }
 
-    /// Code and explanation.
-    public var description: String { "\(code): \(detail)" }
-
-    /// Errors are equal when their codes are.
-    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
-
     /// A stable name of a mistake; more may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    public struct Code: ErrorCode {
         /// The name.
-        public let description: String
+        public let rawValue: String
 
-        private init(_ name: String) { description = name }
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The trust roots could not be read.
         public static let invalidTrustRoots = Code("invalidTrustRoots")

@@ -191,4 +191,10 @@ struct JSONValueTests {
             if try JSONValue.parse(value.serializedBytes()) != value { Issue.record("a value does not survive") }
         }
     }
+
+    @Test("A member without a value is left out, and null is a value")
+    func omittingNil() {
+        let object = JSONObject(omittingNil: ["a": 1, "b": nil, "c": .null, "d": String?.none.map(JSONValue.string)])
+        #expect(object == ["a": 1, "c": .null])
+    }
 }

@@ -122,7 +122,7 @@ final class JourneyFixture: Sendable {
                 content: TransactionFixture.content, presented: PresentedSession(live)))
         return try await transactions.create(
             .gateway, binding: binding, url: "https://api.bank.example:443/transfers",
-            display: [DisplayLine(label: "Amount", value: "200.00 EUR"), DisplayLine(label: "To", value: "Bob")],
+            display: [DisplayField(label: "Amount", value: "200.00 EUR"), DisplayField(label: "To", value: "Bob")],
             ttl: ttl
         ).id
     }

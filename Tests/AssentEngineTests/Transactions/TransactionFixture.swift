@@ -104,7 +104,7 @@ final class TransactionFixture: Sendable {
     func create(_ binding: TransactionBinding? = nil, ttl: Int64 = 180) async throws -> TransactionRecord {
         try await transactions.create(
             .gateway, binding: try binding ?? self.binding(), url: "https://api.bank.example:443/transfers?kind=sepa",
-            display: [DisplayLine(label: "Amount", value: "200.00 EUR")], ttl: ttl)
+            display: [DisplayField(label: "Amount", value: "200.00 EUR")], ttl: ttl)
     }
 
     /// A transaction that its user has approved.

@@ -79,7 +79,7 @@ struct ForwardedFieldsTests {
 
     @Test("On a bound route the idempotency key is the transaction's, not the client's")
     func idempotencyKey() throws {
-        let name = ForwardedFields.idempotencyKey
+        let name = HTTPField.Name.idempotencyKey
         #expect(try forward([("Idempotency-Key", "mine")], key: "tx-1")[values: name] == ["tx-1"])
         #expect(try forward([("Idempotency-Key", "mine")])[values: name] == ["mine"])
     }

@@ -98,7 +98,7 @@ extension Cookie {
         guard setCookie.utf8.count <= 2 * byteLimit else {
             throw WireError(.tooLarge, "a Set-Cookie field has more than \(2 * byteLimit) bytes")
         }
-        guard setCookie.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || $0 == 0x09 }) else {
+        guard setCookie.utf8.allSatisfy({ $0.isASCIIPrintable || $0 == 0x09 }) else {
             throw WireError(.malformed, "a Set-Cookie field has control or non-ASCII characters")
         }
         let parts = setCookie.split(separator: ";", omittingEmptySubsequences: false).map(pair)

@@ -4,7 +4,7 @@ public enum PercentEncoding {
     public static func encode(_ text: some StringProtocol) -> String {
         var encoded: [UInt8] = []
         for byte in text.utf8 {
-            if byte.isUnreserved {
+            if byte.isURIUnreserved {
                 encoded.append(byte)
             } else {
                 encoded.append(UInt8(ascii: "%"))
@@ -24,7 +24,7 @@ public enum PercentEncoding {
         while let byte = rest.next() {
             switch byte {
             case UInt8(ascii: "%"):
-                guard let high = rest.next().flatMap(nibble), let low = rest.next().flatMap(nibble) else { return nil }
+                guard let high = rest.next()?.hexDigitValue, let low = rest.next()?.hexDigitValue else { return nil }
                 decoded.append(high << 4 | low)
             case UInt8(ascii: "+") where plusIsSpace: decoded.append(0x20)
             default: decoded.append(byte)
@@ -35,19 +35,5 @@ public enum PercentEncoding {
 
     private static func hexDigit(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
-    }
-
-    private static func nibble(_ digit: UInt8) -> UInt8? {
-        if digit.isASCIIDigit { return digit - UInt8(ascii: "0") }
-        let lower = digit.asciiLowercased
-        return lower >= UInt8(ascii: "a") && lower <= UInt8(ascii: "f") ? lower - UInt8(ascii: "a") + 10 : nil
-    }
-}
-
-extension UInt8 {
-    /// An unreserved byte (RFC 3986 §2.3).
-    fileprivate var isUnreserved: Bool {
-        isASCIIDigit || isASCIILetter || self == UInt8(ascii: "-") || self == UInt8(ascii: ".")
-            || self == UInt8(ascii: "_") || self == UInt8(ascii: "~")
     }
 }

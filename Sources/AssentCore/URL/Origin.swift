@@ -78,7 +78,7 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     private static func checked(_ text: String) throws(WireError) -> [UInt8] {
         let bytes = Array(text.utf8)
         guard bytes.count <= 16 << 10 else { throw WireError(.tooLarge, "a URL has more than 16 KiB") }
-        guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else {
+        guard bytes.allSatisfy({ $0.isASCIIVisible && $0 != UInt8(ascii: "\\") }) else {
             throw WireError(.malformed, "a URL has white space, control or non-ASCII characters, or a backslash")
         }
         return bytes

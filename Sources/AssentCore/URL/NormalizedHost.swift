@@ -78,7 +78,7 @@ public struct NormalizedHost: Hashable, Sendable, CustomStringConvertible {
                 guard (1...63).contains(index - start) else { return nil }
                 start = index + 1
             } else {
-                guard byte.isASCIIDigit || byte.isASCIILetter || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+                guard byte.isASCIIAlphanumeric || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
                 else { return nil }
             }
         }
@@ -90,7 +90,7 @@ public struct NormalizedHost: Hashable, Sendable, CustomStringConvertible {
         guard label.first?.isASCIIDigit == true else { return false }
         if label.allSatisfy(\.isASCIIDigit) { return true }
         return label.first == UInt8(ascii: "0") && label.dropFirst().first?.asciiLowercased == UInt8(ascii: "x")
-            && label.dropFirst(2).allSatisfy { $0.isASCIIDigit || "abcdef".utf8.contains($0.asciiLowercased) }
+            && label.dropFirst(2).allSatisfy { $0.hexDigitValue != nil }
     }
 
     private static func isOctet(_ label: ArraySlice<UInt8>) -> Bool {
@@ -127,7 +127,7 @@ private enum IPv6 {
                 guard octets.count == 4 else { return nil }
                 groups += [octets[0] << 8 | octets[1], octets[2] << 8 | octets[3]]
             } else {
-                guard (1...4).contains(part.count), part.allSatisfy({ $0.isASCIIDigit || $0.isASCIILetter }),
+                guard (1...4).contains(part.count), part.allSatisfy(\.isASCIIAlphanumeric),
                     let group = UInt16(text, radix: 16)
                 else { return nil }
                 groups.append(group)
