@@ -58,8 +58,8 @@ public final class Assent: Sendable {
         let pipeline = HTTPPipeline(
             transport,
             layers: [
-                CookieMiddleware(store: cookies, origins: [serverOrigin]),
-                SessionCookieFilter(name: configuration.sessionCookieName),
+                CookieMiddleware(
+                    store: cookies, origins: [serverOrigin], ignoring: [configuration.sessionCookieName])
             ])
 
         journeys = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)

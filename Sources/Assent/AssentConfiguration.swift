@@ -1,4 +1,4 @@
-public import AssentAuthorization
+import AssentAuthorization
 public import AssentCore
 public import AssentJourney
 public import AssentTransportNIO

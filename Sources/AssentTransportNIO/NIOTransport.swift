@@ -68,7 +68,7 @@ public final class NIOTransport: HTTPTransport {
     ///
     /// - Throws: `HTTPTransportError`.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
-        let request = try RequestHead(call, to: try origin(of: call.request), isLast: !keepsConnections)
+        let request = try RequestHead(call, to: try origin(of: call), isLast: !keepsConnections)
         let deadline = NIODeadline.now() + call.limits.total.timeAmount
         let mayRepeat = request.isIdempotent && call.body?.isReplayable != false
         var attempts = 0
@@ -90,11 +90,11 @@ public final class NIOTransport: HTTPTransport {
 
     private static let maximumAttempts = 16
 
-    private func origin(of request: HTTPRequest) throws(HTTPTransportError) -> Origin {
-        guard request.scheme != nil, request.authority != nil else {
+    private func origin(of call: HTTPCall) throws(HTTPTransportError) -> Origin {
+        guard call.request.scheme != nil, call.request.authority != nil else {
             throw HTTPTransportError(.invalidRequest, "the URL has no host")
         }
-        guard let origin = try? known.origin(of: request) else {
+        guard let origin = try? known.origin(of: call) else {
             throw HTTPTransportError(.invalidRequest, "the URL's scheme or host cannot be used")
         }
         guard origin.isSecure || allowsPlaintext || allowPlaintextLoopback && origin.host.isLoopback else {

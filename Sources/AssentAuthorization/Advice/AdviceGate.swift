@@ -1,4 +1,5 @@
 import AssentCore
+import AssentTokens
 import HTTPTypes
 import Logging
 
@@ -25,13 +26,14 @@ struct AdviceGate: Sendable {
     /// - Throws: ``AuthorizationError`` with code `untrustedAdvice`, and what reading the body throws.
     func advice(in reply: inout HTTPReply, access: ResourceAccess, limit: Int) async throws -> Advice? {
         let received: ReceivedAdvice?
-        do throws(WireError) {
-            received = try ReceivedAdvice(reply.response)
-        } catch {
+        do {
+            received = try await ReceivedAdvice.find(
+                in: &reply, acceptsDecisions: access.acceptsDecisions, limit: limit)
+        } catch let error as WireError {
             logger.info("an advice cannot be read", metadata: ["reason": "\(error)"])
             return nil
         }
-        guard let received else { return try await decision(in: &reply, access: access, limit: limit) }
+        guard let received else { return nil }
         if let named = received.server {
             let other = Self.path(of: named)
             guard received.serverOrigin == server, other == path || other.hasPrefix(path + "/"),
@@ -42,16 +44,6 @@ struct AdviceGate: Sendable {
             }
         }
         return received.advice
-    }
-
-    private func decision(in reply: inout HTTPReply, access: ResourceAccess, limit: Int) async throws -> Advice? {
-        guard access.acceptsDecisions, [200, 401, 403].contains(reply.status),
-            let type = reply.response.headerFields[.contentType]?.lowercased(),
-            type == "application/json" || type.hasPrefix("application/json;")
-        else { return nil }
-        let bytes = try await reply.body.collect(upTo: limit)
-        reply.body = HTTPBody(bytes)
-        return ReceivedAdvice(decision: bytes)?.advice
     }
 
     private static func path(of url: String) -> String {

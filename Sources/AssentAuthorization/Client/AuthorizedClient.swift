@@ -4,8 +4,10 @@ public import AssentTokens
 import HTTPTypes
 public import Logging
 
-/// Calls protected resources: attaches the credentials that the configuration gives each origin and, when the server wants
-/// the user's approval, asks for it once and repeats the call as it was.
+/// Calls protected resources: when the server wants the user's approval, asks for it once and repeats the call as it was.
+///
+/// It is the outermost layer, and no middleware only because it asks in the caller's isolation. Credentials are attached below
+/// it by ``CredentialsMiddleware``.
 public struct AuthorizedClient: Sendable {
     /// Which origins are protected resources.
     public let configuration: AuthorizationConfiguration
@@ -16,9 +18,6 @@ public struct AuthorizedClient: Sendable {
     private let gate: AdviceGate
     private let transport: any HTTPTransport
     private let random: any RandomSource
-    private let known = OriginMemory()
-
-    private let sessionField: HTTPField.Name?
 
     /// A client.
     ///
@@ -26,7 +25,7 @@ public struct AuthorizedClient: Sendable {
     ///   - configuration: which origins are protected resources.
     ///   - journeys: runs the journeys of advices. Only advices that lead to its server are believed.
     ///   - tokens: has the session and the tokens.
-    ///   - transport: carries the calls.
+    ///   - transport: carries the calls. The layer that attaches credentials is put around it here.
     ///   - random: where idempotency keys come from.
     ///   - logger: is told what happens, never a secret.
     /// - Throws: ``AuthorizationError`` with code `invalidConfiguration`.
@@ -38,9 +37,9 @@ public struct AuthorizedClient: Sendable {
         self.configuration = configuration
         self.journeys = journeys
         self.tokens = tokens
-        self.transport = transport
+        self.transport = HTTPPipeline(
+            transport, layers: [CredentialsMiddleware(tokens, resources: configuration.resources)])
         self.random = random
-        sessionField = HTTPField.Name(journeys.configuration.sessionCookieName)
         gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
     }
 
@@ -90,8 +89,10 @@ public struct AuthorizedClient: Sendable {
         guard let access else { return try await transport.send(call) }
         var hasSteppedUp = false
         while true {
-            let (reply, advice) = try await attempt(call, access: access)
-            guard let advice else { return reply }
+            var reply = try await transport.send(call)
+            guard let advice = try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes) else {
+                return reply
+            }
             _ = try? await reply.body.collect(upTo: 64 << 10)
             guard asks else {
                 throw AuthorizationError(.approvalNeeded, "the server wants the user's approval; name a handler")
@@ -118,24 +119,6 @@ public struct AuthorizedClient: Sendable {
         }
     }
 
-    /// One sending, or two when a safe call's access token was refused.
-    private func attempt(_ call: HTTPCall, access: ResourceAccess) async throws -> (HTTPReply, Advice?) {
-        let (sent, token) = try await withCredentials(call, access)
-        var reply = try await transport.send(sent)
-        let advice = try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes)
-        guard reply.status == 401, advice == nil, let token, call.isSafe, call.body?.isReplayable ?? true else {
-            return (reply, advice)
-        }
-        let again: HTTPCall
-        do {
-            again = try await withCredentials(call, access, rejecting: token).0
-        } catch let error as TokenError where error.code != .signInNeeded {
-            return (reply, nil)
-        }
-        reply = try await transport.send(again)
-        return (reply, try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes))
-    }
-
     /// Sends a call with its transaction's id, once. Whatever comes that is no plain reply is final.
     private func sendApproved(
         _ call: HTTPCall, _ pending: PendingRequest, access: ResourceAccess, isQuestion: Bool
@@ -143,12 +126,8 @@ public struct AuthorizedClient: Sendable {
         let unknown = AuthorizationError(
             .outcomeUnknown, "nobody can say whether the request had an effect; ask before repeating it",
             pending: pending)
-        let sent: HTTPCall
-        do {
-            sent = try await withCredentials(call.with(pending.transactionID, access), access).0
-        } catch {
-            throw AuthorizationError(.notSent, "the approved request was not sent: \(error)", pending: pending)
-        }
+        var sent = call.with(pending.transactionID, access)
+        sent.isSentOnce = true
         var reply: HTTPReply
         let advice: Advice?
         var hasReply = false
@@ -161,9 +140,9 @@ public struct AuthorizedClient: Sendable {
             advice = try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes)
         } catch {
             let transportError = error as? HTTPTransportError
-            if let transportError, !hasReply, !transportError.mayHaveHadEffect {
+            if !hasReply, Self.saysUnsent(error) {
                 throw AuthorizationError(
-                    .notSent, "the approved request was not sent: \(transportError)", pending: pending,
+                    .notSent, "the approved request was not sent: \(error)", pending: pending,
                     transportError: transportError)
             }
             guard !call.isSafe else { throw error }
@@ -179,9 +158,15 @@ public struct AuthorizedClient: Sendable {
         return reply
     }
 
+    /// Whether a call that is sent once cannot have left: the transport says so, or there were no credentials for it.
+    private static func saysUnsent(_ error: any Error) -> Bool {
+        if let error = error as? HTTPTransportError { return !error.mayHaveHadEffect }
+        return error is TokenError
+    }
+
     private func access(of call: HTTPCall) throws(AuthorizationError) -> ResourceAccess? {
         do throws(WireError) {
-            return configuration.resources[try known.origin(of: call.request)]
+            return configuration.resources[try call.origin]
         } catch {
             throw AuthorizationError(.invalidRequest, "the request's URL: \(error.detail)")
         }
@@ -195,34 +180,9 @@ public struct AuthorizedClient: Sendable {
         if access != nil { call.request.headerFields[.authenticateResponse] = "header" }
         return call
     }
-
-    private func withCredentials(
-        _ original: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret? = nil
-    ) async throws -> (HTTPCall, Secret?) {
-        var call = original
-        var used: Secret?
-        if access.sendsAccessToken, call.request.headerFields[.authorization] == nil {
-            let token = try await tokens.tokens(rejecting: rejected).accessToken
-            call.request.headerFields[.authorization] = BearerCredentials.field(token)
-            used = token
-        }
-        if access.sendsSession {
-            guard let session = try await tokens.session() else {
-                throw TokenError(.signInNeeded, "the user has to sign in", signInReason: .notSignedIn)
-            }
-            let token = session.token.reveal()
-            let others = call.request.headerFields[.cookie].map { "\($0); " } ?? ""
-            call.request.headerFields.setCookie("\(others)\(journeys.configuration.sessionCookieName)=\(token)")
-            if let sessionField { call.request.headerFields[sessionField] = token }
-        }
-        return (call, used)
-    }
 }
 
 extension HTTPCall {
-    /// Whether its method asks for nothing to be changed (RFC 9110 §9.2.1).
-    var isSafe: Bool { [.get, .head, .options, .trace].contains(request.method) }
-
     /// The same call with a transaction's id where the resource looks for it; everything else as it was.
     func with(_ transactionID: String, _ access: ResourceAccess) -> HTTPCall {
         var call = self

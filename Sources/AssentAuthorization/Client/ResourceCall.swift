@@ -94,6 +94,6 @@ public struct ResourceCall: Sendable {
     }
 
     package func httpCall() throws -> HTTPCall {
-        HTTPCall(try HTTPRequest(method, url: url, headerFields: headers), body: body, limits: limits)
+        try HTTPCall(method, url: url, headerFields: headers, body: body, limits: limits)
     }
 }

@@ -13,20 +13,29 @@ public protocol CookieJar: Sendable {
 }
 
 /// Gives calls to chosen origins their cookies and keeps those that the replies set. All other calls pass untouched.
+///
+/// Some cookies are no matter of a cookie store, AM's session above all: it travels where it is put on purpose, never because
+/// a reply has set it once. What is named in `ignoring` is neither kept nor shown to the layers above.
 public struct CookieMiddleware: HTTPMiddleware {
     private let store: any CookieJar
     private let origins: Set<Origin>
-    private let known = OriginMemory()
+    private let ignored: Set<String>
 
     /// Cookies of `store` for `origins` and for nobody else.
-    public init(store: any CookieJar, origins: Set<Origin>) {
+    ///
+    /// - Parameters:
+    ///   - store: keeps the cookies.
+    ///   - origins: who sets and gets cookies.
+    ///   - ignoring: names of cookies that are dropped from every reply of those origins.
+    public init(store: any CookieJar, origins: Set<Origin>, ignoring: Set<String> = []) {
         self.store = store
         self.origins = origins
+        ignored = ignoring
     }
 
     /// Adds `Cookie` and reads `Set-Cookie`. A cookie that the call brings itself wins over a stored one of its name.
     public func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
-        guard let origin = try? known.origin(of: call.request), origins.contains(origin) else {
+        guard let origin = try? call.origin, origins.contains(origin) else {
             return try await next.send(call)
         }
         let path = URLText.withoutQuery(call.request.path ?? "/")
@@ -43,10 +52,19 @@ public struct CookieMiddleware: HTTPMiddleware {
             }
             call.request.headerFields.setCookie(value)
         }
-        let reply = try await next.send(call)
-        let setCookies = reply.response.headerFields[values: .setCookie]
+        var reply = try await next.send(call)
+        var setCookies = reply.response.headerFields[values: .setCookie]
+        guard !setCookies.isEmpty else { return reply }
+        if !ignored.isEmpty {
+            setCookies.removeAll { ignored.contains(Self.name(ofSetCookie: $0)) }
+            reply.response.headerFields[values: .setCookie] = setCookies
+        }
         if !setCookies.isEmpty { await store.store(setCookies, from: origin, path: path) }
         return reply
+    }
+
+    private static func name(ofSetCookie field: String) -> String {
+        String(field.prefix { $0 != "=" }.filter { $0 != " " })
     }
 
     private static func names(in field: String) -> Set<String> {

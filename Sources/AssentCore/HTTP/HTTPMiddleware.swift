@@ -19,9 +19,13 @@ public struct HTTPPipeline: HTTPTransport {
 
     private let chain: Chain
 
-    /// `layers` around `transport`, the first one outermost.
+    /// `layers` around `transport`, the first one outermost. When that is a pipeline itself, both become one.
     public init(_ transport: any HTTPTransport, layers: [any HTTPMiddleware]) {
-        chain = Chain(transport, layers: layers)
+        if let inner = (transport as? HTTPPipeline)?.chain {
+            chain = Chain(inner.transport, layers: layers + inner.layers)
+        } else {
+            chain = Chain(transport, layers: layers)
+        }
     }
 
     /// Sends `call` through all layers.

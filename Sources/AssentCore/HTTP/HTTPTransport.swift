@@ -11,11 +11,67 @@ public struct HTTPCall: Sendable {
     /// How long it may take and how much may come back.
     public var limits: HTTPLimits
 
+    /// Whether no layer may send the call a second time, whatever the reply is: for a call whose approval can be used once.
+    public var isSentOnce = false
+
+    private var known: KnownOrigin?
+
     /// A request with its content.
     public init(_ request: HTTPRequest, body: HTTPBody? = nil, limits: HTTPLimits = .init()) {
         self.request = request
         self.body = body
         self.limits = limits
+    }
+
+    /// A call to an absolute URL, which is used exactly as it is written; see ``HTTPTypes/HTTPRequest/init(_:url:headerFields:)``.
+    ///
+    /// - Throws: ``WireError`` as ``Origin/init(_:)-(String)``.
+    public init(
+        _ method: HTTPRequest.Method, url: String, headerFields: HTTPFields = [:], body: HTTPBody? = nil,
+        limits: HTTPLimits = .init()
+    ) throws(WireError) {
+        let origin = try Origin(url)
+        let request = HTTPRequest(method, url: url, scheme: origin.scheme, headerFields: headerFields)
+        self.init(request, body: body, limits: limits)
+        known = KnownOrigin(origin, of: request)
+    }
+
+    /// Where the call goes. It is worked out once and carried with the call; every layer may read it.
+    ///
+    /// - Throws: ``WireError`` as ``Origin/init(_:)-(String)``.
+    public var origin: Origin {
+        get throws(WireError) {
+            if let carriedOrigin { return carriedOrigin }
+            return try Origin(request)
+        }
+    }
+
+    /// The origin that was worked out before, if the request still goes there.
+    var carriedOrigin: Origin? { known.flatMap { $0.isOf(request) ? $0.origin : nil } }
+
+    /// Whether its method asks for no change (RFC 9110 §9.2.1).
+    public var isSafe: Bool { [.get, .head, .options, .trace].contains(request.method) }
+
+    /// Whether a layer may send it again because of the reply: it asks for no change, and its body can be read again.
+    public var mayBeRepeated: Bool { isSafe && !isSentOnce && body?.isReplayable != false }
+}
+
+/// An origin with the texts that it was read from, so that it is not taken for that of a request which was changed since.
+struct KnownOrigin: Sendable {
+    let origin: Origin
+    private let scheme: String?
+    private let authority: String?
+
+    init(_ origin: Origin, of request: HTTPRequest) {
+        self.origin = origin
+        scheme = request.scheme
+        authority = request.authority
+    }
+
+    /// Swift takes U+212A for `K`; a text that was read is ASCII, so one that only looks like it has more bytes.
+    func isOf(_ request: HTTPRequest) -> Bool {
+        scheme == request.scheme && authority == request.authority
+            && authority?.utf8.count == request.authority?.utf8.count
     }
 }
 

@@ -6,8 +6,11 @@ extension HTTPRequest {
     ///
     /// - Throws: ``WireError`` as ``Origin/init(_:)``.
     public init(_ method: HTTPRequest.Method, url: String, headerFields: HTTPFields = [:]) throws(WireError) {
-        let scheme = try Origin(url).scheme
-        // What was read is ASCII.
+        self.init(method, url: url, scheme: try Origin(url).scheme, headerFields: headerFields)
+    }
+
+    /// A request to a URL of which an origin was read, and therefore ASCII up to the end of its authority.
+    init(_ method: HTTPRequest.Method, url: String, scheme: String, headerFields: HTTPFields) {
         let rest = url.utf8.dropFirst(scheme.utf8.count + 3)
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         let authority = rest[..<(end ?? rest.endIndex)]

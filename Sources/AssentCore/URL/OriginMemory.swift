@@ -1,28 +1,27 @@
 package import HTTPTypes
 
-/// Remembers the last origin that was read: calls mostly go where the one before went, and reading an origin costs more
-/// than comparing its text.
+/// Remembers the last origin that was read, for a transport whose calls mostly go where the one before went: reading an
+/// origin costs more than comparing its text.
 package final class OriginMemory: Sendable {
-    private struct Known {
-        let scheme: String
-        let authority: String
-        let origin: Origin
-    }
-
-    private let last = Locked<Known?>(nil)
+    private let last = Locked<KnownOrigin?>(nil)
 
     package init() {}
+
+    /// Where a call goes: what it carries, or what is remembered, or what its URL says.
+    ///
+    /// - Throws: ``WireError`` as ``Origin/init(_:)``.
+    package func origin(of call: HTTPCall) throws(WireError) -> Origin {
+        if let carried = call.carriedOrigin { return carried }
+        return try origin(of: call.request)
+    }
 
     /// Where a request goes.
     ///
     /// - Throws: ``WireError`` as ``Origin/init(_:)``.
     package func origin(of request: HTTPRequest) throws(WireError) -> Origin {
-        let known = last.withLock { $0 }
-        if let known, known.scheme == request.scheme, known.authority == request.authority { return known.origin }
+        if let known = last.withLock({ $0 }), known.isOf(request) { return known.origin }
         let origin = try Origin(request)
-        if let scheme = request.scheme, let authority = request.authority {
-            last.withLock { $0 = Known(scheme: scheme, authority: authority, origin: origin) }
-        }
+        last.withLock { $0 = KnownOrigin(origin, of: request) }
         return origin
     }
 }

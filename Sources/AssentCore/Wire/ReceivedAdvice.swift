@@ -145,6 +145,27 @@ public struct ReceivedAdvice: Hashable, Sendable {
         self.init(decision: json)
     }
 
+    /// Finds the advice of a reply, in its header or, where the resource may send decisions, in its body.
+    ///
+    /// - Parameters:
+    ///   - reply: its body may be read for this and is then in memory.
+    ///   - acceptsDecisions: whether a body with status 200, 401 or 403 that is AM's policy decision is an advice.
+    ///   - limit: how many bytes of the body are read.
+    /// - Returns: `nil` when there is none.
+    /// - Throws: ``WireError`` when there is one in the header that cannot be read, and what reading the body throws.
+    package static func find(
+        in reply: inout HTTPReply, acceptsDecisions: Bool, limit: Int
+    ) async throws -> ReceivedAdvice? {
+        if let received = try ReceivedAdvice(reply.response) { return received }
+        guard acceptsDecisions, [200, 401, 403].contains(reply.status),
+            let type = reply.response.headerFields[.contentType]?.lowercased(),
+            type == "application/json" || type.hasPrefix("application/json;")
+        else { return nil }
+        let bytes = try await reply.body.collect(upTo: limit)
+        reply.body = HTTPBody(bytes)
+        return ReceivedAdvice(decision: bytes)
+    }
+
     private static let locationByteLimit = 64 << 10
 
     private static let jsonLimits = JSONLimits(bytes: Challenge.byteLimit, depth: 4, values: 1000)

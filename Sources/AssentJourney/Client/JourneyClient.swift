@@ -128,16 +128,17 @@ public struct JourneyClient: Sendable {
         if let session, let name = HTTPField.Name(configuration.sessionCookieName) {
             fields[name] = session.token.reveal()
         }
-        let request: HTTPRequest
+        let call: HTTPCall
         do throws(WireError) {
-            request = try HTTPRequest(.post, url: url, headerFields: fields)
+            call = try HTTPCall(
+                .post, url: url, headerFields: fields, body: HTTPBody(body.serializedBytes()),
+                limits: configuration.limits.http)
         } catch {
             throw JourneyFailure(.invalidConfiguration, "the server's URL: \(error.detail)")
         }
         var status: Int?
         do {
-            let reply = try await transport.send(
-                HTTPCall(request, body: HTTPBody(body.serializedBytes()), limits: configuration.limits.http))
+            let reply = try await transport.send(call)
             status = reply.status
             let bytes = try await reply.body.collect(upTo: configuration.limits.http.replyBytes)
             return Reply(status: reply.status, location: reply.response.headerFields[.location], body: bytes)

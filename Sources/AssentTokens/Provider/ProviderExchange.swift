@@ -49,16 +49,16 @@ struct ProviderExchange: Sendable {
         _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields, body: HTTPBody?,
         within limit: Duration? = nil
     ) async throws -> Reply {
-        let request: HTTPRequest
+        var limits = limits
+        if let limit { limits.total = min(limits.total, limit) }
+        let call: HTTPCall
         do throws(WireError) {
-            request = try HTTPRequest(method, url: url, headerFields: fields)
+            call = try HTTPCall(method, url: url, headerFields: fields, body: body, limits: limits)
         } catch {
             throw TokenError(.unusableEndpoint, error.detail)
         }
-        var limits = limits
-        if let limit { limits.total = min(limits.total, limit) }
         do {
-            let reply = try await transport.send(HTTPCall(request, body: body, limits: limits))
+            let reply = try await transport.send(call)
             let bytes = try await reply.body.collect(upTo: limits.replyBytes)
             return Reply(status: reply.status, fields: reply.response.headerFields, body: bytes)
         } catch let error as HTTPTransportError {
