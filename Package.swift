@@ -35,6 +35,7 @@ let package = Package(
         .library(name: "AssentTransportNIO", targets: ["AssentTransportNIO"]),
         .library(name: "AssentPlatform", targets: ["AssentPlatform"]),
         .library(name: "AssentTesting", targets: ["AssentTesting"]),
+        .library(name: "AssentConfiguration", targets: ["AssentConfiguration"]),
         .library(name: "AssentServer", targets: ["AssentServer"]),
         .executable(name: "assent", targets: ["AssentCLI"]),
     ],
@@ -88,6 +89,8 @@ let package = Package(
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
                 "AssentAuthorization", "AssentTransportNIO", "AssentPlatform", logging,
             ]),
+        .target(
+            name: "AssentConfiguration", dependencies: ["AssentCore", .product(name: "Yams", package: "Yams")]),
         .target(name: "AssentTesting", dependencies: ["AssentCore", crypto, httpTypes, logging]),
         .target(name: "AssentStore", dependencies: ["AssentCore", grdb, logging]),
         .target(
@@ -96,19 +99,18 @@ let package = Package(
         .target(
             name: "AssentServer",
             dependencies: [
-                "AssentCore", "AssentJOSE", "AssentOTP", "AssentStore", "AssentEngine", hummingbird,
-                "AssentTransportNIO",
+                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentStore", "AssentEngine",
+                "AssentTransportNIO", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
-                .product(name: "Yams", package: "Yams"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 crypto, httpTypes, logging,
             ] + nio + certificates),
         .executableTarget(
             name: "AssentCLI",
             dependencies: [
-                "Assent", "AssentAuthorization", "AssentCore", "AssentJourney", "AssentServer", "AssentTokens",
-                "AssentTransportNIO", "AssentVault", "AssentEngine", "AssentOTP", "AssentPlatform", "AssentTesting",
+                "Assent", "AssentAuthorization", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentJourney",
+                "AssentOTP", "AssentPlatform", "AssentServer", "AssentTokens", "AssentTransportNIO", "AssentVault",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -199,6 +201,7 @@ let package = Package(
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
             ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c", "Trouble/faulty-tpm.c"]),
+        .testTarget(name: "AssentConfigurationTests", dependencies: ["AssentConfiguration", "AssentCore"]),
         .testTarget(name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", grdb]),
         .testTarget(
             name: "AssentEngineTests",
@@ -208,8 +211,8 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP", "AssentTesting",
-                "TestSupport",
+                "AssentServer", "AssentConfiguration", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP",
+                "AssentTesting", "TestSupport",
                 hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -220,8 +223,8 @@ let package = Package(
         .testTarget(
             name: "AssentCLITests",
             dependencies: [
-                "AssentCLI", "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentVault",
-                "TestSupport",
+                "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentPeers",
+                "AssentServer", "AssentVault", "TestSupport",
             ] + nio),
         .testTarget(
             name: "EndToEndTests",

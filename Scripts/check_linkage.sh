@@ -33,10 +33,20 @@ forbid() { # what, pattern, targets...
 
 network=(NIOCore NIOPosix NIOHTTP1 NIOSSL NIOTLS NIOEmbedded X509 SwiftASN1)
 server=(Hummingbird HummingbirdCore HummingbirdTLS GRDB AsyncHTTPClient AssentServer AssentEngine AssentStore)
+# Files of the command line that run a server, look into its files, or describe it to a client.
+runs_server='/Demo/|/(ServeCommand|DemoCommand|DoctorCommand|HashPasswordCommand|ClientFile\+Server)\.swift$'
 sdk=(AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization)
 for target in "${sdk[@]}"; do [ -d "$bin/$target.build" ] || { echo "linkage: $target is not built" >&2; exit 1; }; done
 forbid "a target without sockets refers to NIO or to the server" "$(any_of "${network[@]}" "${server[@]}")" "${sdk[@]}"
 forbid "the SDK refers to the server" "$(any_of "${server[@]}")" "${sdk[@]}" AssentTransportNIO Assent
+forbid "the reader of configuration files refers to NIO or to the server" \
+    "$(any_of "${network[@]}" "${server[@]}")" AssentConfiguration
+while read -r file; do
+    object="$bin/AssentCLI.build/$(echo "${file#Sources/AssentCLI/}" | sed 's#.*/##').o"
+    [ -f "$object" ] || { echo "linkage: $object is not built" >&2; exit 1; }
+    rows=$(nm --undefined-only "$object" | grep -E "$(any_of "${server[@]}")" | head -3 || true)
+    [ -z "$rows" ] || { echo "$rows" >&2; echo "linkage: the client's file $file refers to the server" >&2; exit 1; }
+done < <(find Sources/AssentCLI -name '*.swift' | grep -vE "$runs_server")
 # A check that sees nothing would pass anything.
 symbols AssentTransportNIO | grep -E "$(module NIOCore)" >/dev/null || { echo "linkage: NIO is not seen where it is" >&2; exit 1; }
 symbols AssentServer | grep -E "$(module Hummingbird)" >/dev/null || { echo "linkage: the server is not seen where it is" >&2; exit 1; }

@@ -1,4 +1,5 @@
 import Assent
+import AssentConfiguration
 import AssentCore
 import AssentServer
 import Foundation

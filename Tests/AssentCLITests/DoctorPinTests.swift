@@ -1,3 +1,4 @@
+import AssentConfiguration
 import AssentCore
 import AssentServer
 import Foundation
@@ -32,7 +33,7 @@ struct DoctorPinTests {
                 authority: authority, pins: [.init(host: host, pins: pins, isSingle: single)])
         }
 
-        func examine(_ client: ClientFile) async throws -> [Finding] {
+        func examine(_ client: ClientFile) async throws -> [Diagnosis] {
             let path = directory + "/client.yaml"
             try Data(client.yaml.utf8).write(to: URL(fileURLWithPath: path))
             return await ClientExamination(profile: "default", file: path, places: places).findings()
@@ -41,7 +42,7 @@ struct DoctorPinTests {
         /// The findings about a server that shows the certificates. It never gets a request.
         func examine(
             _ pins: [Pin], single: Bool = false, showing shown: GeneratedCertificates? = nil, host: String? = nil
-        ) async throws -> [Finding] {
+        ) async throws -> [Diagnosis] {
             let server = try await HandshakeServer.start(shown ?? certificates)
             let findings = try await examine(
                 client(server.port, pins, single: single, host: host ?? "localhost:\(server.port)"))
@@ -53,7 +54,7 @@ struct DoctorPinTests {
 
     private static func other(_ seed: UInt8) throws -> Pin { try Pin(sha256: [UInt8](repeating: seed, count: 32)) }
 
-    private func texts(_ findings: [Finding], where isWanted: (Finding) -> Bool) -> String {
+    private func texts(_ findings: [Diagnosis], where isWanted: (Diagnosis) -> Bool) -> String {
         findings.filter(isWanted).map(\.text).joined(separator: "\n")
     }
 
@@ -63,8 +64,8 @@ struct DoctorPinTests {
         let (leaf, root) = (world.certificates.pins[0], world.certificates.pins[1])
         for host in [nil, "localhost", "LOCALHOST."] {
             let findings = try await world.examine([root, leaf], host: host)
-            #expect(findings.allSatisfy { $0.isFine && !$0.isNote }, "\(findings)")
-            let text = texts(findings) { $0.isFine }
+            #expect(findings.allSatisfy { $0.verdict == .fine }, "\(findings)")
+            let text = texts(findings) { $0.verdict != .problem }
             #expect(text.contains("\(leaf) is the leaf's, CN=localhost"))
             #expect(text.contains("\(root) is the root's, CN=Assent development CA"))
         }
@@ -74,7 +75,7 @@ struct DoctorPinTests {
     func wrong() async throws {
         let world = try World()
         let findings = try await world.examine([try Self.other(1), try Self.other(2)])
-        let text = texts(findings) { !$0.isFine }
+        let text = texts(findings) { $0.verdict == .problem }
         #expect(text.contains("no pin is in the chain") && text.contains("assent login --config"))
         for pin in world.certificates.pins { #expect(text.contains("\(pin)")) }
         #expect(text.contains("the leaf's") && text.contains("the root's"))
@@ -86,11 +87,11 @@ struct DoctorPinTests {
         let (leaf, root) = (world.certificates.pins[0], world.certificates.pins[1])
         let old = try Self.other(1)
         let findings = try await world.examine([old, root])
-        #expect(findings.allSatisfy { $0.isFine }, "\(findings)")
-        let notes = texts(findings) { $0.isNote }
+        #expect(findings.allSatisfy { $0.verdict != .problem }, "\(findings)")
+        let notes = texts(findings) { $0.verdict == .note }
         #expect(notes.contains("\(old) is a backup: it is in no certificate"))
         #expect(notes.contains("the server's own key \(leaf) is not pinned"))
-        #expect(texts(findings) { !$0.isNote }.contains("\(root) is the root's"))
+        #expect(texts(findings) { $0.verdict != .note }.contains("\(root) is the root's"))
     }
 
     @Test("A single pin on purpose is a note; that it is the wrong one is still wrong")
@@ -98,11 +99,11 @@ struct DoctorPinTests {
         let world = try World()
         let leaf = world.certificates.pins[0]
         let right = try await world.examine([leaf], single: true)
-        #expect(right.allSatisfy { $0.isFine }, "\(right)")
-        #expect(texts(right) { $0.isNote }.contains("singlePin"))
-        #expect(texts(right) { !$0.isNote }.contains("\(leaf) is the leaf's"))
+        #expect(right.allSatisfy { $0.verdict != .problem }, "\(right)")
+        #expect(texts(right) { $0.verdict == .note }.contains("singlePin"))
+        #expect(texts(right) { $0.verdict != .note }.contains("\(leaf) is the leaf's"))
         let wrong = try await world.examine([try Self.other(1)], single: true)
-        #expect(texts(wrong) { !$0.isFine }.contains("no pin is in the chain"))
+        #expect(texts(wrong) { $0.verdict == .problem }.contains("no pin is in the chain"))
     }
 
     @Test("When the server is down the CA's file is compared all the same, and nothing is called wrong")
@@ -112,16 +113,17 @@ struct DoctorPinTests {
         _ = await server.stop()
         let root = world.certificates.pins[1]
         let findings = try await world.examine(world.client(server.port, world.certificates.pins))
-        #expect(findings.allSatisfy { $0.isFine }, "\(findings)")
-        #expect(texts(findings) { $0.isNote }.contains("could not be looked at"))
-        #expect(texts(findings) { !$0.isNote }.contains("\(root) is in the CA's file, CN=Assent development CA"))
+        #expect(findings.allSatisfy { $0.verdict != .problem }, "\(findings)")
+        #expect(texts(findings) { $0.verdict == .note }.contains("could not be looked at"))
+        #expect(
+            texts(findings) { $0.verdict != .note }.contains("\(root) is in the CA's file, CN=Assent development CA"))
     }
 
     @Test("A server under another CA is not trusted, whatever is pinned")
     func otherAuthority() async throws {
         let world = try World()
         let evil = try GeneratedCertificates.make(now: Date())
-        let text = texts(try await world.examine(evil.pins, showing: evil)) { !$0.isFine }
+        let text = texts(try await world.examine(evil.pins, showing: evil)) { $0.verdict == .problem }
         #expect(text.contains("is not trusted") && text.contains("\(evil.pins[0])"))
     }
 
@@ -132,14 +134,14 @@ struct DoctorPinTests {
         let extended = world.certificates.authorityPEM + backup.authorityPEM
         try Data(extended.utf8).write(to: URL(fileURLWithPath: world.authority))
         let findings = try await world.examine([world.certificates.pins[0], backup.pins[1]])
-        #expect(findings.allSatisfy { $0.isFine })
-        #expect(texts(findings) { $0.isNote }.contains("\(backup.pins[1]) is a backup: the key of CN=Assent"))
+        #expect(findings.allSatisfy { $0.verdict != .problem })
+        #expect(texts(findings) { $0.verdict == .note }.contains("\(backup.pins[1]) is a backup: the key of CN=Assent"))
         try Data(world.certificates.authorityPEM.utf8).write(to: URL(fileURLWithPath: world.authority))
         let server = try await HandshakeServer.start(world.certificates, appending: backup.authorityPEM)
         let shown = try await world.examine(world.client(server.port, [world.certificates.pins[0], backup.pins[1]]))
-        #expect(texts(shown) { $0.isNote }.contains("is not part of the validated chain"))
+        #expect(texts(shown) { $0.verdict == .note }.contains("is not part of the validated chain"))
         let alone = try await world.examine(world.client(server.port, [backup.pins[1], try Self.other(1)]))
-        #expect(texts(alone) { !$0.isFine }.contains("no pin is in the chain"))
+        #expect(texts(alone) { $0.verdict == .problem }.contains("no pin is in the chain"))
         #expect(await server.stop().bytes == 0)
     }
 
@@ -148,22 +150,23 @@ struct DoctorPinTests {
         let world = try World()
         let pins = world.certificates.pins
         let unpinned = try await world.examine(world.client(1, pins, host: "elsewhere.example"))
-        #expect(texts(unpinned) { !$0.isFine }.contains("localhost:1 has no pins"))
+        #expect(texts(unpinned) { $0.verdict == .problem }.contains("localhost:1 has no pins"))
         let mail = try await HandshakeServer(nil)
         var plain = try await world.examine(world.client(mail.port, pins))
         // On a busy machine the time for a connection may be over first, which is another finding.
-        for _ in 0..<5 where !texts(plain, where: { !$0.isFine }).contains("no TLS came of it") {
+        for _ in 0..<5 where !texts(plain, where: { $0.verdict == .problem }).contains("no TLS came of it") {
             plain = try await world.examine(world.client(mail.port, pins))
         }
-        #expect(texts(plain) { !$0.isFine }.contains("no TLS came of it"))
+        #expect(texts(plain) { $0.verdict == .problem }.contains("no TLS came of it"))
         _ = await mail.stop()
         try Data("no certificate".utf8).write(to: URL(fileURLWithPath: world.authority))
-        #expect(texts(try await world.examine(world.client(1, pins))) { !$0.isFine }.contains("authority.pem"))
+        #expect(
+            texts(try await world.examine(world.client(1, pins))) { $0.verdict == .problem }.contains("authority.pem"))
         try FileManager.default.removeItem(atPath: world.authority)
-        #expect(texts(try await world.examine(world.client(1, pins))) { !$0.isFine }.contains("is missing"))
+        #expect(texts(try await world.examine(world.client(1, pins))) { $0.verdict == .problem }.contains("is missing"))
         var file = world.client(1, pins)
         file.server = "http://localhost:1/am"
-        #expect(texts(try await world.examine(file)) { !$0.isFine }.contains("is no https:// URL"))
+        #expect(texts(try await world.examine(file)) { $0.verdict == .problem }.contains("is no https:// URL"))
     }
 
     @Test("Without a file the profile's own is looked at; where there is none, it says how to get one")
@@ -173,22 +176,24 @@ struct DoctorPinTests {
         let client = world.client(server.port, world.certificates.pins)
         let examination = ClientExamination(profile: "work", file: nil, places: world.places)
         let missing = await examination.findings()
-        #expect(missing.count == 1 && missing.allSatisfy { !$0.isFine && $0.text.contains("assent login --config") })
+        #expect(
+            missing.count == 1
+                && missing.allSatisfy { $0.verdict == .problem && $0.text.contains("assent login --config") })
         let path = world.directory + "/client.yaml"
         try Data(client.yaml.utf8).write(to: URL(fileURLWithPath: path))
         _ = try ClientProfile.load(config: path, name: "work", places: world.places)
         let kept = await examination.findings()
-        #expect(kept.allSatisfy { $0.isFine && !$0.isNote }, "\(kept)")
+        #expect(kept.allSatisfy { $0.verdict == .fine }, "\(kept)")
         #expect(kept.first?.text.contains("/assent/work.yaml can be read") == true)
         var newer = client
         newer.journey = "Other"
         try Data(newer.yaml.utf8).write(to: URL(fileURLWithPath: path))
         let named = await ClientExamination(profile: "work", file: path, places: world.places).findings()
         let work = world.places.configurationFile(profile: "work")
-        #expect(texts(named) { $0.isNote }.contains("go by \(work)"))
+        #expect(texts(named) { $0.verdict == .note }.contains("go by \(work)"))
         try Data("server: [".utf8).write(
             to: URL(fileURLWithPath: world.places.configurationFile(profile: "work")))
-        #expect(texts(await examination.findings()) { !$0.isFine }.contains("work.yaml:"))
+        #expect(texts(await examination.findings()) { $0.verdict == .problem }.contains("work.yaml:"))
         #expect(await server.stop().bytes == 0)
     }
 }

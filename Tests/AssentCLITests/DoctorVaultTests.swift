@@ -3,8 +3,8 @@ import Assent
 import AssentCore
 import AssentPeers
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import AssentCLI
 

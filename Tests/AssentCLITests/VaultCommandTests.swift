@@ -4,8 +4,8 @@ import AssentCore
 import AssentPeers
 import AssentVault
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import AssentCLI
 

@@ -1,8 +1,8 @@
 import ArgumentParser
+import AssentConfiguration
 import AssentCore
 import AssentOTP
 import AssentServer
-import AssentTesting
 import Foundation
 import Logging
 import UnixSignals
@@ -45,7 +45,7 @@ struct DemoCommand: AsyncParsableCommand {
             .deletingLastPathComponent()
         let sources = DemoWorld.Sources(
             configurationFile: config, bankExecutable: executables.appendingPathComponent("AssentExampleBank").path)
-        let clock = ManualClock(Date())
+        let clock = DemoClock()
         let narration = Narration(console: console)
         do {
             let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Assent
+import AssentConfiguration
 import AssentCore
 import AssentServer
 import Foundation
@@ -33,7 +34,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: json)
-        var findings: [Finding]
+        var findings: [Diagnosis]
         var providers: [KeyProviderStatus] = []
         var stores: [SecretStoreStatus] = []
         var result = JSONObject()
@@ -49,7 +50,7 @@ struct DoctorCommand: AsyncParsableCommand {
             result["secretStores"] = .array(stores.map(\.json))
         }
         for provider in providers where provider.guardsVault && provider.reason != nil {
-            findings.append(Finding(isFine: false, provider.text))
+            findings.append(Diagnosis(.problem, provider.text))
         }
         if json {
             result["findings"] = .array(findings.map(\.json))
@@ -65,7 +66,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 console.say("\(store.reason == nil ? console.styled("✓", .green) : "–") \(store.text)")
             }
         }
-        if findings.contains(where: { !$0.isFine }) { throw ExitCode(78) }
+        if findings.contains(where: { $0.verdict == .problem }) { throw ExitCode(78) }
     }
 
     private static func isClient(_ file: String) -> Bool {
@@ -74,11 +75,16 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 }
 
-extension Finding {
-    fileprivate var json: JSONValue { ["fine": .bool(isFine), "note": .bool(isNote), "text": .string(text)] }
+extension Diagnosis {
+    fileprivate var json: JSONValue {
+        ["fine": .bool(verdict != .problem), "note": .bool(verdict == .note), "text": .string(text)]
+    }
 
     fileprivate func mark(_ console: Console) -> String {
-        if isNote { return "–" }
-        return isFine ? console.styled("✓", .green) : console.styled("✗", .red)
+        switch verdict {
+        case .fine: console.styled("✓", .green)
+        case .note: "–"
+        case .problem: console.styled("✗", .red)
+        }
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import AssentConfiguration
 import AssentCore
 import AssentOTP
 import AssentServer

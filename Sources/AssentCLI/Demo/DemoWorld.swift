@@ -1,7 +1,6 @@
 import AssentCore
 import AssentEngine
 import AssentServer
-import AssentTesting
 import Foundation
 import Logging
 import ServiceLifecycle

@@ -1,7 +1,6 @@
 import Assent
 import AssentOTP
 import AssentServer
-import AssentTesting
 import Foundation
 import HTTPTypes
 import Logging
@@ -10,7 +9,7 @@ import Logging
 /// that must not work.
 struct Story: Sendable {
     let world: DemoWorld
-    let clock: ManualClock
+    let clock: DemoClock
     let narration: Narration
 
     private let seen = Locked<[(name: String, secret: Secret)]>([])
@@ -24,7 +23,7 @@ struct Story: Sendable {
 
     /// A story. `watching` may put something between apps and network that sees what goes over the wire.
     init(
-        world: DemoWorld, clock: ManualClock, narration: Narration,
+        world: DemoWorld, clock: DemoClock, narration: Narration,
         logger: Logger = Logger(label: "demo", factory: { _ in SwiftLogNoOpLogHandler() }),
         watching: (any HTTPTransport) -> any HTTPTransport = { $0 }
     ) throws {

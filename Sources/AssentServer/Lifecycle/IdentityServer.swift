@@ -1,3 +1,4 @@
+import AssentConfiguration
 public import AssentCore
 package import AssentEngine
 import AssentStore

@@ -1,3 +1,4 @@
+import AssentConfiguration
 public import AssentCore
 import AssentEngine
 import AssentOTP

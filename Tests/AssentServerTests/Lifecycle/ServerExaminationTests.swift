@@ -21,7 +21,7 @@ struct ServerExaminationTests {
         deinit { try? FileManager.default.removeItem(atPath: path) }
 
         func problems() async -> [String] {
-            await ServerExamination.findings(file: file).filter { !$0.isFine }.map(\.text)
+            await ServerExamination.findings(file: file).filter { $0.verdict == .problem }.map(\.text)
         }
     }
 

@@ -1,5 +1,4 @@
 import AssentCore
-import AssentTesting
 import Foundation
 import Logging
 
@@ -24,7 +23,7 @@ enum World {
         logger: Logger, watching: (any HTTPTransport) -> any HTTPTransport = { $0 },
         _ body: (Story) async throws -> Void
     ) async throws {
-        let clock = ManualClock(Date())
+        let clock = DemoClock()
         let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
         do {
             let narration = Narration(console: Console(silent: true))

@@ -1,7 +1,7 @@
 import AssentCore
 import Testing
 
-@testable import AssentServer
+import AssentConfiguration
 
 @Suite("Settings are read strictly")
 struct YAMLReaderTests {

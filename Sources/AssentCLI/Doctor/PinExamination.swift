@@ -1,6 +1,6 @@
 import Assent
+import AssentConfiguration
 import AssentCore
-import AssentServer
 import AssentTransportNIO
 import Foundation
 
@@ -14,20 +14,21 @@ struct PinExamination {
 
     let clock: any WallClock
 
-    func findings() async -> [Finding] {
+    func findings() async -> [Diagnosis] {
         let name = origin.authority
         guard let entry = entry else {
             return [
-                Finding(
-                    isFine: false,
+                Diagnosis(
+                    .problem,
                     "\(name) has no pins, so it is not called: put two under pins, the server's key and its issuer's")
             ]
         }
-        var findings: [Finding] = []
+        var findings: [Diagnosis] = []
         if entry.isSingle {
             findings.append(
-                Finding(
-                    note: "\(name) has one pin without a backup, on purpose (singlePin): a new key locks this client "
+                Diagnosis(
+                    .note,
+                    "\(name) has one pin without a backup, on purpose (singlePin): a new key locks this client "
                         + "out"))
         }
         do {
@@ -39,7 +40,7 @@ struct PinExamination {
         } catch let error as HTTPTransportError {
             findings += unseen(entry.distinct, error)
         } catch {
-            findings.append(Finding(isFine: false, "\(name): \(error)"))
+            findings.append(Diagnosis(.problem, "\(name): \(error)"))
         }
         return findings
     }
@@ -52,28 +53,28 @@ struct PinExamination {
         return exact ?? client.pins.first { (try? NormalizedHost($0.host)) == origin.host }
     }
 
-    private func compared(_ pins: [Pin], with served: ServedChain) -> [Finding] {
+    private func compared(_ pins: [Pin], with served: ServedChain) -> [Diagnosis] {
         let name = origin.authority
         if let refusal = served.refusal, refusal.code != .pinMismatch {
             return [
-                Finding(
-                    isFine: false,
+                Diagnosis(
+                    .problem,
                     "\(name) is not trusted (\(refusal.detail)): it shows \(list(served.presented)). "
                         + "Is authority the right CA's file, and is this the right server?")
             ]
         }
         var findings = pins.map { pin in
             if let index = served.path.firstIndex(where: { $0.pin == pin }) {
-                return Finding(
-                    isFine: true, "\(name): \(pin) is \(role(index, of: served.path)), \(served.path[index].subject)")
+                return Diagnosis(
+                    .fine, "\(name): \(pin) is \(role(index, of: served.path)), \(served.path[index].subject)")
             }
-            return Finding(note: "\(name): \(pin) is a backup: \(elsewhere(pin, served))")
+            return Diagnosis(.note, "\(name): \(pin) is a backup: \(elsewhere(pin, served))")
         }
         guard served.refusal == nil else {
             let keys = served.path.indices.map { "\(role($0, of: served.path)) \(served.path[$0].pin)" }
             findings.append(
-                Finding(
-                    isFine: false,
+                Diagnosis(
+                    .problem,
                     "\(name): no pin is in the chain that it shows (\(keys.joined(separator: ", "))), so nothing is "
                         + "sent there. If its keys were changed on purpose, get the new client.yaml from whoever runs it, not "
                         + "over this connection: assent login --config …/client.yaml. If not, somebody may stand between"
@@ -82,8 +83,9 @@ struct PinExamination {
         }
         if let leaf = served.path.first, !pins.contains(leaf.pin), pins.count > 1 {
             findings.append(
-                Finding(
-                    note: "\(name): the server's own key \(leaf.pin) is not pinned, only a key above it: if the server "
+                Diagnosis(
+                    .note,
+                    "\(name): the server's own key \(leaf.pin) is not pinned, only a key above it: if the server "
                         + "has a new key, its new client.yaml restores the backup"))
         }
         return findings
@@ -100,20 +102,21 @@ struct PinExamination {
     }
 
     /// Without the server, only the CA's file is there to compare with.
-    private func unseen(_ pins: [Pin], _ error: HTTPTransportError) -> [Finding] {
+    private func unseen(_ pins: [Pin], _ error: HTTPTransportError) -> [Diagnosis] {
         let name = origin.authority
         guard error.code == .connectFailed || error.code == .timedOut else {
             let text = "\(name) answers, but no TLS came of it (\(error.detail)): is it the right port?"
-            return [Finding(isFine: false, text)]
+            return [Diagnosis(.problem, text)]
         }
         var findings = [
-            Finding(
-                note: "\(name) could not be looked at (\(error.detail)), so its pins are compared with the CA's file "
+            Diagnosis(
+                .note,
+                "\(name) could not be looked at (\(error.detail)), so its pins are compared with the CA's file "
                     + "alone. Start the server, or find out why it is not reached, and ask again")
         ]
         for pin in pins {
             if let authority = authorities.first(where: { $0.pin == pin }) {
-                findings.append(Finding(isFine: true, "\(name): \(pin) is in the CA's file, \(authority.subject)"))
+                findings.append(Diagnosis(.fine, "\(name): \(pin) is in the CA's file, \(authority.subject)"))
             }
         }
         return findings

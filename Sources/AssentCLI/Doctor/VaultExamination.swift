@@ -1,13 +1,13 @@
 import Assent
+import AssentConfiguration
 import AssentCore
-import AssentServer
 import Foundation
 
 /// Looks at a profile's vault without its key: what guards it, what that does not do, and what else could.
 struct VaultExamination {
     /// What was found.
     struct Result {
-        var findings: [Finding] = []
+        var findings: [Diagnosis] = []
 
         /// All that could guard the vault on this machine.
         var providers: [KeyProviderStatus] = []
@@ -27,7 +27,7 @@ struct VaultExamination {
         do {
             place = try VaultPlace(profile: profile, places: places)
         } catch {
-            return Result(findings: [Finding(isFine: false, "vault of profile \(profile): \(error)")])
+            return Result(findings: [Diagnosis(.problem, "vault of profile \(profile): \(error)")])
         }
         var result = Result()
         do {
@@ -35,12 +35,12 @@ struct VaultExamination {
             result.findings = findings(info, place)
             if let info, place.guardian.matches(info) { result.json = json(info.claimed, place.guardian) }
         } catch {
-            result.findings = [Finding(isFine: false, "vault of profile \(profile): \(error)")]
+            result.findings = [Diagnosis(.problem, "vault of profile \(profile): \(error)")]
         }
         if let pending = place.pending {
             result.findings.append(
-                Finding(
-                    isFine: false,
+                Diagnosis(
+                    .problem,
                     "a change of key to \(pending.guardian.name) was interrupted; \(place.guardian.name) guards the vault of "
                         + "profile \(profile). Finish or take it back with: assent vault check"))
         }
@@ -49,24 +49,24 @@ struct VaultExamination {
         return result
     }
 
-    private func findings(_ info: UnverifiedVaultInfo?, _ place: VaultPlace) -> [Finding] {
+    private func findings(_ info: UnverifiedVaultInfo?, _ place: VaultPlace) -> [Diagnosis] {
         guard let info else {
             return [
-                Finding(
-                    isFine: true,
+                Diagnosis(
+                    .fine,
                     "profile \(profile) has no vault yet: assent login makes one, guarded by \(place.guardian.name)")
             ]
         }
         guard place.guardian.matches(info) else {
             return [
-                Finding(
-                    isFine: false,
+                Diagnosis(
+                    .problem,
                     "the vault of profile \(profile) says that it is guarded in another way "
                         + "(\(info.claimed.protection.rawValue)) than you chose (\(place.guardian.name)): was it exchanged? "
                         + "Restore \(place.directory.path), or remove it and sign in again")
             ]
         }
-        return info.claimed.lines.map { Finding(isFine: true, "vault of profile \(profile): \($0)") }
+        return info.claimed.lines.map { Diagnosis(.fine, "vault of profile \(profile): \($0)") }
     }
 
     private func json(_ info: VaultInfo, _ guardian: VaultGuard) -> JSONValue {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Assent
-import AssentServer
+import AssentConfiguration
 
 /// What the exit status says.
 enum Outcome {

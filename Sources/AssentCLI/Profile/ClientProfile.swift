@@ -1,6 +1,6 @@
 import ArgumentParser
 import Assent
-import AssentServer
+import AssentConfiguration
 import Foundation
 import Logging
 

@@ -1,6 +1,6 @@
+import AssentConfiguration
 import AssentCore
 import AssentPlatform
-import AssentServer
 import AssentVault
 import Foundation
 

@@ -1,6 +1,6 @@
 import Assent
+import AssentConfiguration
 import AssentCore
-import AssentServer
 import AssentTransportNIO
 import Foundation
 
@@ -14,29 +14,29 @@ struct ClientExamination {
     var places = Places()
     var clock: any WallClock = SystemClock()
 
-    func findings() async -> [Finding] {
+    func findings() async -> [Diagnosis] {
         let path = file ?? places.configurationFile(profile: profile)
         let client: ClientFile
         do {
             client = try ClientFile.load(path)
         } catch {
             guard file == nil, !FileManager.default.fileExists(atPath: path) else {
-                return [Finding(isFine: false, "\(error)")]
+                return [Diagnosis(.problem, "\(error)")]
             }
             return [
-                Finding(
-                    isFine: false,
+                Diagnosis(
+                    .problem,
                     "profile \(profile) has no configuration yet: 'assent login --config …/client.yaml' keeps one as \(path). "
                         + "To look at another file: assent doctor --config …")
             ]
         }
-        var findings = [Finding(isFine: true, "\(path) can be read")]
+        var findings = [Diagnosis(.fine, "\(path) can be read")]
         if file != nil { findings += drift(from: client) }
         let (authority, authorities) = authority(of: client)
         findings += authority
         for origin in origins(of: client) {
             guard let origin = try? Origin(origin), origin.isSecure else {
-                findings.append(Finding(isFine: false, "\(origin) is no https:// URL"))
+                findings.append(Diagnosis(.problem, "\(origin) is no https:// URL"))
                 continue
             }
             findings += await PinExamination(client: client, origin: origin, authorities: authorities, clock: clock)
@@ -46,26 +46,27 @@ struct ClientExamination {
     }
 
     /// Whether the profile, by which the other commands go, says something else than the file that was named.
-    private func drift(from client: ClientFile) -> [Finding] {
+    private func drift(from client: ClientFile) -> [Diagnosis] {
         let path = places.configurationFile(profile: profile)
         guard let kept = try? ClientFile.load(path), kept != client else { return [] }
         return [
-            Finding(
-                note: "the other commands go by \(path), which says something else than this file; "
+            Diagnosis(
+                .note,
+                "the other commands go by \(path), which says something else than this file; "
                     + "'assent login --config' with this file replaces it")
         ]
     }
 
-    private func authority(of client: ClientFile) -> ([Finding], [CertificateKey]) {
+    private func authority(of client: ClientFile) -> ([Diagnosis], [CertificateKey]) {
         guard let path = client.authority else { return ([], []) }
         guard FileManager.default.isReadableFile(atPath: path) else {
-            return ([Finding(isFine: false, "the CA's file \(path) is missing: has the server made a new one?")], [])
+            return ([Diagnosis(.problem, "the CA's file \(path) is missing: has the server made a new one?")], [])
         }
         do {
-            return ([Finding(isFine: true, "the CA's file \(path) is there")], try CertificateKey.read(pemFile: path))
+            return ([Diagnosis(.fine, "the CA's file \(path) is there")], try CertificateKey.read(pemFile: path))
         } catch {
             let text = "the CA's file \(path): \(error.detail). Get it from the server again"
-            return ([Finding(isFine: false, text)], [])
+            return ([Diagnosis(.problem, text)], [])
         }
     }
 

@@ -1,7 +1,7 @@
 import Assent
+import AssentConfiguration
 import AssentCore
 import AssentPlatform
-import AssentServer
 import Foundation
 
 /// What guards a vault of the command line, as the user chose it: `<profile>.vault.yaml`.

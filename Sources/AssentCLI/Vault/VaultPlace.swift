@@ -1,6 +1,6 @@
 import Assent
+import AssentConfiguration
 import AssentCore
-import AssentServer
 import AssentVault
 import Foundation
 
