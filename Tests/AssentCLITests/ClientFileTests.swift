@@ -94,27 +94,27 @@ struct ClientFileTests {
     @Test(
         "A mistake is refused with its line",
         arguments: [
-            ("server: x\nclient: {id: a, redirectURI: b, scope: [c]}\n", "client.yaml:2: unknown key client.scope"),
-            ("server: x\n", "client.yaml:1: client is missing"),
+            ("server: x\nclient: {id: a, redirectURI: b, scope: [c]}\n", "client.yaml:2: client.scope: unknown key"),
+            ("server: x\n", "client.yaml:1: client: is missing"),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\nresources:\n  https://a: everything\n",
-                "client.yaml:4: a resource gets accessToken, session or both"
+                "client.yaml:4: resources.https://a: must be accessToken, session or both"
             ),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\npins:\n  a:\n    - 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n",
-                "client.yaml:4: this pin is the SHA-256 of nothing"
+                "client.yaml:4: pins.a: this pin is the SHA-256 of nothing"
             ),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\npins:\n  a:\n    - \(Self.pin)\n",
-                "client.yaml:4: a needs two different pins and has 1: with one, a new key locks everybody out"
+                "client.yaml:4: pins.a: needs two different pins and has 1: with one, a new key locks everybody out"
             ),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\npins: {a: [\(Self.pin), \(Self.other)]}\nsinglePin:\n  a: \(Self.pin)\n",
-                "client.yaml:5: a is under pins already"
+                "client.yaml:5: singlePin.a: is under pins already"
             ),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\nsinglePin:\n  a: [\(Self.pin)]\n",
-                "client.yaml:4: singlePin.a must be a text"
+                "client.yaml:4: singlePin.a: must be a text"
             ),
         ])
     func mistakes(text: String, message: String) {

@@ -55,51 +55,41 @@ struct ClientFile: Sendable, Equatable {
     }
 
     static func parse(_ text: String, file: String) throws -> ClientFile {
-        let reader = try YAMLReader.document(file: file, text: text)
-        let client = try reader.mapping("client")
-        let resources = try reader.optionalMapping("resources")
-        let read = ClientFile(
-            server: try reader.string("server"), realm: try reader.optionalString("realm") ?? "/",
-            cookieName: try reader.optionalString("cookieName") ?? WireName.sessionCookie,
-            clientID: try client.string("id"), redirectURI: try client.string("redirectURI"),
-            scopes: try client.strings("scopes"), journey: try reader.optionalString("journey") ?? "Login",
-            resources: try resources.map { resources in
-                try resources.keys.map { origin in
-                    let credential = try resources.string(origin)
-                    guard ["accessToken", "session", "both"].contains(credential) else {
-                        throw resources.error(origin, "a resource gets accessToken, session or both")
-                    }
-                    return Resource(origin: origin, credential: credential)
-                }
-            } ?? [],
-            authority: try reader.optionalString("authority"),
-            pins: try hostPins(reader))
-        try client.finish()
-        try reader.finish()
-        return read
+        try ConfigurationFile.read(text, file: file) { try ClientFile($0) }
     }
 
-    private static func hostPins(_ reader: YAMLReader) throws -> [HostPins] {
-        func pin(_ text: String, _ host: String, _ place: YAMLReader) throws -> Pin {
-            do { return try Pin(text) } catch { throw place.error(host, "\(error)") }
+    private static func resources(_ reader: SettingsReader<Void>?) throws -> [Resource] {
+        guard let reader else { return [] }
+        return try reader.keys.map { origin in
+            let credential = reader.string(origin)
+            guard ["accessToken", "session", "both"].contains(credential) else {
+                throw reader.issue(origin, "must be accessToken, session or both")
+            }
+            return Resource(origin: origin, credential: credential)
+        }
+    }
+
+    private static func hostPins(_ reader: SettingsReader<Void>) throws -> [HostPins] {
+        func pin(_ text: String, _ host: String, _ place: SettingsReader<Void>) throws -> Pin {
+            do { return try Pin(text) } catch { throw place.issue(host, "\(error)") }
         }
         var all: [HostPins] = []
-        if let pins = try reader.optionalMapping("pins") {
+        if let pins = reader.optionalMapping("pins") {
             for host in pins.keys {
                 let read = try pins.strings(host).map { try pin($0, host, pins) }
                 guard Set(read).count >= 2 else {
-                    throw pins.error(
+                    throw pins.issue(
                         host,
-                        "\(host) needs two different pins and has \(Set(read).count): with one, a new key locks everybody out. "
+                        "needs two different pins and has \(Set(read).count): with one, a new key locks everybody out. "
                             + "Name the issuer's pin too or, knowing that, write 'singlePin: {\(host): …}'")
                 }
                 all.append(HostPins(host: host, pins: read))
             }
         }
-        if let single = try reader.optionalMapping("singlePin") {
+        if let single = reader.optionalMapping("singlePin") {
             for host in single.keys {
                 guard !all.contains(where: { $0.host == host }) else {
-                    throw single.error(host, "\(host) is under pins already")
+                    throw single.issue(host, "is under pins already")
                 }
                 let read = try pin(single.string(host), host, single)
                 all.append(HostPins(host: host, pins: [read], isSingle: true))
@@ -132,6 +122,21 @@ struct ClientFile: Sendable, Equatable {
 }
 
 extension ClientFile {
+    private init(_ reader: SettingsReader<Void>) throws {
+        let client = reader.mapping("client")
+        server = reader.string("server")
+        realm = reader.string("realm", default: "/")
+        cookieName = reader.string("cookieName", default: WireName.sessionCookie)
+        clientID = client.string("id")
+        redirectURI = client.string("redirectURI")
+        scopes = client.strings("scopes")
+        journey = reader.string("journey", default: "Login")
+        resources = try Self.resources(reader.optionalMapping("resources"))
+        authority = reader.optionalString("authority")
+        pins = try Self.hostPins(reader)
+        client.finish()
+    }
+
     /// The file's text.
     var yaml: String {
         var lines = [

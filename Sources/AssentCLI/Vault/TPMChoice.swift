@@ -45,9 +45,9 @@ struct TPMChoice: Sendable, Equatable {
 
 extension TPMChoice {
     /// Reads the lines of a vault's file.
-    init(_ reader: YAMLReader) throws {
-        tcti = try reader.optionalString("tcti") ?? Self.defaultTCTI
-        parent = try reader.optionalInteger("parent", in: Self.persistentHandles).map { UInt32($0) }
-        hasPIN = try reader.bool("pin", default: true)
+    init(_ reader: SettingsReader<Void>) {
+        tcti = reader.optionalString("tcti") ?? Self.defaultTCTI
+        parent = reader.optionalInteger("parent", in: Self.persistentHandles).map { UInt32($0) }
+        hasPIN = reader.bool("pin", default: true)
     }
 }

@@ -105,20 +105,17 @@ enum VaultGuard: Sendable, Equatable {
 
     /// Reads a file; a mistake is an error with its line.
     static func parse(_ text: String, file: String) throws -> VaultGuard {
-        let reader = try YAMLReader.document(file: file, text: text)
-        let guardian = try VaultGuard(reader)
-        try reader.finish()
-        return guardian
+        try ConfigurationFile.read(text, file: file) { try VaultGuard($0) }
     }
 
     /// Reads its lines of a file.
-    init(_ reader: YAMLReader) throws {
-        switch try reader.string("provider") {
-        case "key-file": self = .keyFile(try reader.string("file"))
+    init(_ reader: SettingsReader<Void>) throws {
+        switch reader.string("provider") {
+        case "key-file": self = .keyFile(reader.string("file"))
         case "passphrase": self = .passphrase
-        case "pkcs11": self = .pkcs11(module: try reader.string("module"), token: try reader.string("token"))
-        case "tpm": self = .tpm(try TPMChoice(reader))
-        default: throw reader.error("provider", "a vault's provider is key-file, passphrase, pkcs11 or tpm")
+        case "pkcs11": self = .pkcs11(module: reader.string("module"), token: reader.string("token"))
+        case "tpm": self = .tpm(TPMChoice(reader))
+        default: throw reader.issue("provider", "must be key-file, passphrase, pkcs11 or tpm")
         }
     }
 

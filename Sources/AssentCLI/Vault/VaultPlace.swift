@@ -179,12 +179,12 @@ struct PendingGuard: Sendable, Equatable {
 
     /// Reads a file; a mistake is an error with its line.
     static func parse(_ text: String, file: String) throws -> PendingGuard {
-        let reader = try YAMLReader.document(file: file, text: text)
-        let guardian = try VaultGuard(reader)
-        guard let keyChange = try reader.optionalInteger("keyChange", in: 1...Int(UInt32.max)) else {
-            throw reader.error("provider", "it says no keyChange: remove this file, and see 'assent vault check'")
+        try ConfigurationFile.read(text, file: file) { reader in
+            let guardian = try VaultGuard(reader)
+            guard let keyChange = reader.optionalInteger("keyChange", in: 1...Int(UInt32.max)) else {
+                throw reader.issue("provider", "it says no keyChange: remove this file, and see 'assent vault check'")
+            }
+            return PendingGuard(guardian: guardian, keyChange: UInt32(keyChange))
         }
-        try reader.finish()
-        return PendingGuard(guardian: guardian, keyChange: UInt32(keyChange))
     }
 }

@@ -30,7 +30,7 @@ package struct Authentication: Sendable {
     ///   - passwords: what checks them.
     ///   - oneTimePasswords: what checks them.
     ///   - catalog: the types of node that the journeys may use.
-    /// - Throws: the first ``JourneyIssue`` of the first journey that has one.
+    /// - Throws: the first ``SettingsIssue`` of the first journey that has one.
     package init(
         _ context: EngineContext, settings: AuthenticationSettings, transactions: any TransactionApprovals,
         passwords: Passwords, oneTimePasswords: OneTimePasswords, catalog: NodeCatalog = .standard
@@ -46,7 +46,7 @@ package struct Authentication: Sendable {
         startsPerMinute = settings.startsPerMinute
         realms = try settings.realms.mapValues { realm in
             if let name = realm.defaultJourney, realm.journeys[name] == nil {
-                throw JourneyIssue(node: nil, "the default journey \(name) does not exist")
+                throw SettingsIssue(path: "defaultJourney", "there is no journey \(name)")
             }
             return Realm(settings: realm, journeys: try realm.journeys.mapValues { try Journey($0, catalog: catalog) })
         }

@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 
 /// A journey that can run: its definition without issues, its nodes made.
 package struct Journey: Sendable {
@@ -9,8 +9,8 @@ package struct Journey: Sendable {
 
     /// Makes the nodes.
     ///
-    /// - Throws: the first ``JourneyIssue`` of ``JourneyDefinition/validate(_:)``.
-    package init(_ definition: JourneyDefinition, catalog: NodeCatalog = .standard) throws(JourneyIssue) {
+    /// - Throws: the first issue of ``JourneyDefinition/validate(_:)``.
+    package init(_ definition: JourneyDefinition, catalog: NodeCatalog = .standard) throws(SettingsIssue) {
         let (nodes, issues) = definition.made(catalog)
         if let issue = issues.first { throw issue }
         self.definition = definition
@@ -19,66 +19,70 @@ package struct Journey: Sendable {
 }
 
 extension JourneyDefinition {
-    /// Everything that keeps the journey from running as it is written; empty when nothing does.
-    package func validate(_ catalog: NodeCatalog = .standard) -> [JourneyIssue] {
+    /// Everything that keeps the journey from running as it is written, with paths such as `nodes.code.config.prompt`;
+    /// empty when nothing does.
+    package func validate(_ catalog: NodeCatalog = .standard) -> [SettingsIssue] {
         made(catalog).issues
     }
 
-    fileprivate func made(_ catalog: NodeCatalog) -> (nodes: [String: any JourneyNodeType], issues: [JourneyIssue]) {
-        var issues: [JourneyIssue] = []
+    fileprivate func made(_ catalog: NodeCatalog) -> (nodes: [String: any JourneyNodeType], issues: [SettingsIssue]) {
+        var issues: [SettingsIssue] = []
         if name.isEmpty || name.utf8.count > 100 || name.contains(where: { "<>|:&\"".contains($0) || $0.isNewline }) {
-            issues.append(JourneyIssue(node: nil, "a journey's name is a text without any of < > | : & \""))
+            issues.append(SettingsIssue(path: "", "a journey's name is a text without any of < > | : & \""))
         }
         if !(10...86_400).contains(timeout) {
-            issues.append(JourneyIssue(node: nil, "timeout must be from 10 to 86400 seconds"))
+            issues.append(SettingsIssue(path: "timeoutSeconds", "must be from 10 to 86400 seconds"))
         }
         if !(0...1_000).contains(authLevel) {
-            issues.append(JourneyIssue(node: nil, "authLevel must be from 0 to 1000"))
+            issues.append(SettingsIssue(path: "authLevel", "must be from 0 to 1000"))
         }
         if nodes[entry] == nil {
-            issues.append(JourneyIssue(node: nil, "the entry \(entry.isEmpty ? "is missing" : "\(entry) is no node")"))
+            issues.append(SettingsIssue(path: "entry", entry.isEmpty ? "is missing" : "there is no node \(entry)"))
         }
         var made: [String: any JourneyNodeType] = [:]
         for (id, node) in nodes.sorted(by: { $0.key < $1.key }) {
             if id.isEmpty || JourneyTarget(id) != .node(id) {
-                issues.append(JourneyIssue(node: id, "a node cannot be called \"\(id)\""))
+                issues.append(SettingsIssue(path: "nodes.\(id)", "a node cannot be called \"\(id)\""))
             }
-            let result = catalog.make(node.type, config: node.config, place: "")
-            issues += result.issues.map { JourneyIssue(node: id, $0) }
-            if let type = result.node {
+            let settings = NodeSettings(
+                SettingsValue(.object(node.config)), at: "nodes.\(id).config", context: catalog)
+            if let type = catalog.make(node.type, settings) {
                 made[id] = type
-                if result.issues.isEmpty { issues += check(node, id: id, outcomes: type.outcomes) }
+                if settings.issues.isEmpty { issues += check(node, id: id, outcomes: type.outcomes) }
+            } else {
+                issues.append(SettingsIssue(path: "nodes.\(id).type", catalog.unknown(node.type)))
             }
+            issues += settings.issues
             issues += missingTargets(of: node, id: id)
         }
         if nodes[entry] != nil {
             let reached = reachable()
             for id in nodes.keys.sorted() where !reached.contains(id) {
-                issues.append(JourneyIssue(node: id, "no way leads to this node"))
+                issues.append(SettingsIssue(path: "nodes.\(id)", "no way leads to this node"))
             }
             if !nodes.filter({ reached.contains($0.key) }).values.contains(where: leadsToSuccess) {
-                issues.append(JourneyIssue(node: nil, "no way leads to success"))
+                issues.append(SettingsIssue(path: "entry", "no way leads to success"))
             }
         }
         return (made, issues)
     }
 
-    private func check(_ node: NodeDefinition, id: String, outcomes: [String]) -> [JourneyIssue] {
-        var issues: [JourneyIssue] = []
+    private func check(_ node: NodeDefinition, id: String, outcomes: [String]) -> [SettingsIssue] {
+        var issues: [SettingsIssue] = []
         for outcome in outcomes where node.outcomes[outcome] == nil {
-            issues.append(JourneyIssue(node: id, "the outcome \(outcome) leads nowhere"))
+            issues.append(SettingsIssue(path: "nodes.\(id)", "the outcome \(outcome) leads nowhere"))
         }
         for outcome in node.outcomes.keys.sorted() where !outcomes.contains(outcome) {
             let list = outcomes.joined(separator: ", ")
-            issues.append(JourneyIssue(node: id, "\(node.type) has no outcome \(outcome); it has: \(list)"))
+            issues.append(SettingsIssue(path: "nodes.\(id)", "\(node.type) has no outcome \(outcome); it has: \(list)"))
         }
         return issues
     }
 
-    private func missingTargets(of node: NodeDefinition, id: String) -> [JourneyIssue] {
+    private func missingTargets(of node: NodeDefinition, id: String) -> [SettingsIssue] {
         node.outcomes.sorted { $0.key < $1.key }.compactMap { outcome, target in
             guard case .node(let next) = target, nodes[next] == nil else { return nil }
-            return JourneyIssue(node: id, "the outcome \(outcome) leads to \(next), which is no node")
+            return SettingsIssue(path: "nodes.\(id)", "the outcome \(outcome) leads to \(next), which is no node")
         }
     }
 

@@ -80,21 +80,3 @@ package enum JourneyTarget: Sendable, Hashable {
             }
     }
 }
-
-/// What keeps a journey from running as it is written. The reader of the file adds the file and the line.
-package struct JourneyIssue: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The node's id, or `nil` for the journey as a whole.
-    package let node: String?
-
-    /// What is wrong and what would be right.
-    package let message: String
-
-    /// An issue.
-    package init(node: String?, _ message: String) {
-        self.node = node
-        self.message = message
-    }
-
-    /// The node and the message.
-    package var description: String { node.map { "node \($0): \(message)" } ?? message }
-}

@@ -7,7 +7,7 @@ package protocol JourneyNodeType: Sendable {
     static var name: String { get }
 
     /// A node from its settings. What is wrong with them is noted in `settings`; the node must still be made.
-    init(_ settings: inout NodeSettings)
+    init(_ settings: NodeSettings)
 
     /// Its possible outcomes, in the order in which they are told to the operator.
     var outcomes: [String] { get }

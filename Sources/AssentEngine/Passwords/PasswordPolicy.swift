@@ -24,9 +24,9 @@ package struct PasswordPolicy: Sendable, Hashable {
         var issues: [String] = []
         if !PasswordHash.acceptedLogN.contains(logN) {
             let range = PasswordHash.acceptedLogN
-            issues.append("passwordCost must be from \(1 << range.lowerBound) to \(1 << range.upperBound)")
+            issues.append("the cost must be from \(1 << range.lowerBound) to \(1 << range.upperBound)")
         } else if !development, logN < Self.minimumLogN {
-            issues.append("passwordCost below \(1 << Self.minimumLogN) needs development: true")
+            issues.append("a cost below \(1 << Self.minimumLogN) needs development: true")
         }
         if !(1...64).contains(parallelChecks) { issues.append("parallelChecks must be from 1 to 64") }
         if !(0...10_000).contains(waitingChecks) { issues.append("waitingChecks must be from 0 to 10000") }

@@ -1,11 +1,11 @@
-import AssentCore
+package import AssentCore
 
 extension PolicySet {
     /// Everything that would keep the policies from doing what they say. `journeys` are those of the set's realm.
-    package func validate(journeys: Set<String>, at path: String = "") -> [PolicyIssue] {
-        var issues: [PolicyIssue] = []
+    package func validate(journeys: Set<String>) -> [SettingsIssue] {
+        var issues: [SettingsIssue] = []
         func issue(_ place: String, _ message: String) {
-            issues.append(PolicyIssue(path: PolicyReading.join(path, place), message: message))
+            issues.append(SettingsIssue(path: place, message))
         }
         if !Self.isName(name) { issue("name", "must be a name without any of \(Self.forbiddenInNames)") }
         if !realm.hasPrefix("/") { issue("realm", "a realm begins with a slash") }
@@ -35,9 +35,9 @@ extension PolicySet {
 }
 
 extension Policy {
-    fileprivate func validate(actions: [String], journeys: Set<String>) -> [PolicyIssue] {
-        var issues: [PolicyIssue] = []
-        func issue(_ place: String, _ message: String) { issues.append(PolicyIssue(path: place, message: message)) }
+    fileprivate func validate(actions: [String], journeys: Set<String>) -> [SettingsIssue] {
+        var issues: [SettingsIssue] = []
+        func issue(_ place: String, _ message: String) { issues.append(SettingsIssue(path: place, message)) }
         if resources.isEmpty { issue("resources", "the policy covers no resource") }
         if actionValues.isEmpty { issue("actionValues", "the policy says nothing of any action") }
         for action in actionValues.keys.sorted() where !actions.contains(action) {

@@ -16,67 +16,82 @@ struct JourneyValidationTests {
         JourneyDefinition(name: "J", entry: entry, nodes: nodes)
     }
 
-    static let broken: [(JourneyDefinition, String?, String)] = [
-        (journey(["a": node()], entry: "b"), nil, "the entry b is no node"),
-        (journey([:], entry: ""), nil, "the entry is missing"),
-        (journey(["a": node("NoSuchNode")]), "a", "type: unknown node type NoSuchNode"),
+    static let broken: [(JourneyDefinition, String, String)] = [
+        (journey(["a": node()], entry: "b"), "entry", "there is no node b"),
+        (journey([:], entry: ""), "entry", "is missing"),
+        (journey(["a": node("NoSuchNode")]), "nodes.a.type", "unknown node type NoSuchNode"),
         (
-            journey(["a": node("DataStoreDecisionNode", [:], ["true": "success"])]), "a",
+            journey(["a": node("DataStoreDecisionNode", [:], ["true": "success"])]), "nodes.a",
             "the outcome false leads nowhere"
         ),
         (
-            journey(["a": node("UsernameCollectorNode", [:], ["outcome": "success", "other": "failure"])]), "a",
+            journey(["a": node("UsernameCollectorNode", [:], ["outcome": "success", "other": "failure"])]), "nodes.a",
             "UsernameCollectorNode has no outcome other; it has: outcome"
         ),
-        (journey(["a": node("UsernameCollectorNode", [:], ["outcome": "b"])]), "a", "leads to b, which is no node"),
-        (journey(["a": node(), "b": node()]), "b", "no way leads to this node"),
-        (journey(["a": node("UsernameCollectorNode", [:], ["outcome": "failure"])]), nil, "no way leads to success"),
-        (journey(["a": node("UsernameCollectorNode", ["promt": "x"])]), "a", "unknown key promt; known: prompt"),
-        (journey(["a": node("UsernameCollectorNode", ["prompt": 7])]), "a", "prompt must be a text"),
-        (journey(["success": node()], entry: "success"), "success", "a node cannot be called \"success\""),
+        (
+            journey(["a": node("UsernameCollectorNode", [:], ["outcome": "b"])]), "nodes.a",
+            "leads to b, which is no node"
+        ),
+        (journey(["a": node(), "b": node()]), "nodes.b", "no way leads to this node"),
+        (
+            journey(["a": node("UsernameCollectorNode", [:], ["outcome": "failure"])]), "entry",
+            "no way leads to success"
+        ),
+        (
+            journey(["a": node("UsernameCollectorNode", ["promt": "x"])]), "nodes.a.config.promt",
+            "unknown key; known here: prompt"
+        ),
+        (journey(["a": node("UsernameCollectorNode", ["prompt": 7])]), "nodes.a.config.prompt", "must be a text"),
+        (journey(["success": node()], entry: "success"), "nodes.success", "a node cannot be called \"success\""),
         (
             journey(["a": node("RetryLimitDecisionNode", ["retryLimit": 0], ["Retry": "success", "Reject": "failure"])]
             ),
-            "a", "retryLimit must be a whole number from 1 to 20"
+            "nodes.a.config.retryLimit", "must be a whole number from 1 to 20"
         ),
-        (journey(["a": node("MessageNode", [:], ["true": "success", "false": "failure"])]), "a", "message is missing"),
         (
-            journey(["a": node("ChoiceCollectorNode", ["choices": ["x", "x"]], ["x": "success"])]), "a",
-            "choices names one of them twice"
+            journey(["a": node("MessageNode", [:], ["true": "success", "false": "failure"])]), "nodes.a.config.message",
+            "is missing"
+        ),
+        (
+            journey(["a": node("ChoiceCollectorNode", ["choices": ["x", "x"]], ["x": "success"])]),
+            "nodes.a.config.choices",
+            "names one of them twice"
         ),
         (
             journey(["a": node("ChoiceCollectorNode", ["choices": ["x"], "defaultChoice": "y"], ["x": "success"])]),
-            "a",
-            "defaultChoice y is none of the choices"
+            "nodes.a.config.defaultChoice",
+            "y is not one of the choices"
         ),
-        (journey(["a": node("PageNode", [:])]), "a", "nodes is missing"),
+        (journey(["a": node("PageNode", [:])]), "nodes.a.config.nodes", "is missing"),
         (
-            journey(["a": node("PageNode", ["nodes": [["type": "UsernameCollectorNode", "x": 1]]])]), "a",
-            "unknown key nodes[0].x"
+            journey(["a": node("PageNode", ["nodes": [["type": "UsernameCollectorNode", "x": 1]]])]),
+            "nodes.a.config.nodes[0].x",
+            "unknown key"
         ),
         (
             journey([
                 "a": node(
                     "PageNode", ["nodes": [["type": "DataStoreDecisionNode"], ["type": "PasswordCollectorNode"]]])
-            ]), "a", "only the last node of a page may have more than one outcome"
+            ]), "nodes.a.config.nodes", "only the last node of a page may have more than one outcome"
         ),
         (
             journey([
                 "a": node("PageNode", ["nodes": [["type": "PageNode", "nodes": [["type": "UsernameCollectorNode"]]]]])
-            ]), "a", "a page cannot hold a page"
+            ]), "nodes.a.config.nodes", "a page cannot hold a page"
         ),
         (
-            journey(["a": node("SetSessionPropertiesNode", ["properties": ["Service": "Login"]])]), "a",
-            "properties.Service is set by the server"
+            journey(["a": node("SetSessionPropertiesNode", ["properties": ["Service": "Login"]])]),
+            "nodes.a.config.properties.Service",
+            "is set by the server"
         ),
     ]
 
-    @Test("Each mistake is told with its node and what is wrong", arguments: broken.indices)
+    @Test("Each mistake is named with its place and what is wrong", arguments: broken.indices)
     func issues(index: Int) {
-        let (journey, node, message) = Self.broken[index]
+        let (journey, path, message) = Self.broken[index]
         let issues = journey.validate()
-        #expect(issues.contains { $0.node == node && $0.message.contains(message) }, "\(issues)")
-        #expect(throws: JourneyIssue.self) { try Journey(journey) }
+        #expect(issues.contains { $0.path == path && $0.message.contains(message) }, "\(issues)")
+        #expect(throws: SettingsIssue.self) { try Journey(journey) }
     }
 
     @Test("The journeys of the tests have none", arguments: JourneyFixture.journeys)
@@ -100,7 +115,7 @@ struct JourneyValidationTests {
     func defaultJourney() async throws {
         let fixture = try await JourneyFixture()
         let realm = RealmAuthentication(journeys: [JourneyFixture.login], defaultJourney: "Other")
-        #expect(throws: JourneyIssue.self) {
+        #expect(throws: SettingsIssue.self) {
             try Authentication(
                 fixture.context, settings: AuthenticationSettings(realms: ["/": realm]),
                 transactions: fixture.transactions, passwords: fixture.passwords,

@@ -80,7 +80,7 @@ struct PolicyReadingTests {
                 "no journey Logon"
             ),
             (#""ttl":90"#, #""ttl":0"#, "policies[1].condition.conditions[3].ttl", "10 to 3600"),
-            (#""ttl":90"#, #""tttl":90"#, "policies[1].condition.conditions[3].tttl", "not known"),
+            (#""ttl":90"#, #""tttl":90"#, "policies[1].condition.conditions[3].tttl", "unknown key"),
             (
                 "AuthenticateToTreeConditionAdvice", "AuthLevelConditionAdvice",
                 "policies[1].condition.conditions[3].authenticationStrategy", "AuthenticateToTree"
@@ -125,7 +125,7 @@ struct PolicyReadingTests {
         do {
             _ = try PolicySet(JSONValue.parse(text), journeys: ["Login", "Confirm"])
             Issue.record("\(new) must be refused")
-        } catch let error as PolicyIssues {
+        } catch let error as SettingsIssues {
             #expect(
                 error.issues.contains { $0.path == path && $0.message.contains(message) }, "\(error.description)")
         }
@@ -134,7 +134,7 @@ struct PolicyReadingTests {
     @Test("All mistakes are named at once")
     func several() throws {
         let text = #"{"name":"","policies":[{"name":"a"},{"name":"b","resources":["x"]},7]}"#
-        let error = #expect(throws: PolicyIssues.self) { try PolicySet(JSONValue.parse(text), journeys: []) }
+        let error = #expect(throws: SettingsIssues.self) { try PolicySet(JSONValue.parse(text), journeys: []) }
         let paths = Set(error?.issues.map(\.path) ?? [])
         #expect(
             paths.isSuperset(of: [

@@ -36,7 +36,7 @@ struct ConfigurationLoaderTests {
     @Test(
         "A mistake is named where it stands",
         arguments: [
-            Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "unknown key pasword"),
+            Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "pasword: unknown key"),
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
             Mistake("mediaType: text/plain", "mediaType: text", at: "mediaType: text", "one type without parameters"),
@@ -57,7 +57,7 @@ struct ConfigurationLoaderTests {
                 #"check: {type: DataStoreDecisionNode, outcomes: {"true": code}}"#,
                 at: #"outcomes: {"true": code}"#, "false"),
             Mistake("{\"true\": code,", "{\"true\": lost,", at: "{\"true\": lost,", "lost"),
-            Mistake("type: OathTokenVerifierNode", "type: OathNode", at: " code:", "OathNode"),
+            Mistake("type: OathTokenVerifierNode", "type: OathNode", at: "type: OathNode", "OathNode"),
             Mistake(
                 "strategySpecifier: Confirm,", "strategySpecifier: Confrim,", at: "strategySpecifier: Confrim",
                 "Confrim"),
@@ -68,7 +68,7 @@ struct ConfigurationLoaderTests {
                 "realm: alpha, policySet", "realm: gamma, policySet", at: "realm: gamma", "there is no realm /gamma"),
             Mistake("  beta:\n", "  alpha:\n", at: nil, "alpha"),
             Mistake("listen: {host: 127.0.0.1,", "listen: {host: 0.0.0.0,", at: "0.0.0.0", "loopback only"),
-            Mistake("localhost:0/am", "localhost:0/am?x=1", at: "publicURL", "publicURL must be an https URL"),
+            Mistake("localhost:0/am", "localhost:0/am?x=1", at: "publicURL", "publicURL: must be an https URL"),
             Mistake(
                 "publicURL: https://localhost:0/am", "publicURL: http://localhost/am", at: "publicURL", "https"),
             Mistake("passwordCost: 1024", "passwordCost: 1000", at: "passwordCost", "from 1024"),
@@ -81,7 +81,7 @@ struct ConfigurationLoaderTests {
                 "upstream: http://127.0.0.1:9080", "upstream: ftp://x", at: "upstream: ftp", "http://127.0.0.1:9080"),
             Mistake(
                 "attributes: {mail: ana@bank.example, givenName: Ana, sn: Alvarez}", "attributes: mail",
-                at: "attributes: mail", "attributes are a mapping"),
+                at: "attributes: mail", "attributes: must be a mapping"),
             Mistake(
                 "{username: ben, credentials: generated}", "{username: ben, passwordHash: $scrypt$ln=5}",
                 at: "passwordHash:", "assent admin hash-password"),
@@ -120,7 +120,7 @@ struct ConfigurationLoaderTests {
         }
         for cost in [1024, 32_768, 65_536] {
             let text = try message { $0.replace("passwordCost: 1024", with: "passwordCost: \(cost)") }
-            #expect(text == "passwordCost below 131072 needs development: true")
+            #expect(text == "passwordCost: a cost below 131072 needs development: true")
         }
         #expect(
             try message { $0.replace("passwordCost: 1024", with: "passwordCost: 131072") }?

@@ -6,7 +6,7 @@ struct UsernameCollectorNode: JourneyNodeType {
     let outcomes = ["outcome"]
     private let prompt: String
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         prompt = settings.text("prompt", default: "User Name")
     }
 
@@ -23,7 +23,7 @@ struct PasswordCollectorNode: JourneyNodeType {
     let outcomes = ["outcome"]
     private let prompt: String
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         prompt = settings.text("prompt", default: "Password")
     }
 
@@ -41,14 +41,16 @@ struct ChoiceCollectorNode: JourneyNodeType {
     private let prompt: String
     private let defaultIndex: Int
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         outcomes = settings.strings("choices")
         prompt = settings.text("prompt", default: "Choose")
         let preset = settings.optionalString("defaultChoice")
         defaultIndex = preset.flatMap(outcomes.firstIndex) ?? 0
-        if outcomes.isEmpty { settings.issue("choices must name at least one") }
-        if Set(outcomes).count != outcomes.count { settings.issue("choices names one of them twice") }
-        if let preset, !outcomes.contains(preset) { settings.issue("defaultChoice \(preset) is none of the choices") }
+        if outcomes.isEmpty { settings.refuse("choices", "must name at least one") }
+        if Set(outcomes).count != outcomes.count { settings.refuse("choices", "names one of them twice") }
+        if let preset, !outcomes.contains(preset) {
+            settings.refuse("defaultChoice", "\(preset) is not one of the choices")
+        }
     }
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
@@ -69,7 +71,7 @@ struct MessageNode: JourneyNodeType {
     private let message: String
     private let buttons: [String]
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         message = settings.text("message")
         buttons = [settings.text("messageYes", default: "Yes"), settings.text("messageNo", default: "No")]
     }

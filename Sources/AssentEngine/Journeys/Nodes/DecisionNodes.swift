@@ -5,7 +5,7 @@ struct DataStoreDecisionNode: JourneyNodeType {
     static let name = "DataStoreDecisionNode"
     let outcomes = ["true", "false"]
 
-    init(_ settings: inout NodeSettings) {}
+    init(_ settings: NodeSettings) {}
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
         let password = context.password
@@ -32,7 +32,7 @@ struct AccountActiveDecisionNode: JourneyNodeType {
     static let name = "AccountActiveDecisionNode"
     let outcomes = ["true", "false"]
 
-    init(_ settings: inout NodeSettings) {}
+    init(_ settings: NodeSettings) {}
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
         .outcome(try await context.claimedUser()?.isActive == true ? "true" : "false")
@@ -45,7 +45,7 @@ struct RetryLimitDecisionNode: JourneyNodeType {
     let outcomes = ["Retry", "Reject"]
     private let limit: Int
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         limit = settings.integer("retryLimit", default: 3, in: 1...20)
     }
 

@@ -8,7 +8,7 @@ struct OathTokenVerifierNode: JourneyNodeType {
     let outcomes = ["successOutcome", "failureOutcome", "notRegisteredOutcome"]
     private let prompt: String
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         prompt = settings.text("prompt", default: "One Time Password")
     }
 

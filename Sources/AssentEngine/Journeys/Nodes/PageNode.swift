@@ -10,17 +10,17 @@ struct PageNode: JourneyNodeType {
 
     private let nodes: [any JourneyNodeType]
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         nodes = settings.nodes("nodes")
         presentation = PagePresentation(
             stage: settings.optionalString("stage"), header: settings.optionalText("header"),
             description: settings.optionalText("description"))
         outcomes = nodes.last?.outcomes ?? []
-        if nodes.contains(where: { $0 is PageNode }) { settings.issue("nodes: a page cannot hold a page") }
+        if nodes.contains(where: { $0 is PageNode }) { settings.refuse("nodes", "a page cannot hold a page") }
         if nodes.dropLast().contains(where: { $0.outcomes.count != 1 }) {
-            settings.issue("nodes: only the last node of a page may have more than one outcome")
+            settings.refuse("nodes", "only the last node of a page may have more than one outcome")
         }
-        if nodes.count > 16 { settings.issue("nodes: at most 16 nodes on a page") }
+        if nodes.count > 16 { settings.refuse("nodes", "at most 16 nodes on a page") }
     }
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {

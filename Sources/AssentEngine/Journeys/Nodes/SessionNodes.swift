@@ -6,7 +6,7 @@ struct ModifyAuthLevelNode: JourneyNodeType {
     let outcomes = ["outcome"]
     private let increment: Int
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         increment = settings.integer("authLevelIncrement", default: 1, in: -1_000...1_000)
     }
 
@@ -27,12 +27,12 @@ struct SetSessionPropertiesNode: JourneyNodeType {
     /// Set by the engine; a node that could change them could fake having passed a journey.
     private static let reserved: Set<String> = ["Service", "AMCtxId"]
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         properties = settings.stringsByName("properties")
         maxSession = settings.optionalInteger("maxSessionTime", in: 1...43_200)
         maxIdle = settings.optionalInteger("maxIdleTime", in: 1...43_200)
         for name in properties.keys.sorted() where Self.reserved.contains(name) {
-            settings.issue("properties.\(name) is set by the server")
+            settings.refuse("properties.\(name)", "is set by the server")
         }
     }
 

@@ -6,7 +6,7 @@ struct TransactionApprovalNode: JourneyNodeType {
     let outcomes = ["approve", "decline"]
     private let buttons: [String]
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         buttons = [
             settings.text("approveText", default: "Approve"), settings.text("declineText", default: "Decline"),
         ]

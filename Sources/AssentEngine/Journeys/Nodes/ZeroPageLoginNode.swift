@@ -10,7 +10,7 @@ struct ZeroPageLoginNode: JourneyNodeType {
     private let allowsWithoutReferer: Bool
     private let referrers: [String]
 
-    init(_ settings: inout NodeSettings) {
+    init(_ settings: NodeSettings) {
         usernameHeader = settings.string("usernameHeader", default: "X-OpenAM-Username")
         passwordHeader = settings.string("passwordHeader", default: "X-OpenAM-Password")
         allowsWithoutReferer = settings.bool("allowWithoutReferer", default: true)

@@ -1,0 +1,46 @@
+package import AssentCore
+import Foundation
+import Yams
+
+/// A file of settings in YAML.
+package enum ConfigurationFile {
+    /// The most bytes that a file may have.
+    package static let byteLimit = 1 << 20
+
+    /// The text of a file.
+    ///
+    /// - Throws: ``ConfigurationError`` when it cannot be read, is too large, or is not UTF-8.
+    package static func text(of file: String) throws -> String {
+        let data: Data
+        do {
+            data = try Data(contentsOf: URL(fileURLWithPath: file))
+        } catch {
+            throw ConfigurationError(file: file, line: nil, "cannot be read: \(error.localizedDescription)")
+        }
+        guard data.count <= byteLimit, let text = String(validating: data, as: UTF8.self) else {
+            throw ConfigurationError(file: file, line: nil, "must be UTF-8 of at most 1 MiB")
+        }
+        return text
+    }
+
+    /// Reads the settings in `text`, which is the content of `file`. `body` makes a value of them.
+    ///
+    /// - Throws: ``ConfigurationError`` with the line of the first thing that is wrong: what the reader noted, keys that
+    ///   `body` did not ask for, and the ``SettingsIssue`` that it throws. Other errors of `body` are thrown as they are.
+    package static func read<Value>(
+        _ text: String, file: String, _ body: (SettingsReader<Void>) throws -> Value
+    ) throws -> Value {
+        let document = try YAMLDocument(text, file: file)
+        let settings = SettingsReader(document.value)
+        do {
+            let value = try body(settings)
+            settings.finish()
+            if let issue = settings.issues.first { throw issue }
+            return value
+        } catch {
+            // What was noted first is the cause: a substitute for it may be all that the body complains about.
+            guard let issue = settings.issues.first ?? (error as? SettingsIssue) else { throw error }
+            throw ConfigurationError(file: file, line: document.line(of: issue.path), issue.description)
+        }
+    }
+}
