@@ -1,5 +1,4 @@
 package import AssentCore
-import Foundation
 import HTTPTypes
 import SwiftASN1
 import X509
@@ -27,10 +26,7 @@ package struct CertificateKey: Sendable, Hashable {
     ///
     /// - Throws: ``NIOTransportError`` `invalidTrustRoots` when it cannot be read or has none.
     package static func read(pemFile path: String) throws(NIOTransportError) -> [CertificateKey] {
-        guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: path)) else {
-            throw NIOTransportError(.invalidTrustRoots, "cannot read \(path)")
-        }
-        return try TrustRoots.parse([Array(bytes)]).compactMap { $0.derBytes.flatMap(CertificateKey.init(der:)) }
+        try TrustRoots.read(pemFile: path).compactMap { $0.derBytes.flatMap(CertificateKey.init(der:)) }
     }
 }
 

@@ -1,32 +1,30 @@
+import AssentCore
 import Foundation
 import NIOSSL
 import SwiftASN1
 import X509
 
-/// The certificate authorities that a server's chain must end in.
-public enum TrustRoots: Sendable, Hashable {
-    /// Those that the Linux distribution installs. On Apple systems this set is empty, so that nothing is trusted.
-    case system
-
-    /// These and no others; each element is one certificate in DER, or any number of them in PEM.
-    case certificates([[UInt8]])
-
-    /// Those in this PEM file and no others.
-    case pemFile(String)
-
+extension TrustRoots {
+    /// The certificates, ready for path validation.
+    ///
+    /// - Throws: ``NIOTransportError`` `invalidTrustRoots`.
     func load() throws(NIOTransportError) -> CertificateStore {
         switch self {
         case .system: return .systemTrustRoots
         case .certificates(let encoded): return CertificateStore(try Self.parse(encoded))
-        case .pemFile(let path):
-            guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: path)) else {
-                throw NIOTransportError(.invalidTrustRoots, "cannot read \(path)")
-            }
-            return CertificateStore(try Self.parse([Array(bytes)]))
+        case .pemFile(let path): return CertificateStore(try Self.read(pemFile: path))
         }
     }
 
-    static func parse(_ encoded: [[UInt8]]) throws(NIOTransportError) -> [Certificate] {
+    /// The certificates of a PEM file, in its order.
+    static func read(pemFile path: String) throws(NIOTransportError) -> [Certificate] {
+        guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: path)) else {
+            throw NIOTransportError(.invalidTrustRoots, "cannot read \(path)")
+        }
+        return try parse([Array(bytes)])
+    }
+
+    private static func parse(_ encoded: [[UInt8]]) throws(NIOTransportError) -> [Certificate] {
         var roots: [Certificate] = []
         for bytes in encoded {
             do {

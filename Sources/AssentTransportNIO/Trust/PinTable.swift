@@ -1,18 +1,4 @@
-public import AssentCore
-
-/// What a host's certificate chain must contain besides being valid.
-///
-/// A pin names the key of any certificate of the chain as it was validated: leaf, intermediate or root.
-public enum PinRequirement: Sendable, Hashable {
-    /// One of these keys. At least two different ones: with one alone, losing that key locks every installed app out.
-    case pins([Pin])
-
-    /// This one key, without a backup, on purpose.
-    case singlePin(Pin)
-
-    /// No pin, on purpose: every authority in the trust roots may vouch for this host.
-    case unpinned
-}
+import AssentCore
 
 /// The keys that are acceptable for one host.
 enum AcceptableKeys: Sendable, Hashable {
