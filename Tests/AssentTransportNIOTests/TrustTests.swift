@@ -64,8 +64,11 @@ struct TrustTests {
     func validity() async throws {
         let now = TestPKI.now
         try await expectRefusal(
-            of: identity { $0.validity = now.addingTimeInterval(-7200)..<now.addingTimeInterval(-1) })
-        try await expectRefusal(of: identity { $0.validity = now.addingTimeInterval(1)..<now.addingTimeInterval(7200) })
+            of: identity { $0.validity = now.addingTimeInterval(-7200)..<now.addingTimeInterval(-1) },
+            because: "the server's certificate expired on 2030-03-17T17:46:39Z")
+        try await expectRefusal(
+            of: identity { $0.validity = now.addingTimeInterval(1)..<now.addingTimeInterval(7200) },
+            because: "the server's certificate is not valid before 2030-03-17T17:46:41Z")
         try await expectAccepted(identity { $0.validity = now.addingTimeInterval(-1)..<now.addingTimeInterval(1) })
     }
 
@@ -73,12 +76,14 @@ struct TrustTests {
     func expiredAuthority() async throws {
         var extras = TestPKI.Extras(names: [])
         extras.validity = TestPKI.now.addingTimeInterval(-7200)..<TestPKI.now.addingTimeInterval(-1)
-        try await expectRefusal(of: identity(authority: TestPKI.intermediate("old", under: root, extras)))
+        try await expectRefusal(
+            of: identity(authority: TestPKI.intermediate("old", under: root, extras)),
+            because: "authority CN=old expired on 2030-03-17T17:46:39Z")
     }
 
     @Test("A certificate for another host", arguments: ["elsewhere.example", "*.localhost", "localhost.example", "*"])
     func wrongHost(name: String) async throws {
-        try await expectRefusal(of: identity { $0.names = [.dnsName(name)] })
+        try await expectRefusal(of: identity { $0.names = [.dnsName(name)] }, because: "for another host")
     }
 
     @Test(

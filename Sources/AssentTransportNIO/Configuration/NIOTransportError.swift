@@ -31,7 +31,7 @@ public struct NIOTransportError: AssentError {
         public static let invalidTrustRoots = Code("invalidTrustRoots")
         /// A host in the pins is no host, or is named twice.
         public static let invalidHost = Code("invalidHost")
-        /// A host has fewer than two different pins without ``PinRequirement/singlePin(_:)``.
+        /// A host has fewer than two different pins without `PinRequirement.singlePin`.
         public static let tooFewPins = Code("tooFewPins")
         /// The client certificate and its key could not be used.
         public static let invalidClientIdentity = Code("invalidClientIdentity")

@@ -1,7 +1,6 @@
 public import AssentCore
-import Foundation
 import SwiftASN1
-@_spi(FixedExpiryValidationTime) import X509
+import X509
 
 /// RFC 5280 path validation to the configured roots, with the host's name, the server purpose, key and signature strength,
 /// and the pins as conditions of the path that is looked for.
@@ -12,7 +11,7 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
     /// Certificates that a server may send.
     static let maximumCertificates = 10
     /// Bytes of all certificates that a server may send.
-    static let maximumBytes = 64 << 10
+    private static let maximumBytes = 64 << 10
 
     private let roots: CertificateStore
     private let clock: any WallClock
@@ -29,6 +28,8 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
     }
 
     /// Looks for a path that meets every condition.
+    ///
+    /// - Returns: the path, or `pinMismatch` when a path was right but for the pins, else `untrustedServer` with the reason.
     public func evaluate(_ question: ServerTrustQuestion) async -> ServerTrustVerdict {
         guard let presented = Self.parse(question.presented), let leaf = presented.first else {
             return .refused(.init(.untrustedServer, "\(question.host): too many certificates, or not readable"))
@@ -37,22 +38,8 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
         guard Self.pathsAreFew(intermediates) else {
             return .refused(.init(.untrustedServer, "\(question.host): one key under several alternative names"))
         }
-        let identity =
-            question.isAddress
-            ? ServerIdentityPolicy(serverHostname: nil, serverIP: question.host)
-            : ServerIdentityPolicy(serverHostname: question.host, serverIP: nil)
-        var verifier = Verifier(rootCertificates: roots) {
-            StrengthPolicy()
-            UsagePolicy()
-            RFC5280Policy(fixedExpiryValidationTime: clock.now)
-            identity
-            if !question.isAddress {
-                NamePolicy(host: question.host)
-            }
-            if let pins = question.pins {
-                PinPolicy(pins: pins)
-            }
-        }
+        let policy = ServerPathPolicy(question, now: clock.now)
+        var verifier = Verifier(rootCertificates: roots) { policy }
         switch await verifier.validate(leaf: leaf, intermediates: CertificateStore(intermediates)) {
         case .validCertificate(let chain):
             let encoded = chain.compactMap(\.derBytes)
@@ -60,16 +47,17 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
                 return .refused(.init(.untrustedServer, "\(question.host): a certificate cannot be encoded"))
             }
             return .trusted(validated: encoded)
-        case .couldNotValidate(let failures):
-            // The pins are asked last: where they are the reason, everything else was right.
-            if failures.contains(where: { $0.policyFailureReason.description == PinPolicy.reason }) {
-                return .refused(.init(.pinMismatch, "\(question.host): \(PinPolicy.reason)"))
-            }
-            let reason = failures.first?.policyFailureReason.description ?? "no path to a trusted root"
-            // It may quote names that the server chose.
-            let printable = String(reason.unicodeScalars.filter { (0x20...0x7e).contains($0.value) }.prefix(200))
-            return .refused(.init(.untrustedServer, "\(question.host): \(printable)"))
+        case .couldNotValidate(let refused):
+            // The library keeps only a sentence of each reason, so the same conditions are asked once more.
+            let failures = refused.compactMap { policy.failure(of: $0.chain) }
+            return .refused(Self.refusal(failures, host: question.host))
         }
+    }
+
+    private static func refusal(_ failures: [TrustFailure], host: String) -> HTTPTransportError {
+        guard !failures.contains(.noPinnedKey) else { return .unpinned(host: host) }
+        let reason = failures.first?.description ?? "no path to a trusted root"
+        return HTTPTransportError(.untrustedServer, "\(host): \(reason)")
     }
 
     private static func parse(_ encoded: [[UInt8]]) -> [Certificate]? {
@@ -84,20 +72,30 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
         return certificates
     }
 
-    /// A key that appears under one subject with different alternative names counts as a different step for the path
-    /// building each time, so that ten certificates give 9! paths. Without that each key is passed once.
+    /// The path building takes a key that appears under one subject with different alternative names for a different step
+    /// each time, so that ten certificates give 9! paths. Without that each key is passed once.
     private static func pathsAreFew(_ intermediates: [Certificate]) -> Bool {
-        struct Step: Hashable {
+        struct Key: Hashable {
             let subject: DistinguishedName
             let key: Certificate.PublicKey
         }
-        var names: [Step: Certificate.Extension?] = [:]
-        for certificate in intermediates {
-            let step = Step(subject: certificate.subject, key: certificate.publicKey)
-            let alternative = certificate.extensions[oid: .X509ExtensionID.subjectAlternativeName]
-            if let known = names[step], known != alternative { return false }
-            names[step] = .some(alternative)
+        struct Step: Hashable {
+            let key: Key
+            let alternativeNames: Certificate.Extension?
         }
-        return true
+        let steps = Set(
+            intermediates.map { certificate in
+                Step(
+                    key: Key(subject: certificate.subject, key: certificate.publicKey),
+                    alternativeNames: certificate.extensions[oid: .X509ExtensionID.subjectAlternativeName])
+            })
+        return Set(steps.map(\.key)).count == steps.count
+    }
+}
+
+extension HTTPTransportError {
+    /// No key of the validated path is pinned.
+    static func unpinned(host: String) -> HTTPTransportError {
+        HTTPTransportError(.pinMismatch, "\(host): \(TrustFailure.noPinnedKey)")
     }
 }

@@ -59,9 +59,7 @@ struct TLSClient: Sendable {
                     return .failed
                 case .trusted(let validated):
                     if let pins, !SubjectPublicKeyInfo.contains(pins, in: validated) {
-                        refusal.withLock {
-                            $0 = HTTPTransportError(.pinMismatch, "\(origin.host.text): \(PinPolicy.reason)")
-                        }
+                        refusal.withLock { $0 = .unpinned(host: origin.host.text) }
                         return .failed
                     }
                     return .certificateVerified
