@@ -46,13 +46,14 @@ public final class NIOTransport: HTTPTransport {
         } else {
             evaluator = try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock)
         }
-        let limits = ConnectionPool.Limits(
-            connections: configuration.maximumConnectionsPerOrigin, waiters: configuration.maximumWaitingPerOrigin,
+        let limits = PoolState.Limits(
+            connections: configuration.maximumConnectionsPerOrigin, waiters: configuration.maximumWaitingPerOrigin)
+        let settings = ConnectionSettings(
             idle: configuration.idleTimeout.timeAmount, keepsConnections: configuration.keepsConnections,
             allowsPlaintext: configuration.allowsPlaintext,
             parser: .init(headerBytes: configuration.headerBytes, headerFields: configuration.headerFields))
         pool = ConnectionPool(
-            pins: try PinTable(configuration.pins), limits: limits,
+            pins: try PinTable(configuration.pins), limits: limits, settings: settings,
             tls: try TLSClient(identity: configuration.clientIdentity, evaluator: evaluator),
             group: eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton, logger: logger)
         allowPlaintextLoopback = configuration.allowPlaintextLoopback

@@ -332,6 +332,16 @@ struct PoolTests {
         await server.stop()
     }
 
+    @Test("A shutdown does not make a content without a length look complete")
+    func shutdownInContent() async throws {
+        let server = try await TestServer.plaintext { _, peer in peer.send("HTTP/1.1 200 OK\r\n\r\npay Bob 200") }
+        let transport = try makePlaintextTransport()
+        let reply = try await transport.send(.to(server.port, scheme: "http"))
+        await transport.shutdown()
+        await #expect(throws: HTTPTransportError(.connectionClosed, "")) { try await reply.body.collect(upTo: 100) }
+        await server.stop()
+    }
+
     @Test("A transport that is let go of closes its idle connections")
     func released() async throws {
         let server = try await TestServer.plaintext()

@@ -160,6 +160,17 @@ struct TimeTests {
         let transport = try makePlaintextTransport()
         let error = await transport.failure(.to(port, host: "127.0.0.1", scheme: "http"))
         #expect(error?.code == .connectFailed)
+        #expect(error?.detail.contains("refused") == true)
+        #expect(error?.mayHaveHadEffect == false)
+        await transport.shutdown()
+    }
+
+    @Test("A name that has no address is called that, not a connection that failed")
+    func unknownName() async throws {
+        let transport = try NIOTransport(configuration: .init(pins: ["-nothing.invalid": .unpinned]))
+        // The resolver refuses a name like this without asking anybody.
+        let error = await transport.failure(.to(443, host: "-nothing.invalid"))
+        #expect(error?.code == .nameNotResolved)
         #expect(error?.mayHaveHadEffect == false)
         await transport.shutdown()
     }

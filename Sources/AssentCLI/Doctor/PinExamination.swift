@@ -104,7 +104,7 @@ struct PinExamination {
     /// Without the server, only the CA's file is there to compare with.
     private func unseen(_ pins: [Pin], _ error: HTTPTransportError) -> [Diagnosis] {
         let name = origin.authority
-        guard error.code == .connectFailed || error.code == .timedOut else {
+        guard [.connectFailed, .nameNotResolved, .timedOut].contains(error.code) else {
             let text = "\(name) answers, but no TLS came of it (\(error.detail)): is it the right port?"
             return [Diagnosis(.problem, text)]
         }

@@ -30,7 +30,7 @@ public struct HTTPTransportError: AssentError {
     /// Whether the same call may succeed later: nothing answered, or there is no free connection, and the request cannot have
     /// had an effect.
     public var isTransient: Bool {
-        let codes: [Code] = [.connectFailed, .timedOut, .connectionClosed, .tooManyRequests]
+        let codes: [Code] = [.nameNotResolved, .connectFailed, .timedOut, .connectionClosed, .tooManyRequests]
         return !mayHaveHadEffect && codes.contains(code)
     }
 
@@ -47,7 +47,9 @@ public struct HTTPTransportError: AssentError {
 
         /// The URL is not one that this transport may call.
         public static let invalidRequest = Code("invalidRequest")
-        /// Name resolution or the TCP connection failed.
+        /// The host's name has no address, or the resolver could not be asked.
+        public static let nameNotResolved = Code("nameNotResolved")
+        /// The TCP connection failed: refused, or the host cannot be reached.
         public static let connectFailed = Code("connectFailed")
         /// The certificate chain did not validate for this host.
         public static let untrustedServer = Code("untrustedServer")

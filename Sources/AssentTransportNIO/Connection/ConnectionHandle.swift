@@ -4,14 +4,12 @@ import NIOCore
 /// A connection as other threads see it: everything is passed on to its event loop.
 struct ConnectionHandle: Sendable {
     let id: UInt64
-    let generation: Int
     let channel: any Channel
     private let bound: NIOLoopBound<HTTPConnection>
 
     /// Must be made on the event loop.
-    init(id: UInt64, generation: Int, channel: any Channel, connection: HTTPConnection) {
+    init(id: UInt64, channel: any Channel, connection: HTTPConnection) {
         self.id = id
-        self.generation = generation
         self.channel = channel
         bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
     }

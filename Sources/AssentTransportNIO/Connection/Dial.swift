@@ -4,36 +4,41 @@ import NIOPosix
 
 /// One attempt to open a connection: name resolution, TCP, TLS, trust, within one time limit.
 final class Dial: Sendable {
-    let connectionID: UInt64
-    let generation: Int
-
-    private struct State {
-        var isDone = false
-        var channel: (any Channel)?
+    private enum State {
+        case connecting
+        /// TCP is there; TLS perhaps not yet.
+        case connected(any Channel)
+        /// It was handed over or given up.
+        case decided
     }
 
-    private let state = Locked(State())
+    private let state = Locked(State.connecting)
+    private let refusal = Locked<HTTPTransportError?>(nil)
     private let promise: EventLoopPromise<ConnectionHandle>
     private let origin: Origin
-    private let keys: AcceptableKeys
-    private let refusal = Locked<HTTPTransportError?>(nil)
+    private let permit: PoolState.Permit
+    private let owner: any ConnectionOwner
+    private let settings: ConnectionSettings
 
-    init(origin: Origin, permit: ConnectionPool.Permit, eventLoop: any EventLoop) {
+    init(
+        origin: Origin, permit: PoolState.Permit, owner: any ConnectionOwner, settings: ConnectionSettings,
+        eventLoop: any EventLoop
+    ) {
         self.origin = origin
-        keys = permit.keys
-        connectionID = permit.connectionID
-        generation = permit.generation
+        self.permit = permit
+        self.owner = owner
+        self.settings = settings
         promise = eventLoop.makePromise(of: ConnectionHandle.self)
     }
 
     /// Opens the connection.
-    func run(tls: TLSClient, pool: ConnectionPool, deadline: NIODeadline) async throws -> ConnectionHandle {
+    func run(tls: TLSClient, deadline: NIODeadline) async throws -> ConnectionHandle {
         let eventLoop = promise.futureResult.eventLoop
         let timer = eventLoop.scheduleTask(deadline: deadline) {
             self.fail(HTTPTransportError(.timedOut, "no connection within the time limit"))
         }
         defer { timer.cancel() }
-        connect(tls: tls, pool: pool, eventLoop: eventLoop)
+        connect(tls: tls, eventLoop: eventLoop)
         return try await withTaskCancellationHandler {
             try await promise.futureResult.get()
         } onCancel: {
@@ -41,7 +46,7 @@ final class Dial: Sendable {
         }
     }
 
-    private func connect(tls: TLSClient, pool: ConnectionPool, eventLoop: any EventLoop) {
+    private func connect(tls: TLSClient, eventLoop: any EventLoop) {
         let bootstrap = ClientBootstrap(group: eventLoop)
         let connected: EventLoopFuture<any Channel>
         if origin.host.isIPAddress {
@@ -56,30 +61,32 @@ final class Dial: Sendable {
         }
         connected.whenComplete { result in
             switch result {
-            case .failure: self.fail(HTTPTransportError(.connectFailed, "no connection to \(self.origin.authority)"))
-            case .success(let channel): self.adopt(channel, tls: tls, pool: pool)
+            case .failure(let error): self.fail(ConnectFailure(error).error(self.origin))
+            case .success(let channel): self.adopt(channel, tls: tls)
             }
         }
     }
 
     /// The handlers are added only to the channel that won: a name may have many addresses, tried in parallel.
-    private func adopt(_ channel: any Channel, tls: TLSClient, pool: ConnectionPool) {
+    private func adopt(_ channel: any Channel, tls: TLSClient) {
         let isWanted = state.withLock { state -> Bool in
-            if !state.isDone { state.channel = channel }
-            return !state.isDone
+            guard case .connecting = state else { return false }
+            state = .connected(channel)
+            return true
         }
         guard isWanted else { return channel.close(promise: nil) }
-        guard origin.isSecure || pool.allowsPlaintext || channel.remoteAddress?.isLoopback == true else {
+        guard origin.isSecure || settings.allowsPlaintext || channel.remoteAddress?.isLoopback == true else {
             return fail(HTTPTransportError(.invalidRequest, "http:// would have left this machine"))
         }
+        let connection = HTTPConnection(
+            id: permit.connection, opening: ConnectionOpening(succeed: succeed, fail: fail), owner: owner,
+            settings: settings, isSecure: origin.isSecure)
         do {
+            // The last handler first: the handshake starts as soon as its handler is there.
+            try channel.pipeline.syncOperations.addHandler(connection)
             if origin.isSecure {
-                let handler = try tls.makeHandler(for: origin, keys: keys, refusal: refusal)
-                // First the last one: the handshake starts as soon as its handler is there.
-                try channel.pipeline.syncOperations.addHandler(HTTPConnection(dial: self, pool: pool, isSecure: true))
+                let handler = try tls.makeHandler(for: origin, keys: permit.keys, refusal: refusal)
                 try channel.pipeline.syncOperations.addHandler(handler, position: .first)
-            } else {
-                try channel.pipeline.syncOperations.addHandler(HTTPConnection(dial: self, pool: pool, isSecure: false))
             }
         } catch {
             fail(HTTPTransportError(.tlsFailed, "TLS could not be started"))
@@ -87,26 +94,27 @@ final class Dial: Sendable {
     }
 
     /// Hands the connection over; `false` when nobody waits for it any more.
-    func complete(_ handle: ConnectionHandle, pool: ConnectionPool) -> Bool {
-        guard finish() != nil else { return false }
-        pool.opened(handle, origin)
+    private func succeed(_ handle: ConnectionHandle) -> Bool {
+        if case .decided = decide() { return false }
         promise.succeed(handle)
         return true
     }
 
     /// Gives up, unless it is decided already.
-    func fail(_ error: HTTPTransportError) {
-        guard let channel = finish() else { return }
-        channel?.close(promise: nil)
+    private func fail(_ error: HTTPTransportError) {
+        switch decide() {
+        case .decided: return
+        case .connecting: break
+        case .connected(let channel): channel.close(promise: nil)
+        }
         promise.fail(refusal.withLock { $0 } ?? error)
     }
 
-    private func finish() -> (any Channel)?? {
+    /// Ends the attempt and returns how far it had come.
+    private func decide() -> State {
         state.withLock { state in
-            guard !state.isDone else { return .none }
-            state.isDone = true
-            defer { state.channel = nil }
-            return .some(state.channel)
+            defer { state = .decided }
+            return state
         }
     }
 }

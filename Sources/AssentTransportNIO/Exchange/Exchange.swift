@@ -11,6 +11,13 @@ struct ExchangeStart: Sendable {
     /// Whether the connection has served before: it may have gone stale.
     let isReused: Bool
     let continuation: CheckedContinuation<HTTPReply, any Error>
+
+    /// What the connection's state machine needs of it.
+    var summary: ConnectionState.Request {
+        .init(
+            id: id, deadline: deadline, readLimit: limits.read.timeAmount, replyBytes: limits.replyBytes,
+            hasUpload: request.hasUpload, isReused: isReused)
+    }
 }
 
 /// Why an exchange has no reply, with what decides whether it may be sent again.
@@ -22,54 +29,69 @@ struct ExchangeFailure: Error {
     let isStale: Bool
 }
 
-/// One request and its reply, on the connection's event loop.
+/// One request and its reply, on the connection's event loop: the parser, and whoever waits. ``ConnectionState`` knows how far
+/// it is and says when each is answered.
 final class Exchange {
-    let start: ExchangeStart
+    private let id: UInt64
+    private var continuation: CheckedContinuation<HTTPReply, any Error>?
+    private weak var stream: ReplyStream?
     var parser: ReplyParser
-    var continuation: CheckedContinuation<HTTPReply, any Error>?
     var response: HTTPResponse?
     /// Content that came before the reply was handed over.
     var early: [UInt8] = []
-    weak var stream: ReplyStream?
-    var received = 0
-    var hasWritten = false
-    var hasRead = false
-    var isRequestComplete = false
     var upload: Task<Void, Never>?
-    var lastProgress = NIODeadline.now()
 
     init(_ start: ExchangeStart, limits: ReplyParser.Limits) {
-        self.start = start
+        id = start.id
         continuation = start.continuation
         parser = ReplyParser(limits: limits, isHEAD: start.request.isHEAD)
     }
 
-    /// Hands the reply over: whole if it is, else with a stream for the rest.
-    func deliver(isComplete: Bool, connection: ConnectionHandle) {
-        guard let continuation, let response else { return }
-        self.continuation = nil
-        if isComplete {
-            continuation.resume(returning: HTTPReply(response, body: HTTPBody(early)))
-        } else {
-            let stream = ReplyStream(connection: connection, exchange: start.id)
-            self.stream = stream
-            if !early.isEmpty { _ = stream.push(early) }
-            continuation.resume(returning: HTTPReply(response, body: stream.body(length: parser.declaredLength)))
-        }
-        early = []
+    deinit {
+        // Whatever happens to the state machine, nobody waits for ever.
+        continuation?.resume(throwing: HTTPTransportError(.connectionClosed, "it ended").afterSending())
     }
 
-    /// Ends it with an error, for the one who waits for the reply or for the reader of its content.
-    func fail(_ error: HTTPTransportError, isStale: Bool, connection: ConnectionHandle) {
+    /// Hands the reply over with a stream for the rest of its content.
+    func deliver(from connection: ConnectionHandle) {
+        guard let response, let continuation = takeContinuation() else { return }
+        let stream = ReplyStream(connection: connection, exchange: id)
+        self.stream = stream
+        if !early.isEmpty { _ = stream.push(early) }
+        early = []
+        continuation.resume(returning: HTTPReply(response, body: stream.body(length: parser.declaredLength)))
+    }
+
+    /// Gives bytes to the reader; whether the connection should stop reading for now.
+    func push(_ bytes: ByteBuffer) -> Bool {
+        stream?.push(Array(bytes.readableBytesView)) == true
+    }
+
+    /// Ends it with all that was promised.
+    func complete(_ delivery: ConnectionState.Delivery) {
         upload?.cancel()
-        let error = hasWritten ? error.afterSending() : error
-        if response != nil {
-            // The status is known, and says more than the failure; reading the content then ends in it.
-            deliver(isComplete: false, connection: connection)
-            stream?.finish(.failure(error))
-        } else {
-            continuation?.resume(throwing: ExchangeFailure(error: error, isUnsent: !hasWritten, isStale: isStale))
-            continuation = nil
+        switch delivery {
+        case .end: stream?.finish(.success(()))
+        case .whole:
+            guard let response, let continuation = takeContinuation() else { return }
+            continuation.resume(returning: HTTPReply(response, body: HTTPBody(early)))
         }
+    }
+
+    /// Ends it without a reply.
+    func fail(_ failure: ExchangeFailure) {
+        upload?.cancel()
+        takeContinuation()?.resume(throwing: failure)
+    }
+
+    /// Ends it in the middle of the content, after the reply was handed over.
+    func breakOff(_ error: HTTPTransportError) {
+        upload?.cancel()
+        stream?.finish(.failure(error))
+    }
+
+    private func takeContinuation() -> CheckedContinuation<HTTPReply, any Error>? {
+        defer { continuation = nil }
+        return continuation
     }
 }

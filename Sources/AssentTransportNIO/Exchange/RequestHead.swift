@@ -17,6 +17,11 @@ struct RequestHead: Sendable {
         case chunked(HTTPBody)
     }
 
+    /// Whether content follows `bytes`.
+    var hasUpload: Bool {
+        if case .none = content { false } else { true }
+    }
+
     /// Content up to this size goes out in one piece with the head.
     private static let joined = 64 << 10
 

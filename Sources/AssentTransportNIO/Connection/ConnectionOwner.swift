@@ -1,0 +1,31 @@
+import AssentCore
+import NIOCore
+
+/// Who an open connection belongs to, as the connection sees it.
+protocol ConnectionOwner: AnyObject, Sendable {
+    /// A reply is complete and the connection could serve another request; `false` when it must be closed instead.
+    func released(_ connection: UInt64) -> Bool
+
+    /// The connection is gone.
+    func closed(_ connection: UInt64)
+}
+
+/// Who waits for a connection to open, as the connection sees it. Only the first of all answers counts.
+struct ConnectionOpening: Sendable {
+    /// It is open; `false` when nobody waits for it any more.
+    let succeed: @Sendable (ConnectionHandle) -> Bool
+
+    /// It will not open.
+    let fail: @Sendable (HTTPTransportError) -> Void
+}
+
+/// What all connections of a transport have in common.
+struct ConnectionSettings: Sendable {
+    /// How long a connection without a call is kept.
+    let idle: TimeAmount
+    /// Whether a connection serves more than one request.
+    let keepsConnections: Bool
+    /// Whether `http://` may leave this machine.
+    let allowsPlaintext: Bool
+    let parser: ReplyParser.Limits
+}
