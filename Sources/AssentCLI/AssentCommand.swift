@@ -16,6 +16,7 @@ struct AssentCommand: AsyncParsableCommand {
             Exit status: 0 done, 1 failed, 2 refused by the server or declined by you, 3 outcome unknown (ask again before \
             you repeat), 64 wrong usage, 78 wrong configuration.
             """,
+        version: "0.1.0-dev",
         subcommands: [
             ServeCommand.self, DemoCommand.self, LoginCommand.self, RequestCommand.self, TokenCommand.self,
             UserInfoCommand.self,

@@ -76,8 +76,9 @@ struct LogoutCommand: AsyncParsableCommand {
         try await Outcome.run(console) {
             let assent = try client.load().assent()
             let result = retry ? nil : await assent.logout()
-            let undone: [SignOutResult.Undone]
-            if let result { undone = result.undone } else { undone = try await assent.retryLogout() }
+            var undone = result?.undone ?? []
+            // An earlier sign-out may wait to be passed on: only when that is done, too, does the server know everything.
+            if undone.isEmpty, result?.localFailure == nil { undone = try await assent.retryLogout() }
             await assent.shutdown()
             if json {
                 console.emit([
@@ -99,10 +100,10 @@ struct LogoutCommand: AsyncParsableCommand {
             console.say("Signed out here.")
         }
         for undone in undone {
-            console.warn("The server could not be told: \(DisplayText.escapedForTerminal("\(undone)"))")
+            console.warn("The server does not know yet: \(DisplayText.escapedForTerminal("\(undone)"))")
         }
         if undone.contains(where: \.isKept) {
-            console.warn("What it must still be told is kept sealed. Try again later: assent logout --retry")
+            console.warn("What is missing is kept sealed. Try again later: assent logout --retry")
         } else if undone.isEmpty {
             console.say("The server knows.")
         }

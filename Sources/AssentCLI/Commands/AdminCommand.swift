@@ -139,6 +139,7 @@ private struct AdminCall {
     func post(_ action: String, _ body: JSONValue) async throws {
         _ = try await send(.post("administration?_action=\(action)", json: body))
         console.say("Done.")
+        try console.finish()
     }
 
     func audit(transaction: String?, limit: Int) async throws {
@@ -146,6 +147,7 @@ private struct AdminCall {
         if let transaction { path = URLText.appending("transaction", transaction, to: path) }
         let reply = try await send(.get(path))
         for record in reply["result"]?.array ?? [] { console.emit(record) }
+        try console.finish()
     }
 
     private func send(_ call: Assent.Call) async throws -> JSONValue {

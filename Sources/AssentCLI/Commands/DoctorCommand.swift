@@ -66,6 +66,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 console.say("\(store.reason == nil ? console.styled("✓", .green) : "–") \(store.text)")
             }
         }
+        try console.finish()
         if findings.contains(where: { $0.verdict == .problem }) { throw ExitCode(78) }
     }
 

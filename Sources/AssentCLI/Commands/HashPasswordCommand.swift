@@ -35,7 +35,9 @@ struct HashPasswordCommand: AsyncParsableCommand {
             throw ValidationError("A password has from 1 to \(Passwords.byteLimit) bytes.")
         }
         let hash = try PasswordHash.make(password, cost: cost, random: SystemRandom())
-        Console().say(hash.text)
+        let console = Console()
+        console.say(hash.text)
+        try console.finish()
     }
 
     private static func cost(_ file: String?) throws -> PasswordHash.Cost {

@@ -26,7 +26,7 @@ struct LoginCommand: AsyncParsableCommand {
     @Option(name: .long, help: "A file that holds the password.")
     var passwordFile: String?
 
-    @Option(name: .long, help: "A file descriptor to read the password from.")
+    @Option(name: .customLong("password-fd"), help: "A file descriptor to read the password from.")
     var passwordDescriptor: Int32?
 
     @Flag(name: .long, help: "Sign in at the server's own page in a browser. There is then no session, only tokens.")
@@ -51,7 +51,8 @@ struct LoginCommand: AsyncParsableCommand {
             }
             var answers = TerminalAnswers(console: console)
             answers.username = username
-            answers.password = try password()
+            answers.password = try SecretSource.read(
+                file: passwordFile, descriptor: passwordDescriptor, "the password")
             try await assent.journey(journey ?? profile.file.journey, options: .init(forceAuth: true)) { step in
                 try answers.answer(&step)
             }
@@ -78,20 +79,5 @@ struct LoginCommand: AsyncParsableCommand {
         if browser, journey != nil || passwordFile != nil || passwordDescriptor != nil {
             throw ValidationError("--browser asks everything in the browser; it goes with no journey and no password")
         }
-    }
-
-    private func password() throws -> Secret? {
-        if let passwordFile {
-            guard let data = FileManager.default.contents(atPath: passwordFile) else {
-                throw ValidationError("\(passwordFile) cannot be read")
-            }
-            return Secret(String(decoding: data, as: UTF8.self).trimmingCharacters(in: .newlines))
-        }
-        if let passwordDescriptor {
-            let handle = FileHandle(fileDescriptor: passwordDescriptor, closeOnDealloc: false)
-            let data = try handle.readToEnd() ?? Data()
-            return Secret(String(decoding: data, as: UTF8.self).trimmingCharacters(in: .newlines))
-        }
-        return nil
     }
 }

@@ -86,7 +86,7 @@ struct VaultListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: vault.json)
-        try await VaultOutcome.run(console) {
+        try await Outcome.run(console, reportsErrors: true) {
             let opened = try await vault.place().open(vault.secret.presence())
             let entries = try await opened.entries()
             if vault.json {
@@ -127,7 +127,7 @@ struct VaultCheckCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: vault.json)
-        try await VaultOutcome.run(console) {
+        try await Outcome.run(console, reportsErrors: true) {
             let place = try vault.place()
             let opened = try await place.open(vault.secret.presence())
             let info = try await opened.info()
@@ -168,28 +168,6 @@ struct VaultCheckCommand: AsyncParsableCommand {
             "removedKeys": .integer(Int64(report.removedKeys)), "choiceOfGuardian": tidied.map { .string($0) } ?? .null,
             "inOrder": .bool(report.isInOrder),
         ]
-    }
-}
-
-/// Turns a vault's errors into a message, or JSON, and an exit status.
-enum VaultOutcome {
-    static func run(_ console: Console, _ work: () async throws -> Void) async throws {
-        try await Outcome.run(console) {
-            do {
-                try await work()
-            } catch let error as SecretStoreError {
-                report(console, "\(error.code)", error.detail)
-                throw ExitCode(1)
-            } catch let error as KeyProviderError {
-                report(console, "\(error.code)", error.detail)
-                throw ExitCode(1)
-            }
-        }
-    }
-
-    private static func report(_ console: Console, _ code: String, _ detail: String) {
-        if console.json { console.emit(["error": .string(code), "detail": .string(detail)]) }
-        console.warn("\(code): \(DisplayText.escapedForTerminal(detail))")
     }
 }
 

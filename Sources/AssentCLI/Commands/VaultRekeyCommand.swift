@@ -93,7 +93,7 @@ struct VaultRekeyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: vault.json)
-        try await VaultOutcome.run(console) {
+        try await Outcome.run(console, reportsErrors: true) {
             let place = try vault.place()
             let presence = try vault.secret.presence()
             let chosen = try SecretSource.read(

@@ -1,3 +1,4 @@
+import ArgumentParser
 import AssentCore
 import Foundation
 
@@ -21,6 +22,9 @@ struct Console: Sendable {
 
     /// Whether nothing at all is written.
     private let isSilent: Bool
+
+    /// Whether something could not be written to standard output, for example because its disk is full.
+    private let isIncomplete = Locked(false)
 
     init(json: Bool = false, silent: Bool = false) {
         self.json = json
@@ -53,7 +57,14 @@ struct Console: Sendable {
     /// A reply's body, exactly as it is; on a terminal it also ends its last line, or the prompt would stand behind it.
     func raw(_ bytes: [UInt8]) {
         let text = Self.shown(bytes, onTerminal: isatty(STDOUT_FILENO) == 1)
-        try? FileHandle.standardOutput.write(contentsOf: Data(text))
+        write(Data(text), to: .standardOutput)
+    }
+
+    /// Ends the command with status 1 when its output is not complete: a script must not take a part for the whole.
+    func finish() throws {
+        guard isIncomplete.withLock({ $0 }) else { return }
+        warn("The output is not complete: standard output could not be written. Is the disk full?")
+        throw ExitCode(1)
     }
 
     static func shown(_ bytes: [UInt8], onTerminal: Bool) -> [UInt8] {
@@ -61,8 +72,14 @@ struct Console: Sendable {
         return bytes + [UInt8(ascii: "\n")]
     }
 
-    private func write(_ text: String, to handle: FileHandle) {
+    private func write(_ text: String, to handle: FileHandle) { write(Data(text.utf8), to: handle) }
+
+    private func write(_ data: Data, to handle: FileHandle) {
         if isSilent { return }
-        try? handle.write(contentsOf: Data(text.utf8))
+        do {
+            try handle.write(contentsOf: data)
+        } catch {
+            if handle.fileDescriptor == STDOUT_FILENO { isIncomplete.withLock { $0 = true } }
+        }
     }
 }

@@ -1,0 +1,95 @@
+import Assent
+import AssentConfiguration
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+@Suite("The exit status says what kind of failure it was, and the message says what happened and what to do")
+struct OutcomeTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        let error: any AssentError
+        let status: Outcome.Status
+        let words: [String]
+
+        init(_ error: any AssentError, _ status: Outcome.Status, _ words: String...) {
+            self.error = error
+            self.status = status
+            self.words = words
+        }
+
+        var testDescription: String { "\(error) is \(status)" }
+    }
+
+    @Test(
+        "Each error has its status and its words",
+        arguments: [
+            Row(
+                JourneyError(status: 401, body: ["message": "Login failure"]), .refused,
+                "The server says no: Login failure"),
+            Row(JourneyError(status: 401, body: [:]), .refused, "The server says no: ", "sign-in failed", "try again"),
+            Row(JourneyFailure(.declined, "No."), .refused, "You declined."),
+            Row(JourneyFailure(.suspended, "a link was sent"), .failed, "The journey did not end: A link was sent."),
+            Row(
+                AuthorizationError(
+                    .outcomeUnknown, "the connection ended", pending: .init(transactionID: "t", idempotencyKey: "k")),
+                .unknown, "What happened is unknown", "Do not repeat it", "--ask t:k"),
+            Row(AuthorizationError(.declined, "You said no."), .refused, "You said no."),
+            Row(AuthorizationError(.refused, "Again."), .refused, "Again."),
+            Row(AuthorizationError(.approvalForAnotherRequest, "Another."), .refused, "Another."),
+            Row(AuthorizationError(.untrustedAdvice, "Elsewhere."), .refused, "Elsewhere."),
+            Row(AuthorizationError(.noSession, "no session", suggestion: "sign in"), .failed, "No session. Sign in."),
+            Row(TokenError(.signInNeeded, "there are no tokens"), .failed, "Sign in first: assent login", "no tokens"),
+            Row(TokenError(.authorizationRefused, "not you"), .refused, "The server says no: Not you."),
+            Row(TokenError(.tokenRefused, "", status: 400), .failed, "without further explanation", "(status 400)"),
+            Row(HTTPTransportError(.timedOut, "it took too long"), .failed, "It took too long."),
+            Row(HTTPTransportError(.timedOut, "it took too long", mayHaveHadEffect: true), .unknown, "may have had"),
+            Row(
+                SecretStoreError(.wrongKey, "The passphrase is wrong."), .failed, "The passphrase is wrong. [wrongKey]"),
+            Row(KeyProviderError(.lockedOut, "Locked.", suggestion: "Wait."), .failed, "Locked. Wait. [lockedOut]"),
+            Row(WireError(.malformed, "a header makes no sense"), .failed, "A header makes no sense."),
+        ])
+    func table(row: Row) {
+        let outcome = Outcome(row.error)
+        let text = outcome.lines.joined(separator: "\n")
+        #expect(outcome.status == row.status, "\(text)")
+        for words in row.words { #expect(text.contains(words), "\(text)") }
+    }
+
+    @Test("A command ends with these numbers, as scripts expect them")
+    func numbers() async {
+        let failures: [(any Error, Int32)] = [
+            (SecretStoreError(.busy, "Busy."), 1), (JourneyError(status: 401, body: [:]), 2),
+            (AuthorizationError(.outcomeUnknown, "Lost."), 3),
+            (ConfigurationError(file: "client.yaml", line: 1, "is wrong"), 78),
+            (Prompt.NoTerminal(question: "Password"), 1),
+        ]
+        for (failure, status) in failures {
+            do {
+                try await Outcome.run(Console(silent: true)) { throw failure }
+                Issue.record("\(failure) must end the command")
+            } catch {
+                #expect("\(error)".contains("\(status)"), "\(error) for \(failure)")
+            }
+        }
+    }
+
+    @Test("What a server wrote cannot change the terminal")
+    func escaped() {
+        let outcome = Outcome(JourneyError(status: 401, body: ["message": "no\u{1B}[2J"]))
+        #expect(outcome.lines.allSatisfy { !$0.contains("\u{1B}") })
+    }
+
+    #if os(Linux)
+    @Test(
+        "Output that does not fit on the disk is a failure, and says so",
+        arguments: [["vault", "list"], ["vault", "list", "--json"]])
+    func fullDisk(arguments: [String]) async throws {
+        let home = try VaultCommandTests.Home()
+        try await home.fill()
+        let command = ([home.program.path] + arguments).map { "'\($0)'" }.joined(separator: " ")
+        let ended = try home.run(URL(fileURLWithPath: "/bin/sh"), ["-c", command + " > /dev/full"])
+        #expect(ended.status == 1 && ended.err.contains("The output is not complete"), "\(ended.err)")
+    }
+    #endif
+}
