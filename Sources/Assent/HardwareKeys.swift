@@ -5,12 +5,9 @@ import Foundation
 
 /// The key providers of hardware that work without being told more, in the order in which they are tried.
 enum HardwareKeys {
-    /// Where a TPM's wrapped keys lie in a vault's directory.
-    static let tpmDirectory = "tpm"
-
     static func providers(for vault: URL) -> [any KeyProvider] {
         #if TPM && os(Linux)
-        [TPMKeyProvider(directory: vault.appending(path: tpmDirectory), pin: nil)]
+        [TPMKeyProvider(directory: vault.appending(path: VaultFileNames.tpmKeys), pin: nil)]
         #elseif canImport(Security)
         (try? SecureEnclaveKeyProvider()).map { [$0] } ?? []
         #else

@@ -75,13 +75,10 @@ extension Assent {
                 SoftwareKeyProvider(unprotectedFile: file, random: surroundings.random, clock: surroundings.clock)
             case .passphrase(let presence, let cost):
                 SoftwareKeyProvider(
-                    file: vault.appending(path: Self.passphraseFile), passphrase: presence, cost: cost,
+                    file: vault.appending(path: VaultFileNames.passphraseKeys), passphrase: presence, cost: cost,
                     random: surroundings.random, clock: surroundings.clock)
             case .provider(let own): own
             }
         }
-
-        /// The name of the key file under a passphrase, in the vault's directory.
-        static let passphraseFile = "passphrase.keys"
     }
 }

@@ -1,6 +1,6 @@
 #if (PKCS11 || TPM) && os(Linux)
 public import AssentCore
-import AssentPlatform
+public import AssentPlatform
 import AssentVault
 import Foundation
 
@@ -34,11 +34,11 @@ extension Assent.VaultKeys {
     ///   - tcti: how to reach the TPM, as tpm2-tools take it.
     ///   - pin: who knows the PIN; `nil` for a vault that this machine opens without one.
     /// - Returns: what guards a vault.
-    public static func tpm(_ tcti: String = "device:/dev/tpmrm0", pin: (any UserPresence)?) -> Assent.VaultKeys {
+    public static func tpm(_ tcti: String = TPMDefaults.tcti, pin: (any UserPresence)?) -> Assent.VaultKeys {
         Assent.VaultKeys { vault, surroundings in
             .requireHardware(
                 TPMKeyProvider(
-                    directory: vault.appending(path: HardwareKeys.tpmDirectory), tcti: tcti, pin: pin,
+                    directory: vault.appending(path: VaultFileNames.tpmKeys), tcti: tcti, pin: pin,
                     clock: surroundings.clock, random: surroundings.random))
         }
     }

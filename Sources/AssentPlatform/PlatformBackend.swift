@@ -42,4 +42,19 @@ public enum PlatformBackend: String, Hashable, Sendable, CaseIterable {
         case .keyring: "Keyring"
         }
     }
+
+    /// The package of Debian and Ubuntu with the C headers that building it needs.
+    public var developmentPackage: String {
+        switch self {
+        case .pkcs11: "libp11-kit-dev"
+        case .tpm: "libtss2-dev"
+        case .keyring: "libkeyutils-dev"
+        }
+    }
+}
+
+/// How a TPM is reached unless somebody says otherwise.
+public enum TPMDefaults {
+    /// The kernel's resource manager, as tpm2-tools name it.
+    public static let tcti = "device:/dev/tpmrm0"
 }

@@ -38,7 +38,8 @@ struct DoctorVaultTests {
         for provider in found.json["keyProviders"]?.array ?? [] {
             #expect((provider["available"] == true) == (provider["reason"] == .null))
         }
-        #expect(found.json["vault"]?["level"]?.string == "software" && found.json["vault"]?["guardian"] == "key-file")
+        #expect(
+            found.json["vault"]?["level"]?.string == "software" && found.json["vault"]?["keyProvider"] == "key-file")
         #expect(found.json["vault"]?["rollbackProtected"] == false)
         #expect(found.out.contains("(unprotected), guards the vault: available"))
         #expect(found.out.contains("key provider secure-enclave (hardware): not available: Only Apple"))

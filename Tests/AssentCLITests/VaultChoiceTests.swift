@@ -24,10 +24,10 @@ struct VaultChoiceTests {
         var isAnnounced: Bool { FileManager.default.fileExists(atPath: announced.path) }
 
         /// What a process that was killed leaves beside the choice.
-        func announce(_ guardian: VaultGuard, keyChange: UInt32) throws {
+        func announce(_ keyProvider: any KeyProviderKind, keyChange: UInt32) throws {
             try FileManager.default.createDirectory(
                 at: choice.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try Data(PendingGuard(guardian: guardian, keyChange: keyChange).yaml.utf8).write(to: announced)
+            try Data(PendingKeyChange(keyProvider: keyProvider, keyChange: keyChange).yaml.utf8).write(to: announced)
         }
 
         func keyChanges() throws -> UInt32 {
@@ -59,7 +59,7 @@ struct VaultChoiceTests {
         #expect(!FileManager.default.fileExists(atPath: bench.choice.path))
         #expect(!FileManager.default.fileExists(atPath: newKey))
         let after = try Set(FileManager.default.contentsOfDirectory(atPath: home.vault.path))
-        let locks: Set = ["vault.lock", VaultGuard.passphraseFile + ".lock"]
+        let locks: Set = ["vault.lock", VaultFileNames.passphraseKeys + ".lock"]
         #expect(after.subtracting(locks) == before.subtracting(locks))
         #expect(try home.run("vault", "list").out.contains("tokens  version 1"))
         #expect(try bench.doctor().status == 0)
@@ -71,10 +71,10 @@ struct VaultChoiceTests {
         let bench = try await Bench()
         let home = bench.home
         let other = home.directory.appending(path: "other.key").path
-        for guardian in [VaultGuard.passphrase, .keyFile(other)] {
+        for keyProvider: any KeyProviderKind in [PassphraseKind(), KeyFileKind(path: other)] as [any KeyProviderKind] {
             for command in [["check"], ["rekey"]] {
                 let changes = try bench.keyChanges()
-                try bench.announce(guardian, keyChange: changes + 1)
+                try bench.announce(keyProvider, keyChange: changes + 1)
                 #expect(try home.run("vault", "list").out.contains("tokens  version 1"))
                 let told = try bench.doctor()
                 #expect(told.status == 78 && told.out.contains("assent vault check"), "\(told.out)")
@@ -94,21 +94,21 @@ struct VaultChoiceTests {
         let bench = try await Bench()
         let home = bench.home
         let other = home.directory.appending(path: "other.key").path
-        let changes: [(VaultGuard, [String], [String])] = [
-            (.keyFile(other), ["--to", "key-file", "--new-key-file", other], []),
+        let changes: [(any KeyProviderKind, [String], [String])] = [
+            (KeyFileKind(path: other), ["--to", "key-file", "--new-key-file", other], []),
             (
-                .passphrase, ["--to", "passphrase", "--new-passphrase-file", bench.passphrase],
+                PassphraseKind(), ["--to", "passphrase", "--new-passphrase-file", bench.passphrase],
                 ["--passphrase-file", bench.passphrase]
             ),
         ]
-        for (guardian, change, secret) in changes {
+        for (keyProvider, change, secret) in changes {
             let former = try? Data(contentsOf: bench.choice)
             #expect(try home.run(["vault", "rekey"] + change).status == 0)
             // As if the process had been killed before its last step.
             let keyChange = try bench.keyChanges()
             try FileManager.default.removeItem(at: bench.choice)
             if let former { try former.write(to: bench.choice) }
-            try bench.announce(guardian, keyChange: keyChange)
+            try bench.announce(keyProvider, keyChange: keyChange)
             #expect(try home.run(["vault", "list"] + secret).out.contains("tokens  version 1"))
             #expect(try bench.doctor().status == 78)
             let checked = try home.run(["vault", "check"] + secret)
@@ -117,7 +117,9 @@ struct VaultChoiceTests {
             #expect(try bench.doctor().status == 0)
             #expect(try home.run(["vault", "list"] + secret).out.contains("tokens  version 1"))
             let file = bench.choice.path
-            #expect(try VaultGuard.parse(String(contentsOfFile: file, encoding: .utf8), file: file) == guardian)
+            #expect(
+                try KeyProviderKinds.parse(String(contentsOfFile: file, encoding: .utf8), file: file)
+                    .isSame(as: keyProvider))
         }
     }
 
@@ -125,10 +127,10 @@ struct VaultChoiceTests {
     func exchanged() async throws {
         let bench = try await Bench()
         let home = bench.home
-        try bench.announce(.passphrase, keyChange: 2)
+        try bench.announce(PassphraseKind(), keyChange: 2)
         let directory = home.directory.appending(path: "forged")
         let keys = SoftwareKeyProvider(
-            file: directory.appending(path: VaultGuard.passphraseFile),
+            file: directory.appending(path: VaultFileNames.passphraseKeys),
             passphrase: KnownSecret(Secret("of somebody else")))
         let forged = try await FileVault.open(directory, store: "default", keys: .software(keys))
         _ = try await forged.rekey(to: .software(keys))
@@ -141,7 +143,7 @@ struct VaultChoiceTests {
         #expect(bench.isAnnounced)
     }
 
-    @Test("Two changes at a time take turns: one guardian is chosen, and it opens the vault", arguments: 0..<4)
+    @Test("Two changes at a time take turns: one key provider is chosen, and it opens the vault", arguments: 0..<4)
     func concurrent(_ round: Int) async throws {
         let bench = try await Bench()
         let home = bench.home
@@ -168,10 +170,11 @@ struct VaultChoiceTests {
 
     @Test("What was announced is read as it was written, and a file with a mistake is refused")
     func file() throws {
-        let pending = PendingGuard(guardian: .keyFile("/k: x\n"), keyChange: .max)
-        #expect(try PendingGuard.parse(pending.yaml, file: "x") == pending)
+        let pending = PendingKeyChange(keyProvider: KeyFileKind(path: "/k: x\n"), keyChange: .max)
+        let read = try PendingKeyChange.parse(pending.yaml, file: "x")
+        #expect(read.keyProvider.isSame(as: pending.keyProvider) && read.keyChange == .max)
         for text in ["", "provider: passphrase\n", "provider: passphrase\nkeyChange: 0\n", pending.yaml + "more: 1\n"] {
-            #expect(throws: (any Error).self) { try PendingGuard.parse(text, file: "x") }
+            #expect(throws: (any Error).self) { try PendingKeyChange.parse(text, file: "x") }
         }
     }
 }

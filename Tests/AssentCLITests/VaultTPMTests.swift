@@ -159,26 +159,26 @@ struct VaultTPMTests {
         let keys = TPMKeyProvider(
             directory: directory.appending(path: "tpm"), tcti: bench.tpm.tcti, pin: KnownSecret(Secret("271828")))
         _ = try await FileVault.open(directory, store: "wallet", keys: .requireHardware(keys), lockTimeout: 300)
-        let guardian = try home.file("guardian.yaml", "provider: tpm\ntcti: \"\(bench.tpm.tcti)\"\n")
+        let chosen = try home.file("keys.yaml", "provider: tpm\ntcti: \"\(bench.tpm.tcti)\"\n")
         let place = ["--directory", directory.path, "--store", "wallet", "--passphrase-file", bench.pin]
-        let checked = try home.run(["vault", "check", "--guardian", guardian] + place)
+        let checked = try home.run(["vault", "check", "--keys", chosen] + place)
         #expect(checked.status == 0, "\(checked.err)")
-        let rekeyed = try home.run(["vault", "rekey", "--guardian", guardian] + place)
+        let rekeyed = try home.run(["vault", "rekey", "--keys", chosen] + place)
         #expect(rekeyed.status == 0, "\(rekeyed.err)")
         #expect(try home.run(["vault", "list"] + place).err.contains("protectionMismatch"))
         let mistake = try home.file("mistake.yaml", "provider: tpm\nparent: 5\n")
-        #expect(try home.run(["vault", "list", "--guardian", mistake] + place).status == 78)
-        #expect(try home.run(["vault", "list", "--guardian", "/nonexistent"] + place).status == 78)
+        #expect(try home.run(["vault", "list", "--keys", mistake] + place).status == 78)
+        #expect(try home.run(["vault", "list", "--keys", "/nonexistent"] + place).status == 78)
     }
 
     @Test(
         "What guards a vault is read as it was written",
         arguments: [
-            VaultGuard.tpm(TPMChoice()), .tpm(TPMChoice(tcti: "tabrmd: \"x\"", parent: 0x8100_0001, hasPIN: false)),
-            .pkcs11(module: "/a b.so", token: "x: y"), .keyFile("/k\n"), .passphrase,
-        ])
-    func file(_ guardian: VaultGuard) throws {
-        #expect(try VaultGuard.parse(guardian.yaml, file: "x.yaml") == guardian)
+            TPMKind(), TPMKind(tcti: "tabrmd: \"x\"", parent: 0x8100_0001, hasPIN: false),
+            PKCS11Kind(module: "/a b.so", token: "x: y"), KeyFileKind(path: "/k\n"), PassphraseKind(),
+        ] as [any KeyProviderKind])
+    func file(_ kind: any KeyProviderKind) throws {
+        #expect(try KeyProviderKinds.parse(kind.file, file: "x.yaml").isSame(as: kind))
     }
 }
 #endif

@@ -33,9 +33,9 @@ struct VaultOptions: ParsableArguments {
     @Option(
         name: .long,
         help:
-            "A file that says what guards the app's vault, as <profile>.vault.yaml does for a profile's (with --directory)."
+            "A file that says which key provider guards the app's vault, as <profile>.vault.yaml does for a profile's (with --directory)."
     )
-    var guardian: String?
+    var keys: String?
 
     @OptionGroup var secret: VaultSecretOptions
 
@@ -43,20 +43,19 @@ struct VaultOptions: ParsableArguments {
     var json = false
 
     func validate() throws {
-        guard directory != nil || (keyFile == nil && guardian == nil && store == "default") else {
+        guard directory != nil || (keyFile == nil && keys == nil && store == "default") else {
             throw ValidationError(
-                "--key-file, --guardian and --store are for an app's vault: name its --directory too.")
+                "--key-file, --keys and --store are for an app's vault: name its --directory too.")
         }
-        guard keyFile == nil || guardian == nil else {
-            throw ValidationError("--key-file and --guardian both say what guards the vault: name one.")
+        guard keyFile == nil || keys == nil else {
+            throw ValidationError("--key-file and --keys both say what guards the vault: name one.")
         }
     }
 
     func place(_ places: Places = Places()) throws -> VaultPlace {
         if let directory {
-            let named = try guardian.map { try VaultPlace.guardian(in: $0) }
-            return VaultPlace(
-                directory: directory, store: store, guardian: named ?? keyFile.map { .keyFile($0) } ?? .passphrase)
+            let named = try keys.map { try VaultPlace.keyProvider(in: $0) } ?? keyFile.map { KeyFileKind(path: $0) }
+            return VaultPlace(directory: directory, store: store, keyProvider: named ?? PassphraseKind())
         }
         try ClientProfile.check(name: profile)
         return try VaultPlace(profile: profile, places: places)
@@ -165,7 +164,8 @@ struct VaultCheckCommand: AsyncParsableCommand {
                     ]
                 }),
             "removedFiles": .integer(Int64(report.removedLeftovers)),
-            "removedKeys": .integer(Int64(report.removedKeys)), "choiceOfGuardian": tidied.map { .string($0) } ?? .null,
+            "removedKeys": .integer(Int64(report.removedKeys)),
+            "keyProviderChoice": tidied.map { .string($0) } ?? .null,
             "inOrder": .bool(report.isInOrder),
         ]
     }
@@ -185,17 +185,17 @@ extension VaultInfo {
     /// What it is and what that means, for a person.
     var lines: [String] {
         let kind = DisplayText.escapedForTerminal(provider)
-        let guardian =
+        let protector =
             switch protection {
             case .hardware: "hardware (\(kind)): the key cannot be taken out"
             case .software:
                 "software (\(kind)\(keyDerivation.map { ", " + DisplayText.escapedForTerminal($0) } ?? "")): "
-                    + "who copies the files can guess at the passphrase"
+                    + "somebody who copies the files can try passphrases"
             case .unprotected:
-                "unprotected: who can read the key file can read the vault; protect it with: assent vault rekey --to passphrase"
+                "unprotected: everybody who can read the key file can read the vault; protect it with: assent vault rekey --to passphrase"
             }
         return [
-            "guarded by \(guardian)", "protection level \(level.rawValue)",
+            "guarded by \(protector)", "protection level \(level.rawValue)",
             isRollbackProtected
                 ? "an old copy of the whole vault is noticed (counter of the device)"
                 : "an old copy of the whole vault is not noticed: \(kind) has no counter",

@@ -42,7 +42,7 @@ struct SecretStoreStatus: Sendable, Equatable {
             availability = .unavailable(reason: "\(error)")
         }
         #else
-        availability = .unavailable(reason: VaultGuard.notBuilt(.keyring).detail)
+        availability = .unavailable(reason: PlatformBackend.keyring.isMissing.detail)
         #endif
         return SecretStoreStatus(
             kind: "kernel-keyring", nature: "in the kernel's memory, not sealed", availability: availability)

@@ -33,7 +33,7 @@ struct VaultExamination {
         do {
             let info = try FileVault.inspect(place.directory)
             result.findings = findings(info, place)
-            if let info, place.guardian.matches(info) { result.json = json(info.claimed, place.guardian) }
+            if let info, place.keyProvider.matches(info.claimed) { result.json = json(info.claimed, place.keyProvider) }
         } catch {
             result.findings = [Diagnosis(.problem, "vault of profile \(profile): \(error)")]
         }
@@ -41,7 +41,7 @@ struct VaultExamination {
             result.findings.append(
                 Diagnosis(
                     .problem,
-                    "a change of key to \(pending.guardian.name) was interrupted; \(place.guardian.name) guards the vault of "
+                    "a change of key to \(pending.keyProvider.name) was interrupted; \(place.keyProvider.name) guards the vault of "
                         + "profile \(profile). Finish or take it back with: assent vault check"))
         }
         result.stores = [await SecretStoreStatus.kernelKeyring()]
@@ -54,24 +54,24 @@ struct VaultExamination {
             return [
                 Diagnosis(
                     .fine,
-                    "profile \(profile) has no vault yet: assent login makes one, guarded by \(place.guardian.name)")
+                    "profile \(profile) has no vault yet: assent login makes one, guarded by \(place.keyProvider.name)")
             ]
         }
-        guard place.guardian.matches(info) else {
+        guard place.keyProvider.matches(info.claimed) else {
             return [
                 Diagnosis(
                     .problem,
                     "the vault of profile \(profile) says that it is guarded in another way "
-                        + "(\(info.claimed.protection.rawValue)) than you chose (\(place.guardian.name)): was it exchanged? "
+                        + "(\(info.claimed.protection.rawValue)) than you chose (\(place.keyProvider.name)): was it exchanged? "
                         + "Restore \(place.directory.path), or remove it and sign in again")
             ]
         }
         return info.claimed.lines.map { Diagnosis(.fine, "vault of profile \(profile): \($0)") }
     }
 
-    private func json(_ info: VaultInfo, _ guardian: VaultGuard) -> JSONValue {
+    private func json(_ info: VaultInfo, _ keyProvider: any KeyProviderKind) -> JSONValue {
         guard case .object(var members) = info.json else { return info.json }
-        members["guardian"] = .string(guardian.name)
+        members["keyProvider"] = .string(keyProvider.name)
         return .object(members)
     }
 }

@@ -41,7 +41,7 @@ struct ClientProfile: Sendable {
         try FileManager.default.createDirectory(
             atPath: places.vault(profile: name), withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700])
-        let keys = try place.guardian.keys(place.directory, presence: presence)
+        let keys = try place.keyProvider.keys(place.directory, presence: presence)
         var configuration = file.configuration(
             vault: .file(at: place.directory, keys: .keys(keys), store: place.store))
         configuration.transport = transport

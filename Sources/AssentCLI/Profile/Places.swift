@@ -8,6 +8,9 @@ struct Places: Sendable {
     /// The vault and its key: `$XDG_STATE_HOME/assent`.
     let state: String
 
+    /// The name of a profile's unprotected key file, beside its vault.
+    static let keyFileName = "vault.key"
+
     init(environment: [String: String] = ProcessInfo.processInfo.environment) {
         let home = environment["HOME"] ?? FileManager.default.homeDirectoryForCurrentUser.path
         func base(_ name: String, _ fallback: String) -> String {

@@ -11,17 +11,18 @@ struct VaultPlace: Sendable {
     /// Which store it is.
     let store: String
 
-    let guardian: VaultGuard
+    /// What guards it, as the user chose.
+    let keyProvider: any KeyProviderKind
 
-    /// Where the choice of guardian is kept; `nil` for an app's vault, whose app keeps it.
+    /// Where that choice is kept; `nil` for an app's vault, whose app keeps it.
     private let choiceFile: String?
 
-    /// The choice that a change of guardian announced and then did not settle, because it was interrupted or is under way.
-    let pending: PendingGuard?
+    /// The choice that a change of key announced and then did not settle, because it was interrupted or is under way.
+    let pending: PendingKeyChange?
 
     /// The vault of a profile.
     ///
-    /// After a change of guardian that was interrupted there are two choices, both the user's; the vault's own claim says
+    /// After a change of key that was interrupted there are two choices, both the user's; the vault's own claim says
     /// which is in force, and opening it proves that.
     init(profile: String, places: Places) throws {
         let state = places.vault(profile: profile)
@@ -29,27 +30,29 @@ struct VaultPlace: Sendable {
         store = profile
         let file = "\(places.configuration)/\(profile).vault.yaml"
         choiceFile = file
-        let current = try Self.text(file).map { try VaultGuard.parse($0, file: file) } ?? .keyFile(state + "/vault.key")
-        pending = try Self.text(file + ".new").map { try PendingGuard.parse($0, file: file + ".new") }
+        let current =
+            try Self.text(file).map { try KeyProviderKinds.parse($0, file: file) }
+            ?? KeyFileKind(path: state + "/" + Places.keyFileName)
+        pending = try Self.text(file + ".new").map { try PendingKeyChange.parse($0, file: file + ".new") }
         if let pending, let claim = try? FileVault.inspect(directory), pending.isInForce(claim) {
-            guardian = pending.guardian
+            keyProvider = pending.keyProvider
         } else {
-            guardian = current
+            keyProvider = current
         }
     }
 
     /// An app's vault.
-    init(directory: String, store: String, guardian: VaultGuard) {
+    init(directory: String, store: String, keyProvider: any KeyProviderKind) {
         self.directory = URL(fileURLWithPath: directory)
         self.store = store
-        self.guardian = guardian
+        self.keyProvider = keyProvider
         pending = nil
         choiceFile = nil
     }
 
     /// Opens a vault that exists.
     func open(_ presence: any UserPresence) async throws -> FileVault {
-        try await open(keys: try guardian.keys(directory, presence: presence))
+        try await open(keys: try keyProvider.keys(directory, presence: presence))
     }
 
     /// Opens a vault that exists, with a provider that is used for more.
@@ -63,18 +66,15 @@ struct VaultPlace: Sendable {
                     + (choiceFile == nil
                         ? "Check its path: it is the directory that has a file called vault."
                         : "'assent login' makes one; --profile and --directory name others."))
-        } catch let error as SecretStoreError where error.code == .keyLost {
-            guard case .keyFile(let path) = guardian, !FileManager.default.fileExists(atPath: path) else { throw error }
-            throw SecretStoreError(
-                .keyLost,
-                "The key file \(path) does not exist. Restore it, or name the right one: without it nobody can read the vault."
-            )
+        } catch let error as SecretStoreError {
+            throw keyProvider.explained(error)
         }
     }
 
     /// Keeps other commands from changing the choice meanwhile, then does `work`.
     func withChoice<Result>(of vault: FileVault, _ work: () async throws -> Result) async throws -> Result {
-        let lease = try await vault.lease("assent vault: choice of guardian", deadline: Date(timeIntervalSinceNow: 10))
+        let lease = try await vault.lease(
+            "assent vault: choice of key provider", deadline: Date(timeIntervalSinceNow: 10))
         do {
             let result = try await work()
             await lease.release()
@@ -88,41 +88,41 @@ struct VaultPlace: Sendable {
     /// Writes down what guards the vault from its next change of key on.
     ///
     /// - Returns: the number of that change of key.
-    func announce(_ guardian: VaultGuard, of vault: FileVault) async throws -> UInt32 {
+    func announce(_ keyProvider: any KeyProviderKind, of vault: FileVault) async throws -> UInt32 {
         let keyChange = try await vault.info().keyChanges.addingReportingOverflow(1).partialValue
         guard let choiceFile else { return keyChange }
-        try Self.write(PendingGuard(guardian: guardian, keyChange: keyChange).yaml, to: choiceFile + ".new")
+        try Self.write(PendingKeyChange(keyProvider: keyProvider, keyChange: keyChange).yaml, to: choiceFile + ".new")
         return keyChange
     }
 
     /// Makes what was announced the choice.
-    func settle(_ guardian: VaultGuard) throws {
+    func settle(_ keyProvider: any KeyProviderKind) throws {
         guard let choiceFile else { return }
-        try Self.write(guardian.yaml, to: choiceFile)
+        try Self.write(keyProvider.file, to: choiceFile)
         try? FileManager.default.removeItem(atPath: choiceFile + ".new")
     }
 
-    /// Finishes or takes back what an earlier change of guardian announced, by what `vault` (which is open) says.
+    /// Finishes or takes back what an earlier change of key announced, by what `vault` (which is open) says.
     ///
     /// - Returns: what was done, for the user; `nil` when nothing was announced.
     func tidy(_ vault: FileVault) async throws -> String? {
         guard let choiceFile, let text = try Self.text(choiceFile + ".new") else { return nil }
-        let pending = try PendingGuard.parse(text, file: choiceFile + ".new")
-        if pending.guardian == guardian, try await vault.info().keyChanges >= pending.keyChange {
-            try settle(guardian)
-            return "An interrupted change of key to \(guardian.name) had taken effect, and is finished now."
+        let pending = try PendingKeyChange.parse(text, file: choiceFile + ".new")
+        if pending.keyProvider.isSame(as: keyProvider), try await vault.info().keyChanges >= pending.keyChange {
+            try settle(keyProvider)
+            return "An interrupted change of key to \(keyProvider.name) had taken effect, and is finished now."
         }
         try FileManager.default.removeItem(atPath: choiceFile + ".new")
         return
-            "A change of key to \(pending.guardian.name) was begun and never took effect: \(guardian.name) guards the vault."
+            "A change of key to \(pending.keyProvider.name) was begun and never took effect: \(keyProvider.name) guards the vault."
     }
 
-    /// Takes back what was announced for a change of key, and what it left at `guardian`, unless the change took effect or
+    /// Takes back what was announced for a change of key, and what it left at `keyProvider`, unless the change took effect or
     /// that is uncertain.
-    func withdraw(_ guardian: VaultGuard, keyChange: UInt32) async {
+    func withdraw(_ keyProvider: any KeyProviderKind, keyChange: UInt32) async {
         guard let claim = try? FileVault.inspect(directory), claim.claimed.keyChanges < keyChange else { return }
         if let choiceFile { try? FileManager.default.removeItem(atPath: choiceFile + ".new") }
-        await guardian.removeUnused(directory)
+        await keyProvider.removeUnused(directory)
     }
 
     /// Puts a file in place, whole, and on the disk before this returns: the vault's change of key must not outlive it.
@@ -154,37 +154,37 @@ struct VaultPlace: Sendable {
     }
 
     /// What a file says that guards a vault.
-    static func guardian(in file: String) throws -> VaultGuard {
+    static func keyProvider(in file: String) throws -> any KeyProviderKind {
         guard let text = try text(file) else {
             throw ConfigurationError(file: file, line: nil, "cannot be read. Check its owner and mode.")
         }
-        return try VaultGuard.parse(text, file: file)
+        return try KeyProviderKinds.parse(text, file: file)
     }
 }
 
 /// What is to guard a vault from a change of key on: `<profile>.vault.yaml.new`.
-struct PendingGuard: Sendable, Equatable {
-    let guardian: VaultGuard
+struct PendingKeyChange: Sendable {
+    let keyProvider: any KeyProviderKind
 
     /// The number of that change of key.
     let keyChange: UInt32
 
     /// Whether a vault that says `info` of itself is past that change.
     func isInForce(_ info: UnverifiedVaultInfo) -> Bool {
-        guardian.matches(info) && info.claimed.keyChanges >= keyChange
+        keyProvider.matches(info.claimed) && info.claimed.keyChanges >= keyChange
     }
 
     /// The file's text.
-    var yaml: String { guardian.yaml + "keyChange: \(keyChange)\n" }
+    var yaml: String { keyProvider.file + "keyChange: \(keyChange)\n" }
 
     /// Reads a file; a mistake is an error with its line.
-    static func parse(_ text: String, file: String) throws -> PendingGuard {
-        try ConfigurationFile.read(text, file: file) { reader in
-            let guardian = try VaultGuard(reader)
-            guard let keyChange = reader.optionalInteger("keyChange", in: 1...Int(UInt32.max)) else {
-                throw reader.issue("provider", "it says no keyChange: remove this file, and see 'assent vault check'")
+    static func parse(_ text: String, file: String) throws -> PendingKeyChange {
+        try ConfigurationFile.read(text, file: file) { settings in
+            let keyProvider = try KeyProviderKinds.read(settings)
+            guard let keyChange = settings.optionalInteger("keyChange", in: 1...Int(UInt32.max)) else {
+                throw settings.issue("provider", "it says no keyChange: remove this file, and see 'assent vault check'")
             }
-            return PendingGuard(guardian: guardian, keyChange: UInt32(keyChange))
+            return PendingKeyChange(keyProvider: keyProvider, keyChange: UInt32(keyChange))
         }
     }
 }

@@ -72,7 +72,7 @@ struct TPMFailure: Error {
                 .failed, "The TPM has no room for another counter. Remove those that are not needed: tpm2_nvundefine.")
         case Response.objectMemory, Response.sessionMemory:
             KeyProviderError(
-                .unavailable, "Other programs fill the TPM's memory. Use its resource manager: device:/dev/tpmrm0.")
+                .unavailable, "Other programs fill the TPM's memory. Use its resource manager: \(TPMDefaults.tcti).")
         case Response.nvRate, Response.nvUnavailable, Response.retry:
             KeyProviderError(
                 .unavailable, "The TPM spares its memory and refuses writes for now. Try again in a few seconds.")

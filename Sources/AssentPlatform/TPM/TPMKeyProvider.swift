@@ -49,7 +49,7 @@ public actor TPMKeyProvider: KeyProvider {
     ///   - clock: bounds how long a change waits for other processes.
     ///   - random: makes names of temporary files.
     public init(
-        directory: URL, tcti: String = "device:/dev/tpmrm0", parent: TPMParent = .ownerHierarchy,
+        directory: URL, tcti: String = TPMDefaults.tcti, parent: TPMParent = .ownerHierarchy,
         pin: (any UserPresence)?, clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom()
     ) {
         path = directory.path(percentEncoded: false)
