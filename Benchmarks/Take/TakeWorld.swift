@@ -13,7 +13,7 @@ struct TakeWorld: Sendable {
     }
 
     let database: SQLiteDatabase
-    let decisions: PolicyDecisionPoint
+    let access: AccessSettlement
     let hand: HandMadeTake
     private let transactions: Transactions
     private let session: LiveSession
@@ -39,8 +39,10 @@ struct TakeWorld: Sendable {
                 DisplayRule(label: "To", field: "to"),
             ])
         transactions = Transactions(context, limits: TransactionLimits(creations: 1_000_000))
-        decisions = PolicyDecisionPoint(
-            context, policySets: [PolicySet(name: "bank", realm: Self.realm, policies: [policy])],
+        access = AccessSettlement(
+            context,
+            decisions: PolicyDecisionPoint(
+                policySets: [PolicySet(name: "bank", realm: Self.realm, policies: [policy])]),
             transactions: transactions)
         let user = try await Users(context).create(username: "ana", realm: Self.realm, passwordHash: nil)
         guard let user else { throw BenchFailure("the user is there already") }
@@ -53,7 +55,7 @@ struct TakeWorld: Sendable {
 
     /// Makes `count` approved transactions: one by the engine, the others as copies of its row.
     func prepare(_ count: Int) async throws -> [Prepared] {
-        guard case .advice(_, let made?) = await decisions.decide(try request(nil)) else {
+        guard case .advised(_, let made?) = await access.settle(try request(nil)) else {
             throw BenchFailure("the policy asks for no transaction")
         }
         let approval = try await transactions.start(id: made.id, session: session)
@@ -66,15 +68,18 @@ struct TakeWorld: Sendable {
 
     /// Decides with a transaction, as the gateway does once it has read a request.
     func take(_ prepared: Prepared) async throws {
-        guard case .allow(_?) = await decisions.decide(try request(prepared.id)) else {
+        guard case .granted(_?) = await access.settle(try request(prepared.id)) else {
             throw BenchFailure("a transaction was not taken")
         }
     }
 
     private func request(_ transactionID: String?) throws -> GatewayRequest {
-        GatewayRequest(
-            realm: Self.realm, policySet: "bank", session: PresentedSession(session), method: "POST",
-            resource: try CanonicalResource(Self.url), mediaType: "application/json", body: Self.body,
-            transactionID: transactionID)
+        let resource = try CanonicalResource(Self.url)
+        let matched = access.decisions.policySet("bank", realm: Self.realm).map {
+            access.decisions.match($0, resource: resource, action: "POST")
+        }
+        return GatewayRequest(
+            GatewayAdmission(caller: .session(session, .field), matched: matched), mediaType: "application/json",
+            body: Self.body, transactionID: transactionID)
     }
 }

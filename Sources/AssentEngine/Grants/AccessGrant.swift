@@ -57,6 +57,10 @@ package enum AccessRefusal: String, Sendable, Hashable {
     case clientUnknown
     /// It is bound to a key, and the caller has not proved that it holds that key.
     case keyMismatch
+    /// It was issued for another service.
+    case otherAudience
+    /// It lacks a scope that the service asks for.
+    case insufficientScope
 }
 
 /// The outcome of looking at an access token.

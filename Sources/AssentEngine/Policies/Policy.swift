@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import Crypto
 
 /// The policies that a gateway or another enforcement point asks about under one name (AM's "application").

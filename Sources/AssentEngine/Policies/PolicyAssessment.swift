@@ -1,13 +1,5 @@
 import AssentCore
 
-/// What is known when policies are evaluated.
-struct PolicyFacts {
-    let session: LiveSession?
-    let clientAddress: IPv4Address?
-    /// Only the policies that speak of this action count; `nil` when the action is not known.
-    let action: String?
-}
-
 /// How a condition came out before any transaction was looked at.
 struct ConditionOutcome {
     enum Verdict {
@@ -106,7 +98,7 @@ extension PolicyCondition {
 }
 
 /// What all policies of a set together say of one resource, before any transaction is looked at.
-struct PolicyAssessment {
+package struct PolicyAssessment: Sendable {
     /// A policy that grants once its transaction is approved.
     struct Pending {
         let policy: Policy
@@ -114,18 +106,23 @@ struct PolicyAssessment {
     }
 
     /// What is granted and denied if every pending transaction were approved.
-    private(set) var actions: [String: Bool] = [:]
-    private(set) var attributes: [String: [String]] = [:]
+    package private(set) var actions: [String: Bool] = [:]
+
+    /// What the enforcement point is told besides.
+    package private(set) var attributes: [String: [String]] = [:]
+
+    /// Why, for the log and for an administrator who asks.
+    package private(set) var reasons: [String] = []
+
     /// Advices of other kinds than transactions.
     private(set) var advices: [String: [String]] = [:]
-    private(set) var pending: [Pending] = []
-    private(set) var reasons: [String] = []
+    private var pendings: [Pending] = []
+    private let action: String?
 
-    init(_ set: PolicySet, resource: CanonicalResource, facts: PolicyFacts) {
-        for policy in set.policies where policy.isActive {
-            if let action = facts.action, policy.actionValues[action] == nil { continue }
-            guard policy.covers(resource) else { continue }
-            guard policy.subject.matches(facts.session) else {
+    init(_ matched: MatchedPolicies, facts: PolicyFacts) {
+        action = matched.action
+        for policy in matched.policies {
+            guard policy.subject.matches(facts.user) else {
                 reasons.append("\(policy.name): the subject does not match")
                 continue
             }
@@ -134,7 +131,7 @@ struct PolicyAssessment {
             case .holds: grant(policy, facts)
             case .pending(let condition):
                 grant(policy, facts)
-                pending.append(Pending(policy: policy, condition: condition))
+                pendings.append(Pending(policy: policy, condition: condition))
                 reasons.append("\(policy.name): needs a transaction")
             case .fails, .unknown:
                 advices.merge(outcome.advices, uniquingKeysWith: ConditionOutcome.union)
@@ -144,13 +141,23 @@ struct PolicyAssessment {
         if reasons.isEmpty, actions.isEmpty { reasons.append("no policy covers the resource") }
     }
 
-    /// The advices to give: of one kind, since clients read only one.
-    var oneAdvice: [String: [String]] {
-        for name in [Advice.Name.service.rawValue, Advice.Name.authLevel.rawValue] {
-            if let values = advices[name] { return [name: values] }
+    /// What is decided, provided that ``pending`` is approved.
+    package var decision: AccessDecision {
+        get throws {
+            // A transaction comes last: other advices are given before one is made. Clients read one kind only.
+            for name in [Advice.Name.service, .authLevel] {
+                guard let values = advices[name.rawValue] else { continue }
+                return .advised(try Advice([Advice.Entry(name, values)]), transaction: nil)
+            }
+            let isGranted = action.map { actions[$0] == true } ?? actions.values.contains(true)
+            guard isGranted else { return .denied(actions.isEmpty ? .noPolicy : .notPermitted) }
+            guard pendings.count <= 1 else { return .denied(.severalTransactions) }
+            return .granted(taken: nil)
         }
-        return [:]
     }
+
+    /// The policy whose transaction must be approved.
+    var pending: Pending? { pendings.first }
 
     private mutating func grant(_ policy: Policy, _ facts: PolicyFacts) {
         actions.merge(policy.actionValues) { $0 && $1 }
@@ -158,7 +165,7 @@ struct PolicyAssessment {
             switch attribute {
             case .fixed(let name, let values): attributes[name, default: []] += values
             case .user(let name):
-                guard let value = facts.session?.user.attributes[name] else { continue }
+                guard let value = facts.user?.attributes[name] else { continue }
                 attributes[name, default: []] += value.strings ?? value.string.map { [$0] } ?? []
             }
         }

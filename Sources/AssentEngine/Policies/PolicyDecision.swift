@@ -120,7 +120,8 @@ package struct PolicyDecision: Sendable, Hashable {
     /// A time to live without a limit.
     package static let noLimit = Int64.max
 
-    init(
+    /// A decision.
+    package init(
         resource: String, actions: [String: Bool] = [:], attributes: [String: [String]] = [:],
         advices: [String: [String]] = [:], ttl: Int64 = noLimit, reasons: [String] = []
     ) {
@@ -130,29 +131,5 @@ package struct PolicyDecision: Sendable, Hashable {
         self.advices = advices
         self.ttl = ttl
         self.reasons = reasons
-    }
-
-    /// The decision as AM's JSON; with `reasons` only when `explained`.
-    package func json(explained: Bool = false) -> JSONValue {
-        var object = JSONObject([
-            .init(name: "resource", value: .string(resource)),
-            .init(
-                name: "actions",
-                value: .object(
-                    JSONObject(actions.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .bool($0.value)) }))),
-            .init(name: "attributes", value: Self.json(attributes)),
-            .init(name: "advices", value: Self.json(advices)),
-            .init(name: "ttl", value: .integer(ttl)),
-        ])
-        if explained { object["reasons"] = .array(reasons.map { .string($0) }) }
-        return .object(object)
-    }
-
-    static func json(_ values: [String: [String]]) -> JSONValue {
-        .object(
-            JSONObject(
-                values.sorted { $0.key < $1.key }.map {
-                    .init(name: $0.key, value: .array($0.value.map { .string($0) }))
-                }))
     }
 }

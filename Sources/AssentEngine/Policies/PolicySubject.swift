@@ -6,25 +6,24 @@ package indirect enum PolicySubject: Sendable, Hashable {
     case and([PolicySubject])
     /// One of them must match.
     case or([PolicySubject])
-    /// It must not match somebody with a live session. Nobody matches it without one: who is unknown is not known to be
-    /// another.
+    /// It must not match a user who is known. It never matches somebody unknown: they could be anybody.
     case not(PolicySubject)
-    /// Whoever has a live session.
+    /// Every user who is known.
     case authenticatedUsers
     /// Nobody: the policy never applies.
     case none
     /// The users with these universal ids, for example `id=ana,ou=user,o=alpha`.
     case identity([String])
 
-    /// Whether the policy is for the user of this session; `nil` is somebody without one.
-    package func matches(_ session: LiveSession?) -> Bool {
+    /// Whether the policy is for this user; `nil` is somebody who is not known.
+    package func matches(_ user: User?) -> Bool {
         switch self {
-        case .and(let subjects): subjects.allSatisfy { $0.matches(session) }
-        case .or(let subjects): subjects.contains { $0.matches(session) }
-        case .not(let subject): session != nil && !subject.matches(session)
-        case .authenticatedUsers: session != nil
+        case .and(let subjects): subjects.allSatisfy { $0.matches(user) }
+        case .or(let subjects): subjects.contains { $0.matches(user) }
+        case .not(let subject): user != nil && !subject.matches(user)
+        case .authenticatedUsers: user != nil
         case .none: false
-        case .identity(let ids): session.map { ids.contains($0.user.universalID) } ?? false
+        case .identity(let ids): user.map { ids.contains($0.universalID) } ?? false
         }
     }
 

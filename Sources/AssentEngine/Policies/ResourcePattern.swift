@@ -1,3 +1,5 @@
+package import AssentCore
+
 /// Which resources a policy is about: a URL with wildcards, compared part by part as AM does.
 ///
 /// Scheme, host, port, path and query are compared each by itself, without regard to case; a pattern without a query matches

@@ -1,4 +1,4 @@
-import AssentCore
+package import AssentCore
 import Crypto
 
 /// What a transaction was made for: what must be the same when it is used, and what is only known of the request.

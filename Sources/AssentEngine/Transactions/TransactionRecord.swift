@@ -86,17 +86,6 @@ package enum UpstreamOutcome: Sendable, Hashable {
     case answered(status: Int)
     /// It was sent, and no answer came: it may have had an effect.
     case unknown
-
-    /// As JSON, for a client that asks: `state`, and `status` where there is one.
-    package var json: JSONValue {
-        switch self {
-        case .taken: ["state": "taken"]
-        case .forwarded: ["state": "forwarded"]
-        case .notForwarded: ["state": "notForwarded"]
-        case .answered(let status): ["state": "answered", "status": .integer(status)]
-        case .unknown: ["state": "unknown"]
-        }
-    }
 }
 
 extension TransactionRecord {
@@ -160,6 +149,17 @@ extension UpstreamOutcome {
         case "answered": self = .answered(status: Int(clamping: try row.integer("upstream_status")))
         case "notForwarded": self = .notForwarded
         default: self = .unknown
+        }
+    }
+
+    /// What the audit log says of it.
+    var auditDetail: JSONValue {
+        switch self {
+        case .taken: ["state": "taken"]
+        case .forwarded: ["state": "forwarded"]
+        case .notForwarded: ["state": "notForwarded"]
+        case .answered(let status): ["state": "answered", "status": .integer(status)]
+        case .unknown: ["state": "unknown"]
         }
     }
 

@@ -33,49 +33,6 @@ extension Transactions {
         }
     }
 
-    /// Notes that the request of a taken transaction is about to be sent. Returns whether this was the first to say so: who
-    /// is told `false` must not send.
-    package func recordForwarding(id: String) async throws -> Bool {
-        try await context.storing {
-            try await !context.database.run(
-                SQLStatement(TransactionSQL.forward, [.text(id), .integer(context.clock.epochSeconds)])
-            ).isEmpty
-        }
-    }
-
-    /// Notes what became of the request of a taken transaction. What is known is not overwritten; `taken` and `forwarded` are
-    /// no outcomes and change nothing.
-    package func recordOutcome(id: String, _ outcome: UpstreamOutcome) async throws {
-        guard let columns = outcome.columns else { return }
-        try await context.storing {
-            let now = context.clock.epochSeconds
-            let conclude = SQLStatement(
-                TransactionSQL.conclude,
-                [.text(id), .integer(now), .text(columns.outcome), SQLValue(columns.status)], expecting: .exactly(1))
-            guard let found = try await find(id, at: now) else { return }
-            var note = record(
-                "transaction.outcome", columns.outcome == "answered" ? .success : .failed, id: id,
-                binding: found.record.binding)
-            note.detail["outcome"] = outcome.json
-            do {
-                _ = try await context.database.run([conclude, audit.statement(note)])
-            } catch let error as StoreError where error.code == .unexpectedCount {
-                return
-            }
-        }
-    }
-
-    /// What became of a transaction, for the session that it was made in; `nil` for everybody else and when there is none.
-    package func outcome(id: String, session: LiveSession) async throws -> TransactionRecord? {
-        try await context.storing {
-            let now = context.clock.epochSeconds
-            guard let record = try await find(id, at: now)?.record, record.binding.userID == session.user.id,
-                record.binding.sessionID == session.id
-            else { return nil }
-            return record
-        }
-    }
-
     /// A record and whether its session is alive.
     struct Found {
         let record: TransactionRecord
@@ -117,27 +74,5 @@ extension Transactions {
         try await close(found?.record, reason: refusal, at: now, note: note)
         if refusal == .taken, let found { return .alreadyTaken(found.record) }
         return .refused(refusal)
-    }
-}
-
-extension TransactionBinding {
-    /// The first field in which `other` differs, of those that it binds. The revision of the policy is one, so both bind the same.
-    func firstDifference(from other: TransactionBinding) -> TransactionRefusal? {
-        let fields: [(Bool, TransactionRefusal)] = [
-            (userID == other.userID, .subject),
-            (sessionID == other.sessionID && sessionAuditID == other.sessionAuditID, .session),
-            (grantID == other.grantID, .grant),
-            (keyThumbprint == other.keyThumbprint, .key),
-            (realm == other.realm, .realm),
-            (policySet == other.policySet && policy == other.policy, .policy),
-            (resource == other.resource, .resource),
-            (policyRevision == other.policyRevision, .policyRevision),
-            (strategy == other.strategy && specifier == other.specifier, .journey),
-            (method == other.method || !other.bound.contains(.method), .method),
-            (query == other.query || !other.bound.contains(.query), .query),
-            (mediaType == other.mediaType || !other.bound.contains(.body), .mediaType),
-            (bodyDigest == other.bodyDigest || !other.bound.contains(.body), .body),
-        ]
-        return fields.first { !$0.0 }?.1
     }
 }

@@ -2,62 +2,48 @@ import AssentCore
 import AssentEngine
 import HTTPTypes
 import Hummingbird
-import Logging
 
 /// One request on its way from the gateway to the service and back.
 struct Forwarding: Sendable {
-    let gateway: Gateway
+    let upstream: Upstream
     let route: GatewayRoute
     let resource: CanonicalResource
+
+    /// The user's name, for the service.
     let user: String?
 
-    /// The transaction that was spent for it, if there was one.
-    let transaction: TransactionRecord?
+    /// The id of the transaction that was spent for it, if there was one. It is then sent once at most.
+    let transaction: String?
 
-    /// Forwards and answers.
-    ///
-    /// With a transaction the work goes on when the client goes away: the service may have acted, and what became of it must
-    /// be on record.
-    func run(_ request: Request, boundBody: [UInt8]?) async -> Response {
-        guard let transaction else { return await forward(request, boundBody: boundBody).response }
-        return await Task { await once(request, boundBody: boundBody, transaction: transaction) }.value
-    }
+    let cookie: SessionCookie
+    let publicOrigin: Origin
 
-    private func once(_ request: Request, boundBody: [UInt8]?, transaction: TransactionRecord) async -> Response {
-        do {
-            guard try await gateway.transactions.recordForwarding(id: transaction.id) else {
-                return .problem(
-                    409, "This transaction was used before. Nothing was forwarded now.",
-                    members: ["transaction": .string(transaction.id)])
-            }
-        } catch {
-            return .problem(
+    /// The answer to a request whose transaction was spent.
+    static func response(to result: ForwardingResult<Response>, transaction: String) -> Response {
+        switch result {
+        case .sent(let response): response
+        case .sentBefore:
+            .problem(
+                409, "This transaction was used before. Nothing was forwarded now.",
+                members: ["transaction": .string(transaction)])
+        case .notRecorded:
+            .problem(
                 503, "The gateway could not note that it forwards. Nothing was forwarded.",
-                members: ["transaction": .string(transaction.id), "forwarded": "no"])
+                members: ["transaction": .string(transaction), "forwarded": "no"])
         }
-        let (response, outcome) = await forward(request, boundBody: boundBody)
-        do {
-            try await gateway.transactions.recordOutcome(id: transaction.id, outcome)
-        } catch {
-            gateway.logger.error(
-                "an outcome could not be recorded",
-                metadata: ["transaction": "\(transaction.id)", "status": "\(response.status.code)"])
-        }
-        return response
     }
 
-    private func forward(
-        _ request: Request, boundBody: [UInt8]?
-    ) async -> (response: Response, outcome: UpstreamOutcome) {
+    /// Sends the request to the service. Returns the answer to the client, and what became of the request.
+    func send(_ request: Request, boundBody: [UInt8]?) async -> (response: Response, outcome: UpstreamOutcome) {
         let fields = ForwardedFields.request(
-            request.headers, cookie: gateway.credentials.cookie, keepsAuthorization: route.keepsAuthorization,
-            user: user, idempotencyKey: transaction?.id, strips: route.stripHeaders, publicOrigin: gateway.publicOrigin)
+            request.headers, cookie: cookie, keepsAuthorization: route.keepsAuthorization,
+            user: user, idempotencyKey: transaction, strips: route.stripHeaders, publicOrigin: publicOrigin)
         do {
-            let reply = try await gateway.upstream.forward(
+            let reply = try await upstream.forward(
                 method: request.method, service: route.upstream, target: resource.target, fields: fields,
                 body: body(of: request, boundBody: boundBody), once: transaction != nil)
             let replyFields = ForwardedFields.reply(
-                reply.response.headerFields, cookie: gateway.credentials.cookie)
+                reply.response.headerFields, cookie: cookie)
             let response = Response(
                 status: .init(code: reply.status), headers: replyFields,
                 body: request.method == .head ? ResponseBody() : ResponseBody(reply.body))
@@ -76,7 +62,7 @@ struct Forwarding: Sendable {
 
     private func members(forwarded: String) -> JSONObject {
         var members = JSONObject([.init(name: "forwarded", value: .string(forwarded))])
-        members["transaction"] = transaction.map { .string($0.id) }
+        members["transaction"] = transaction.map(JSONValue.string)
         return members
     }
 

@@ -8,29 +8,27 @@ import NIOCore
 /// Stands in front of services and lets through what the policies allow: once, where they ask for a transaction.
 final class Gateway: RequestHandler {
     /// Scheme, host and port under which clients know the gateway.
-    let publicOrigin: Origin
+    private let publicOrigin: Origin
 
     /// Where clients find the server that signs users in (`am_uri`).
-    let serverURL: String
+    private let serverURL: String
 
-    let routes: [GatewayRoute]
-    let credentials: GatewayCredentials
-    let decisions: PolicyDecisionPoint
-    let transactions: Transactions
-    let upstream: Upstream
-    let logger: Logger
+    private let routes: [GatewayRoute]
+    private let access: GatewayAccess
+    private let cookie: SessionCookie
+    private let upstream: Upstream
+    private let logger: Logger
     private let origin: String
 
     init(
-        publicOrigin: Origin, serverURL: String, routes: [GatewayRoute], credentials: GatewayCredentials,
-        decisions: PolicyDecisionPoint, transactions: Transactions, upstream: Upstream, logger: Logger
+        publicOrigin: Origin, serverURL: String, routes: [GatewayRoute], access: GatewayAccess, cookie: SessionCookie,
+        upstream: Upstream, logger: Logger
     ) {
         self.publicOrigin = publicOrigin
         self.serverURL = serverURL
         self.routes = routes
-        self.credentials = credentials
-        self.decisions = decisions
-        self.transactions = transactions
+        self.access = access
+        self.cookie = cookie
         self.upstream = upstream
         self.logger = logger
         origin = publicOrigin.description
@@ -62,41 +60,53 @@ final class Gateway: RequestHandler {
         guard let route = GatewayRoute.answering(resource.path, of: routes) else {
             return .problem(404, "Nothing is behind this path.")
         }
-        let caller = try await credentials.caller(request.headers, route: route)
-        let session: PresentedSession?
-        switch caller {
-        case .invalidToken: return unauthorized(.bearerRefused, route: route)
-        case .insufficientScope:
-            let challenge = #"Bearer error="insufficient_scope", scope="\#(route.scopes.joined(separator: " "))""#
-            return .problem(
-                403, "The access token lacks a scope that this needs.", headers: [.wwwAuthenticate: challenge])
-        case .session(let presented, let byCookie):
-            if byCookie, !Self.safeMethods.contains(request.method), !isSameSite(request.headers, route: route) {
-                return .problem(403, "A request with the session cookie must come from an allowed origin.")
-            }
-            session = presented
-        case .anonymous, .grantOnly: session = nil
-        }
-        let boundBody = try await boundBody(of: request, resource: resource, route: route)
-        let decision = await decisions.decide(
+        let admission = try await access.admit(
+            GatewayInquiry(
+                realm: route.realm, policySet: route.policySet, method: request.method.rawValue, resource: resource,
+                credentials: PresentedCredentials(request.headers, cookie: cookie),
+                accessToken: route.requirement(origin: origin)))
+        if let refusal = refusal(of: admission.caller, request, route: route) { return refusal }
+        let boundBody = admission.bindsBody ? try await boundBody(of: request, route: route) : nil
+        let decision = await access.settle(
             GatewayRequest(
-                realm: route.realm, policySet: route.policySet, session: session, method: request.method.rawValue,
-                resource: resource, mediaType: request.headers[.contentType], body: boundBody,
-                transactionID: transactionID, clientAddress: client.ipv4))
+                admission, mediaType: request.headers[.contentType], body: boundBody, transactionID: transactionID,
+                clientAddress: client.ipv4))
         switch decision {
-        case .allow(let record):
-            let forward = Forwarding(
-                gateway: self, route: route, resource: resource, user: session?.session.user.username,
-                transaction: record)
-            return await forward.run(request, boundBody: boundBody)
-        case .advice(let advice, _):
+        case .granted(let transaction):
+            let forwarding = Forwarding(
+                upstream: upstream, route: route, resource: resource,
+                user: admission.caller.presented?.session.user.username, transaction: transaction?.id, cookie: cookie,
+                publicOrigin: publicOrigin)
+            guard let transaction else { return await forwarding.send(request, boundBody: boundBody).response }
+            let result = await access.forwarding(transaction) {
+                await forwarding.send(request, boundBody: boundBody)
+            }
+            return Forwarding.response(to: result, transaction: transaction.id)
+        case .advised(let advice, _):
             return try AdviceReply(serverURL: serverURL, publicOrigin: publicOrigin).reply(
                 to: request, resource: resource, realm: route.realm, advice: advice)
         case .alreadyTaken(let record):
             return .problem(
                 409, "This transaction was used before. Nothing was forwarded now.",
                 members: ["transaction": .string(record.id), "outcome": record.outcome?.json ?? .null])
-        case .deny(let denial): return deny(denial, route: route)
+        case .denied(let denial): return deny(denial, route: route)
+        }
+    }
+
+    /// Why a caller is refused before any policy is asked; `nil` when they are not.
+    private func refusal(of caller: Caller, _ request: Request, route: GatewayRoute) -> Response? {
+        switch caller {
+        case .refusedToken(.insufficientScope):
+            let challenge = #"Bearer error="insufficient_scope", scope="\#(route.scopes.joined(separator: " "))""#
+            return .problem(
+                403, "The access token lacks a scope that this needs.", headers: [.wwwAuthenticate: challenge])
+        case .refusedToken: return unauthorized(.bearerRefused, route: route)
+        case .session(_, .cookie):
+            guard Self.safeMethods.contains(request.method) || isSameSite(request.headers, route: route) else {
+                return .problem(403, "A request with the session cookie must come from an allowed origin.")
+            }
+            return nil
+        case .session(_, .field), .accessToken, .anonymous, .foreignSession: return nil
         }
     }
 
@@ -119,13 +129,7 @@ final class Gateway: RequestHandler {
     }
 
     /// The body, read whole, where a policy binds it: what is hashed is what will be forwarded.
-    private func boundBody(
-        of request: Request, resource: CanonicalResource, route: GatewayRoute
-    ) async throws -> [UInt8]? {
-        guard
-            decisions.bindsBody(
-                resource, method: request.method.rawValue, policySet: route.policySet, realm: route.realm)
-        else { return nil }
+    private func boundBody(of request: Request, route: GatewayRoute) async throws -> [UInt8] {
         guard request.headers[values: .contentType].count <= 1 else {
             throw RequestError(400, "The request has more than one Content-Type.")
         }
@@ -156,7 +160,7 @@ final class Gateway: RequestHandler {
         return fields[.secFetchSite].map { $0 == "same-origin" || $0 == "none" } ?? false
     }
 
-    private func deny(_ denial: PolicyDenial, route: GatewayRoute) -> Response {
+    private func deny(_ denial: AccessDenial, route: GatewayRoute) -> Response {
         switch denial {
         case .noSession: unauthorized(.noSession, route: route)
         case .refused(let error): .problem(error)

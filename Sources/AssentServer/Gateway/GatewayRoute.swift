@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEngine
 
 /// One protected service behind the gateway.
 package struct GatewayRoute: Sendable, Hashable {
@@ -60,6 +61,12 @@ package struct GatewayRoute: Sendable, Hashable {
         self.stripHeaders = stripHeaders
         self.allowedOrigins = allowedOrigins
         folded = path.lowercased()
+    }
+
+    /// What an access token must have here, at a gateway of this origin.
+    func requirement(origin: String) -> AccessTokenRequirement {
+        AccessTokenRequirement(
+            scopes: scopes, audience: audience.isEmpty ? [origin] : audience, includesIssuer: audience.isEmpty)
     }
 
     /// Whether both answer the same paths.

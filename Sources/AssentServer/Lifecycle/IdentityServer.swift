@@ -212,17 +212,18 @@ public final class IdentityServer: Service {
         let cookie = SessionCookie(name: configuration.cookieName)
         let grants = try makeGrants(publicURL: endpoints.server)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
-        let decisions = PolicyDecisionPoint(
-            context, policySets: configuration.realms.flatMap(\.policySets), transactions: transactions)
+        let access = AccessSettlement(
+            context, decisions: PolicyDecisionPoint(policySets: configuration.realms.flatMap(\.policySets)),
+            transactions: transactions)
         let authentication = try makeAuthentication()
         if let gateway = configuration.gateway, let gatewayListener, let url = endpoints.gateway {
             let origin = try Origin(url)
             gatewayListener.answer(
                 with: Gateway(
                     publicOrigin: origin, serverURL: endpoints.server, routes: gateway.routes,
-                    credentials: GatewayCredentials(
-                        sessions: sessions, grants: grants, cookie: cookie, publicOrigin: origin.description),
-                    decisions: decisions, transactions: transactions, upstream: upstream, logger: logger))
+                    access: GatewayAccess(
+                        callers: Callers(sessions: sessions, providers: grants), settlement: access),
+                    cookie: cookie, upstream: upstream, logger: logger))
         }
         serverListener.answer(
             with: ServerHandler(
@@ -230,7 +231,7 @@ public final class IdentityServer: Service {
                 realms: Set(configuration.realms.map(\.name)),
                 authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
                 sessions: SessionRoutes(sessions: sessions, cookie: cookie),
-                policies: PolicyRoutes(sessions: sessions, decisions: decisions, cookie: cookie),
+                policies: PolicyRoutes(sessions: sessions, access: access, cookie: cookie),
                 oauth: OAuthRoutes(grants: grants, sessions: sessions, cookie: cookie, serverURL: endpoints.server),
                 administration: AdministrationRoutes(
                     administration: Administration(context), keys: keys, sessions: sessions, cookie: cookie),

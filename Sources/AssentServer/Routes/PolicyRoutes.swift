@@ -9,7 +9,7 @@ struct PolicyRoutes: Sendable {
     private static let defaultPolicySet = "iPlanetAMWebAgentService"
 
     let sessions: Sessions
-    let decisions: PolicyDecisionPoint
+    let access: AccessSettlement
     let cookie: SessionCookie
 
     /// Answers an action of a realm.
@@ -26,7 +26,7 @@ struct PolicyRoutes: Sendable {
         guard let resources = body["resources"]?.strings else { return .crest(400, "Invalid value resources") }
         let subject = try await subject(body["subject"], caller: caller)
         let explain = try request.flag("_explain") && caller.user.roles.contains(.admin)
-        let answers = try await decisions.evaluate(
+        let answers = try await access.settle(
             EvaluateRequest(
                 realm: realm, policySet: body["application"]?.string ?? Self.defaultPolicySet, resources: resources,
                 subject: subject, environment: try environment(body["environment"])), caller: caller)

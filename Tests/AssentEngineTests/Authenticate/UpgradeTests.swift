@@ -109,20 +109,4 @@ struct UpgradeTests {
         fixture.clock.advance(by: 30 * 60)
         _ = try Page(await fixture.send(session: token))
     }
-
-    @Test("The reply to getSessionInfo has AM's members")
-    func info() async throws {
-        let fixture = try await JourneyFixture()
-        let session = try #require(try await fixture.sessions.live(token: try await fixture.signIn()))
-        let info = session.info
-        #expect(info["username"]?.string == "ana")
-        #expect(info["universalId"]?.string == "id=ana,ou=user,o=alpha")
-        #expect(info["realm"]?.string == "/alpha")
-        #expect(info["latestAccessTime"]?.string == "2026-01-01T00:00:00Z")
-        #expect(info["maxIdleExpirationTime"]?.string == "2026-01-01T00:30:00Z")
-        #expect(info["maxSessionExpirationTime"]?.string == "2026-01-01T02:00:00Z")
-        #expect(info["properties"]?["AMCtxId"]?.string == session.auditID)
-        #expect(session.validation["valid"]?.bool == true)
-        #expect(session.validation["uid"]?.string == "ana")
-    }
 }

@@ -1,16 +1,17 @@
 import AssentCore
-import AssentEngine
 import AssentStore
 import AssentTesting
 import Testing
+
+@testable import AssentEngine
 
 @Suite("The gateway's decisions")
 struct GatewayDecisionTests {
     static func request(
         _ fixture: TransactionFixture, id: String? = nil, method: String = "POST", path: String = "/transfers"
-    ) throws -> GatewayRequest {
-        GatewayRequest(
-            realm: "/alpha", policySet: "bank", session: PresentedSession(fixture.ana, grantID: "g1"), method: method,
+    ) throws -> SentRequest {
+        SentRequest(
+            session: PresentedSession(fixture.ana, grantID: "g1"), method: method,
             resource: try CanonicalResource("https://api.bank.example" + path), mediaType: "application/json",
             body: TransactionFixture.body, transactionID: id)
     }
@@ -23,8 +24,8 @@ struct GatewayDecisionTests {
     }
 
     /// The advice of the standard request, approved.
-    static func approved(_ point: PolicyDecisionPoint, _ fixture: TransactionFixture) async throws -> String {
-        guard case .advice(let advice, let record) = await point.decide(try request(fixture)),
+    static func approved(_ point: AccessSettlement, _ fixture: TransactionFixture) async throws -> String {
+        guard case .advised(let advice, let record) = await point.settle(try request(fixture)),
             let id = advice.transactionID
         else { throw EngineError.internalFailure("an advice was expected") }
         #expect(record?.id == id)
@@ -36,16 +37,16 @@ struct GatewayDecisionTests {
     @Test("Advice, approval, one access, and then what is known of it")
     func goldenPath() async throws {
         let fixture = try await TransactionFixture()
-        let point = try fixture.decisionPoint(try Self.policies())
+        let point = try fixture.settlement(try Self.policies())
         let id = try await Self.approved(point, fixture)
-        guard case .allow(let taken) = await point.decide(try Self.request(fixture, id: id)) else {
+        guard case .granted(let taken) = await point.settle(try Self.request(fixture, id: id)) else {
             Issue.record("the approved request must pass")
             return
         }
         #expect(taken?.id == id && taken?.state == .taken)
         #expect(try await fixture.transactions.recordForwarding(id: id))
         try await fixture.transactions.recordOutcome(id: id, .answered(status: 201))
-        guard case .alreadyTaken(let record) = await point.decide(try Self.request(fixture, id: id)) else {
+        guard case .alreadyTaken(let record) = await point.settle(try Self.request(fixture, id: id)) else {
             Issue.record("the same request again must be answered with what is known")
             return
         }
@@ -55,9 +56,9 @@ struct GatewayDecisionTests {
     @Test("An id that is of no use is a refusal, never a second advice")
     func uselessIDs() async throws {
         let fixture = try await TransactionFixture()
-        let point = try fixture.decisionPoint(try Self.policies())
+        let point = try fixture.settlement(try Self.policies())
         let id = try await Self.approved(point, fixture)
-        var altered: [(TransactionRefusal, GatewayRequest)] = []
+        var altered: [(TransactionRefusal, SentRequest)] = []
         var request = try Self.request(fixture, id: id)
         request.body = Array(#"{"to":"Bob","amount":"900.00","currency":"EUR"}"#.utf8)
         altered.append((.body, request))
@@ -74,36 +75,36 @@ struct GatewayDecisionTests {
         request.mediaType = "application/merge-patch+json"
         altered.append((.mediaType, request))
         for (reason, request) in altered {
-            #expect(await point.decide(request) == .deny(.transaction(reason)))
+            #expect(await point.settle(request) == .denied(.transaction(reason)))
         }
         #expect(
             try await fixture.audited("transaction.take", id).sorted()
                 == altered.map { "refused \($0.0.rawValue)" }.sorted())
-        #expect(await point.decide(try Self.request(fixture, id: "nonsense")) == .deny(.transaction(.unknown)))
+        #expect(await point.settle(try Self.request(fixture, id: "nonsense")) == .denied(.transaction(.unknown)))
         #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).count == 1)
 
-        let changed = try fixture.decisionPoint([
+        let changed = try fixture.settlement([
             try TransactionFixture.policy(display: [DisplayRule(label: "To", field: "to")])
         ])
-        #expect(await changed.decide(try Self.request(fixture, id: id)) == .deny(.transaction(.policyRevision)))
+        #expect(await changed.settle(try Self.request(fixture, id: id)) == .denied(.transaction(.policyRevision)))
         fixture.clock.advance(by: 181)
-        #expect(await point.decide(try Self.request(fixture, id: id)) == .deny(.transaction(.expired)))
+        #expect(await point.settle(try Self.request(fixture, id: id)) == .denied(.transaction(.expired)))
     }
 
     @Test("Of 50 parallel retries one passes")
     func parallel() async throws {
         let fixture = try await TransactionFixture()
-        let point = try fixture.decisionPoint(try Self.policies())
+        let point = try fixture.settlement(try Self.policies())
         let id = try await Self.approved(point, fixture)
         let request = try Self.request(fixture, id: id)
-        let decisions = await withTaskGroup(of: GatewayDecision.self) { group in
-            for _ in 0..<50 { group.addTask { await point.decide(request) } }
-            return await group.reduce(into: [GatewayDecision]()) { $0.append($1) }
+        let decisions = await withTaskGroup(of: AccessDecision.self) { group in
+            for _ in 0..<50 { group.addTask { await point.settle(request) } }
+            return await group.reduce(into: [AccessDecision]()) { $0.append($1) }
         }
         var allowed = 0
         for decision in decisions {
             switch decision {
-            case .allow: allowed += 1
+            case .granted: allowed += 1
             case .alreadyTaken: continue
             default: Issue.record("\(decision)")
             }
@@ -114,60 +115,61 @@ struct GatewayDecisionTests {
     @Test("Only the policies that speak of the method count")
     func methods() async throws {
         let fixture = try await TransactionFixture()
-        let point = try fixture.decisionPoint(try Self.policies())
-        #expect(await point.decide(try Self.request(fixture, method: "GET")) == .allow(taken: nil))
-        #expect(await point.decide(try Self.request(fixture, method: "DELETE")) == .deny(.noPolicy))
-        #expect(await point.decide(try Self.request(fixture, method: "post")) == .deny(.noPolicy))
-        #expect(await point.decide(try Self.request(fixture, method: "GET", path: "/other")) == .deny(.noPolicy))
+        let point = try fixture.settlement(try Self.policies())
+        #expect(await point.settle(try Self.request(fixture, method: "GET")) == .granted(taken: nil))
+        #expect(await point.settle(try Self.request(fixture, method: "DELETE")) == .denied(.noPolicy))
+        #expect(await point.settle(try Self.request(fixture, method: "post")) == .denied(.noPolicy))
+        #expect(await point.settle(try Self.request(fixture, method: "GET", path: "/other")) == .denied(.noPolicy))
         let resource = try CanonicalResource("https://api.bank.example/transfers")
-        #expect(point.bindsBody(resource, method: "POST", policySet: "bank", realm: "/alpha"))
-        #expect(!point.bindsBody(resource, method: "GET", policySet: "bank", realm: "/alpha"))
-        #expect(!point.bindsBody(resource, method: "POST", policySet: "shop", realm: "/alpha"))
+        let set = try #require(point.decisions.policySet("bank", realm: "/alpha"))
+        #expect(point.decisions.match(set, resource: resource, action: "POST").bindsBody)
+        #expect(!point.decisions.match(set, resource: resource, action: "GET").bindsBody)
+        #expect(point.decisions.policySet("shop", realm: "/alpha") == nil)
     }
 
     @Test("Without a live session there is no access and no transaction")
     func noSession() async throws {
         let fixture = try await TransactionFixture()
-        let point = try fixture.decisionPoint(try Self.policies())
+        let point = try fixture.settlement(try Self.policies())
         var request = try Self.request(fixture)
         request.session = nil
-        #expect(await point.decide(request) == .deny(.noSession))
+        #expect(await point.settle(request) == .denied(.noSession))
         request.method = "GET"
-        #expect(await point.decide(request) == .deny(.noSession))
+        #expect(await point.settle(request) == .denied(.noSession))
 
         _ = try await Sessions(fixture.context).end(id: fixture.ana.id)
-        #expect(await point.decide(try Self.request(fixture)) == .deny(.noSession), "it ended after it was looked up")
+        #expect(await point.settle(try Self.request(fixture)) == .denied(.noSession), "it ended after it was looked up")
         #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).isEmpty)
     }
 
     @Test("A denial, a missing body, too many transactions and an unknown policy set are refusals of their own kind")
     func denials() async throws {
         let fixture = try await TransactionFixture(limits: TransactionLimits(creations: 1))
-        let point = try fixture.decisionPoint(try Self.policies())
+        let point = try fixture.settlement(try Self.policies())
         var request = try Self.request(fixture)
         request.body = nil
-        #expect(await point.decide(request) == .deny(.unboundContent))
-        _ = await point.decide(try Self.request(fixture))
-        guard case .deny(.refused(let error)) = await point.decide(try Self.request(fixture)) else {
+        #expect(await point.settle(request) == .denied(.unboundContent))
+        _ = await point.settle(try Self.request(fixture))
+        guard case .denied(.refused(let error)) = await point.settle(try Self.request(fixture)) else {
             Issue.record("the second transaction was over the limit")
             return
         }
         #expect(error.code == .tooManyRequests)
         request.policySet = "shop"
-        #expect(await point.decide(request) == .deny(.unavailable))
-        let denying = try fixture.decisionPoint(
+        #expect(await point.settle(request) == .denied(.unavailable))
+        let denying = try fixture.settlement(
             try Self.policies() + [
                 try TransactionFixture.policy("never", actions: ["POST": false], condition: nil, bind: [], display: [])
             ])
-        #expect(await denying.decide(try Self.request(fixture)) == .deny(.notPermitted))
+        #expect(await denying.settle(try Self.request(fixture)) == .denied(.notPermitted))
     }
 
     @Test("A session that is too weak is advised to become stronger, before any transaction")
     func weakSession() async throws {
         let fixture = try await TransactionFixture()
         let condition = PolicyCondition.and([.transaction(TransactionCondition(specifier: "Confirm")), .authLevel(2)])
-        let point = try fixture.decisionPoint([try TransactionFixture.policy(condition: condition)])
-        guard case .advice(let advice, let record) = await point.decide(try Self.request(fixture)) else {
+        let point = try fixture.settlement([try TransactionFixture.policy(condition: condition)])
+        guard case .advised(let advice, let record) = await point.settle(try Self.request(fixture)) else {
             Issue.record("an advice was expected")
             return
         }

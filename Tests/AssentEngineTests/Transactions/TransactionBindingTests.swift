@@ -152,12 +152,12 @@ struct TransactionBindingTests {
         let digest = Base64URL.encode(SHA2.sha256(TransactionFixture.body))
         for bind: Set<BoundField> in [[], [.method], [.query], [.body], [.method, .query, .body]] {
             let policy = try TransactionFixture.policy(bind: bind, display: [])
-            let point = try fixture.decisionPoint([policy])
-            var request = GatewayRequest(
-                realm: "/alpha", policySet: "bank", session: PresentedSession(fixture.ana), method: "POST",
+            let point = try fixture.settlement([policy])
+            var request = SentRequest(
+                session: PresentedSession(fixture.ana), method: "POST",
                 resource: try CanonicalResource("https://api.bank.example/transfers?kind=sepa&a=1"),
                 mediaType: "application/json", body: TransactionFixture.body)
-            guard case .advice(_, let record?) = await point.decide(request) else {
+            guard case .advised(_, let record?) = await point.settle(request) else {
                 Issue.record("a transaction was expected")
                 return
             }
@@ -186,7 +186,7 @@ struct TransactionBindingTests {
                 request.mediaType = "text/plain"
                 request.body = nil
             }
-            guard case .allow = await point.decide(request) else {
+            guard case .granted = await point.settle(request) else {
                 Issue.record("what is not bound may differ: \(bind)")
                 return
             }

@@ -10,14 +10,14 @@ struct TransactionDisplayTests {
     static func decide(
         _ body: String, type: String? = "application/json", display: [DisplayRule]? = nil,
         in fixture: TransactionFixture
-    ) async throws -> GatewayDecision {
+    ) async throws -> AccessDecision {
         let policy =
             if let display { try TransactionFixture.policy(display: display) } else { try TransactionFixture.policy() }
-        let request = GatewayRequest(
-            realm: "/alpha", policySet: "bank", session: PresentedSession(fixture.ana), method: "POST",
+        let request = SentRequest(
+            session: PresentedSession(fixture.ana), method: "POST",
             resource: try CanonicalResource("https://api.bank.example/transfers"), mediaType: type,
             body: Array(body.utf8))
-        return await (try fixture.decisionPoint([policy])).decide(request)
+        return await (try fixture.settlement([policy])).settle(request)
     }
 
     @Test("Fields of the body become labelled lines, numbers by their text")
@@ -28,7 +28,7 @@ struct TransactionDisplayTests {
             DisplayRule(label: "Amount", field: "amount", suffix: "currency"), DisplayRule(label: "To", field: "/to"),
             DisplayRule(label: "Pointer", field: "/items/0/~0~1"), DisplayRule(label: "Flag", field: "/items/1"),
         ]
-        guard case .advice(_, let record) = try await Self.decide(body, display: rules, in: fixture) else {
+        guard case .advised(_, let record) = try await Self.decide(body, display: rules, in: fixture) else {
             Issue.record("a transaction was expected")
             return
         }
@@ -73,7 +73,7 @@ struct TransactionDisplayTests {
         ] as [(String, EngineError.Code)])
     func refused(body: String, code: EngineError.Code) async throws {
         let fixture = try await TransactionFixture()
-        guard case .deny(.refused(let error)) = try await Self.decide(body, in: fixture) else {
+        guard case .denied(.refused(let error)) = try await Self.decide(body, in: fixture) else {
             Issue.record("this must be refused: \(body.prefix(80))")
             return
         }
@@ -89,7 +89,7 @@ struct TransactionDisplayTests {
     func mediaType(type: String?) async throws {
         let fixture = try await TransactionFixture()
         let decision = try await Self.decide(#"{"to":"Bob","amount":"1","currency":"EUR"}"#, type: type, in: fixture)
-        guard case .deny(.refused(let error)) = decision else {
+        guard case .denied(.refused(let error)) = decision else {
             Issue.record("this must be refused")
             return
         }
@@ -103,7 +103,7 @@ struct TransactionDisplayTests {
         let fixture = try await TransactionFixture()
         let decision = try await Self.decide(
             #"{"a":["x","y"],"b":"z"}"#, display: [DisplayRule(label: "Field", field: field)], in: fixture)
-        guard case .deny(.refused(let error)) = decision else {
+        guard case .denied(.refused(let error)) = decision else {
             Issue.record("nothing stands at \(field)")
             return
         }

@@ -36,27 +36,27 @@ struct TransactionFaultTests {
     @Test("A full database: the gateway denies")
     func gatewayDenies() async throws {
         let fixture = try await TransactionFixture()
-        let point = try fixture.decisionPoint()
+        let point = try fixture.settlement()
         try await fixture.fill()
-        let request = GatewayRequest(
-            realm: "/alpha", policySet: "bank", session: PresentedSession(fixture.ana), method: "POST",
+        let request = SentRequest(
+            session: PresentedSession(fixture.ana), method: "POST",
             resource: try CanonicalResource("https://api.bank.example/transfers"), mediaType: "application/json",
             body: TransactionFixture.body)
-        #expect(await point.decide(request) == .deny(.unavailable))
+        #expect(await point.settle(request) == .denied(.unavailable))
     }
 
     @Test("A database that is gone: the gateway denies whatever it is asked", arguments: [true, false])
     func closed(withID: Bool) async throws {
         let fixture = try await TransactionFixture()
         let id = try await fixture.approved()
-        let point = try fixture.decisionPoint()
+        let point = try fixture.settlement()
         try fixture.database.close()
-        var request = GatewayRequest(
-            realm: "/alpha", policySet: "bank", session: PresentedSession(fixture.ana), method: "POST",
+        var request = SentRequest(
+            session: PresentedSession(fixture.ana), method: "POST",
             resource: try CanonicalResource("https://api.bank.example/transfers?kind=sepa"),
             mediaType: "application/json", body: TransactionFixture.body)
         if withID { request.transactionID = id }
-        #expect(await point.decide(request) == .deny(.unavailable))
+        #expect(await point.settle(request) == .denied(.unavailable))
     }
 }
 

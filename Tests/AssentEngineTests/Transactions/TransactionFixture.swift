@@ -1,10 +1,11 @@
 import AssentCore
-import AssentEngine
 import AssentStore
 import AssentTesting
 import Foundation
 import Logging
 import Testing
+
+@testable import AssentEngine
 
 /// An engine on a real database in a directory of its own, with one policy set and two users who are signed in.
 final class TransactionFixture: Sendable {
@@ -83,8 +84,10 @@ final class TransactionFixture: Sendable {
         PolicySet(name: name, realm: realm, policies: try policies ?? [policy()])
     }
 
-    func decisionPoint(_ policies: [Policy]? = nil) throws -> PolicyDecisionPoint {
-        PolicyDecisionPoint(context, policySets: [try Self.policySet(policies)], transactions: transactions)
+    func settlement(_ policies: [Policy]? = nil) throws -> AccessSettlement {
+        AccessSettlement(
+            context, decisions: PolicyDecisionPoint(policySets: [try Self.policySet(policies)]),
+            transactions: transactions)
     }
 
     /// What the standard policy binds of the standard request, with parts of it replaced.
@@ -134,4 +137,45 @@ extension TakeResult {
     var isTaken: Bool { if case .taken = self { true } else { false } }
 
     var refusal: TransactionRefusal? { if case .refused(let reason) = self { reason } else { nil } }
+}
+
+/// A request as a test describes it, with the session that it was sent in.
+struct SentRequest: Sendable {
+    var realm = "/alpha"
+    var policySet = "bank"
+    var session: PresentedSession?
+    var method: String
+    var resource: CanonicalResource
+    var mediaType: String?
+    var body: [UInt8]?
+    var transactionID: String?
+}
+
+extension AccessSettlement {
+    /// Decides on a request as the gateway does.
+    func settle(_ sent: SentRequest) async -> AccessDecision {
+        var caller = Caller.anonymous
+        if let presented = sent.session {
+            caller =
+                presented.grantID.map { .accessToken(.of(presented, grantID: $0)) }
+                ?? .session(presented.session, .field)
+        }
+        let matched = decisions.policySet(sent.policySet, realm: sent.realm).map {
+            decisions.match($0, resource: sent.resource, action: sent.method)
+        }
+        return await settle(
+            GatewayRequest(
+                GatewayAdmission(caller: caller, matched: matched), mediaType: sent.mediaType, body: sent.body,
+                transactionID: sent.transactionID))
+    }
+}
+
+extension AccessGrant {
+    /// The grant of an access token by which a session was presented.
+    static func of(_ presented: PresentedSession, grantID: String) -> AccessGrant {
+        AccessGrant(
+            grantID: grantID, tokenID: "t", clientID: "app", user: presented.session.user, scopes: [], audience: [],
+            issuedAt: 0, expiresAt: .max, session: presented.session, sessionAuditID: presented.session.auditID,
+            authLevel: presented.session.authLevel, keyThumbprint: presented.keyThumbprint)
+    }
 }

@@ -1,8 +1,9 @@
 import AssentCore
-import AssentEngine
 import AssentStore
 import AssentTesting
 import Testing
+
+@testable import AssentEngine
 
 @Suite("A transaction's time")
 struct TransactionTimeTests {

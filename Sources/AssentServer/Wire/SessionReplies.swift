@@ -1,9 +1,10 @@
-package import AssentCore
+import AssentCore
+import AssentEngine
 import Foundation
 
 extension LiveSession {
-    /// The reply to `getSessionInfo`.
-    package var info: JSONValue {
+    /// The reply to `getSessionInfo` (am-server reference, sessions).
+    var info: JSONValue {
         var properties = self.properties
         properties["AMCtxId"] = .string(auditID)
         return [
@@ -15,14 +16,14 @@ extension LiveSession {
     }
 
     /// The reply to `validate` for a session that is alive.
-    package var validation: JSONValue {
+    var validation: JSONValue {
         [
             "valid": true, "sessionUid": .string(auditID), "uid": .string(user.username), "realm": .string(realm),
         ]
     }
 
     /// The reply to `validate` for any other token.
-    package static let invalidation: JSONValue = ["valid": false]
+    static let invalidation: JSONValue = ["valid": false]
 
     private static func text(_ seconds: Int64) -> String {
         Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601)

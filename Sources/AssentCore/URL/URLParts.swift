@@ -1,0 +1,128 @@
+/// A URL taken apart at its delimiters; also used for patterns, so nothing is judged here but the delimiters.
+package struct URLParts {
+    /// What stands before `://`.
+    package var scheme: [UInt8]
+
+    /// The host; an IPv6 address in its brackets.
+    package var host: [UInt8]
+
+    /// What stands behind the host's colon; `nil` without a colon.
+    package var port: [UInt8]?
+
+    /// The path with single slashes.
+    package var path: [UInt8]
+
+    /// What stands behind the question mark; `nil` without one.
+    package var query: [UInt8]?
+
+    /// Takes a URL apart.
+    ///
+    /// - Throws: ``ResourceError``.
+    package init(_ bytes: [UInt8]) throws(ResourceError) {
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[(colon + 1)...].starts(with: "//".utf8) else {
+            throw .notURL
+        }
+        scheme = Array(bytes[..<colon])
+        var rest = bytes[(colon + 3)...]
+        let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        rest = rest[authority.endIndex...]
+        guard !authority.contains(UInt8(ascii: "@")) else { throw .userInfo }
+        if authority.first == UInt8(ascii: "["), let close = authority.firstIndex(of: UInt8(ascii: "]")) {
+            host = Array(authority[...close])
+            let after = authority[(close + 1)...]
+            guard after.isEmpty || after.first == UInt8(ascii: ":") else { throw .host }
+            port = after.isEmpty ? nil : Array(after.dropFirst())
+        } else if let colon = authority.firstIndex(of: UInt8(ascii: ":")) {
+            host = Array(authority[..<colon])
+            port = Array(authority[(colon + 1)...])
+        } else {
+            host = Array(authority)
+            port = nil
+        }
+        let pathBytes = rest.prefix { $0 != UInt8(ascii: "?") }
+        path = Self.collapsingSlashes(pathBytes)
+        query = pathBytes.endIndex < rest.endIndex ? Array(rest[(pathBytes.endIndex + 1)...]) : nil
+    }
+
+    private static func collapsingSlashes(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        var path: [UInt8] = []
+        for byte in bytes where !(byte == UInt8(ascii: "/") && path.last == byte) { path.append(byte) }
+        return path
+    }
+}
+
+/// Percent escapes brought into their one form.
+package enum EscapedText {
+    /// Whether a byte is one of RFC 3986 §2.3, which is never escaped.
+    package static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+
+    /// A path in its one form.
+    ///
+    /// - Throws: ``ResourceError`` for what two programs could read differently.
+    package static func path(_ bytes: [UInt8]) throws(ResourceError) -> String {
+        guard bytes.allSatisfy({ !"\"<>^`{|}".utf8.contains($0) }) else { throw .forbiddenCharacter }
+        let text = try normalised(bytes) { value, next throws(ResourceError) in
+            switch value {
+            case UInt8(ascii: "/"): throw .encodedSlash
+            case UInt8(ascii: "\\"): throw .backslash
+            case UInt8(ascii: "%") where next: throw .doubleEncoding
+            case 0..<0x20, 0x7F: throw .encodedControl
+            default: break
+            }
+        }
+        // `%25%32%65` is `%252e` once its own escapes are brought into their one form.
+        var rest = text[...]
+        while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {
+            rest = rest[(percent + 1)...]
+            if rest.starts(with: "25".utf8), value(rest.dropFirst(2).prefix(2)) != nil { throw .doubleEncoding }
+        }
+        for segment in text.split(separator: UInt8(ascii: "/")) {
+            // Some servers drop what follows a semicolon before they resolve dots.
+            let name = segment.prefix { $0 != UInt8(ascii: ";") }
+            guard !name.elementsEqual(".".utf8), !name.elementsEqual("..".utf8) else { throw .dotSegment }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// A query in its one form.
+    ///
+    /// - Throws: ``ResourceError`` for characters that must be escaped, and for U+0000.
+    package static func query(_ bytes: [UInt8]) throws(ResourceError) -> String {
+        guard bytes.allSatisfy({ !"\"<>".utf8.contains($0) }) else { throw .forbiddenCharacter }
+        let text = try normalised(bytes) { value, _ throws(ResourceError) in
+            guard value != 0 else { throw .encodedControl }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func normalised(
+        _ bytes: [UInt8], check: (_ value: UInt8, _ digitsFollow: Bool) throws(ResourceError) -> Void
+    ) throws(ResourceError) -> [UInt8] {
+        var text: [UInt8] = []
+        var rest = bytes[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                text.append(byte)
+                continue
+            }
+            guard let value = Self.value(rest.prefix(2)) else { throw .escape }
+            rest = rest.dropFirst(2)
+            try check(value, Self.value(rest.prefix(2)) != nil)
+            if isUnreserved(value) { text.append(value) } else { text += "%\(Hex.encode([value]).uppercased())".utf8 }
+        }
+        return text
+    }
+
+    private static func value(_ digits: ArraySlice<UInt8>) -> UInt8? {
+        guard digits.count == 2 else { return nil }
+        return Hex.decode(String(decoding: digits, as: UTF8.self))?.first
+    }
+}

@@ -1,0 +1,155 @@
+package import AssentCore
+import Logging
+
+/// What the gateway asks of the engine, in the order of a request: who sends it and which policies are about it, what is
+/// decided, and, with a transaction, that it is forwarded once.
+package struct GatewayAccess: Sendable {
+    private let callers: Callers
+    private let settlement: AccessSettlement
+
+    /// Access through the gateway.
+    package init(callers: Callers, settlement: AccessSettlement) {
+        self.callers = callers
+        self.settlement = settlement
+    }
+
+    /// Who sends the request, and which policies are about it. Only those that speak of its method are taken.
+    ///
+    /// - Throws: ``StoreError`` when the database cannot serve.
+    package func admit(_ inquiry: GatewayInquiry) async throws -> GatewayAdmission {
+        let caller = try await callers.caller(
+            with: inquiry.credentials, realm: inquiry.realm, requirement: inquiry.accessToken)
+        guard let set = settlement.decisions.policySet(inquiry.policySet, realm: inquiry.realm) else {
+            settlement.context.logger.error(
+                "unknown policy set", metadata: ["policySet": "\(inquiry.policySet)"])
+            return GatewayAdmission(caller: caller, matched: nil)
+        }
+        return GatewayAdmission(
+            caller: caller,
+            matched: settlement.decisions.match(set, resource: inquiry.resource, action: inquiry.method))
+    }
+
+    /// Decides on an admitted request and settles its transaction.
+    package func settle(_ request: GatewayRequest) async -> AccessDecision { await settlement.settle(request) }
+
+    /// Forwards the request of a taken transaction, once; see ``Transactions/forwarding(_:send:)``.
+    package func forwarding<Reply: Sendable>(
+        _ transaction: TransactionRecord, send: @escaping @Sendable () async -> (Reply, UpstreamOutcome)
+    ) async -> ForwardingResult<Reply> {
+        await settlement.transactions.forwarding(transaction, send: send)
+    }
+}
+
+/// A request as the gateway asks about it before it reads the body.
+package struct GatewayInquiry: Sendable {
+    let realm: String
+    let policySet: String
+    let method: String
+    let resource: CanonicalResource
+    let credentials: PresentedCredentials
+    let accessToken: AccessTokenRequirement
+
+    /// A request.
+    ///
+    /// - Parameters:
+    ///   - realm: the realm of the policies.
+    ///   - policySet: their set.
+    ///   - method: the HTTP method; also the action that is asked for.
+    ///   - resource: the resource, without the parameter that carries the transaction's id.
+    ///   - credentials: what says who sends it.
+    ///   - accessToken: what an access token must have here.
+    package init(
+        realm: String, policySet: String, method: String, resource: CanonicalResource,
+        credentials: PresentedCredentials, accessToken: AccessTokenRequirement
+    ) {
+        self.realm = realm
+        self.policySet = policySet
+        self.method = method
+        self.resource = resource
+        self.credentials = credentials
+        self.accessToken = accessToken
+    }
+}
+
+/// Who sends a request, and which policies are about it: found once and used until the end.
+package struct GatewayAdmission: Sendable {
+    /// Who sends it.
+    package let caller: Caller
+
+    /// The policies; `nil` when there is no such set.
+    package let matched: MatchedPolicies?
+
+    /// An admission.
+    package init(caller: Caller, matched: MatchedPolicies?) {
+        self.caller = caller
+        self.matched = matched
+    }
+
+    /// Whether a policy binds the body, which must then be read whole before anything is settled.
+    package var bindsBody: Bool { matched?.bindsBody ?? false }
+}
+
+/// A request with all that a decision needs. The gateway forwards the very resource and body that stand here.
+package struct GatewayRequest: Sendable {
+    /// Who sends it, and which policies are about it.
+    package var admission: GatewayAdmission
+
+    /// The `Content-Type`, when there is one.
+    package var mediaType: String?
+
+    /// The raw body that will be forwarded; `nil` when it was not read because no policy binds it.
+    package var body: [UInt8]?
+
+    /// The transaction's id, if the request carries one.
+    package var transactionID: String?
+
+    /// The client's IPv4 address, when it has one.
+    package var clientAddress: IPv4Address?
+
+    /// A request.
+    package init(
+        _ admission: GatewayAdmission, mediaType: String? = nil, body: [UInt8]? = nil, transactionID: String? = nil,
+        clientAddress: IPv4Address? = nil
+    ) {
+        self.admission = admission
+        self.mediaType = mediaType
+        self.body = body
+        self.transactionID = transactionID
+        self.clientAddress = clientAddress
+    }
+}
+
+extension AccessSettlement {
+    /// What is wrong with the request itself, and not with the engine.
+    private static let refusals: Set<EngineError.Code> = [
+        .invalidRequest, .tooLarge, .unsupportedMediaType, .tooManyRequests,
+    ]
+
+    /// Decides on a request at the gateway and settles its transaction. A transaction id that does not help is a refusal,
+    /// never a new advice. Whatever fails, the request is denied.
+    package func settle(_ request: GatewayRequest) async -> AccessDecision {
+        guard let matched = request.admission.matched else { return .denied(.unavailable) }
+        let presented = request.admission.caller.presented
+        let session = presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
+        let question = AccessQuestion(
+            matched: matched, kind: .gateway,
+            facts: PolicyFacts(session: session, clientAddress: request.clientAddress),
+            presented: presented,
+            // Without a body that was read, only what is bound without one can be bound.
+            content: matched.action.map {
+                RequestContent(method: $0, mediaType: request.mediaType, body: request.body)
+            }, transactionID: request.transactionID)
+        do {
+            let decision = try await settle(question).decision
+            if case .denied(.noPolicy) = decision, presented == nil { return .denied(.noSession) }
+            return decision
+        } catch let error as EngineError where error.code == .sessionRequired {
+            return .denied(.noSession)
+        } catch let error as EngineError where Self.refusals.contains(error.code) {
+            return .denied(.refused(error))
+        } catch {
+            context.logger.error("a decision failed", metadata: ["error": "\(error)"])
+            return .denied(.unavailable)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import AssentCore
+import Logging
+
+/// Decides on accesses and settles their transactions: takes the one that the request names, or creates the one that the
+/// policies ask for.
+package struct AccessSettlement: Sendable {
+    let context: EngineContext
+
+    /// What the policies grant.
+    package let decisions: PolicyDecisionPoint
+
+    /// Where transactions are taken and created.
+    package let transactions: Transactions
+
+    /// A settlement of what `decisions` says.
+    package init(_ context: EngineContext, decisions: PolicyDecisionPoint, transactions: Transactions) {
+        self.context = context
+        self.decisions = decisions
+        self.transactions = transactions
+    }
+
+    /// Answers one question. A transaction comes last: only where everything else holds is one taken or created.
+    func settle(_ question: AccessQuestion) async throws -> SettledAccess {
+        let assessment = decisions.assess(question.matched, facts: question.facts)
+        var settled = SettledAccess(decision: try assessment.decision, assessment: assessment)
+        switch settled.decision {
+        case .denied(.severalTransactions):
+            settled.reasons.append("several policies ask for a transaction; one access can have one")
+        case .granted:
+            guard let pending = assessment.pending else { break }
+            settled.decision = try await spendOrRequire(pending, question, &settled.reasons)
+        default: break
+        }
+        return settled
+    }
+
+    /// Takes the transaction that the question names. Where it names none, or one that does not help an enforcement point
+    /// that asks over REST, creates one.
+    private func spendOrRequire(
+        _ pending: PolicyAssessment.Pending, _ question: AccessQuestion, _ reasons: inout [String]
+    ) async throws -> AccessDecision {
+        guard let presented = question.presented,
+            let binding = TransactionBinding(
+                question.matched.set, pending.policy, pending.condition, resource: question.matched.resource,
+                content: question.content, presented: presented)
+        else {
+            reasons.append("\(pending.policy.name): binds method or body, and the question does not contain them")
+            return .denied(.unboundContent)
+        }
+        if let id = question.transactionID {
+            let result = try await transactions.take(id: id, binding: binding)
+            switch result {
+            case .taken(let record): return .granted(taken: record)
+            case .alreadyTaken(let record):
+                reasons.append("the transaction was taken before")
+                if !question.kind.replacesUselessTransactions { return .alreadyTaken(record) }
+            case .refused(let reason):
+                reasons.append("the transaction was refused: \(reason.rawValue)")
+                if !question.kind.replacesUselessTransactions { return .denied(.transaction(reason)) }
+            }
+        }
+        let display = try TransactionDisplay.render(pending.policy.display, of: question.content)
+        let record = try await transactions.create(
+            question.kind, binding: binding, url: question.matched.resource.url, display: display,
+            ttl: pending.condition.ttl)
+        return .advised(try Advice([Advice.Entry(.transaction, [record.id])]), transaction: record)
+    }
+}
+
+extension Transactions.Kind {
+    /// What an id is answered with that is unknown, expired, used, or of another request: REST's enforcement points get a
+    /// new transaction as AM gives them one, the gateway's clients a refusal.
+    var replacesUselessTransactions: Bool { self == .policy }
+}
+
+/// One question about one access.
+struct AccessQuestion {
+    let matched: MatchedPolicies
+    let kind: Transactions.Kind
+    let facts: PolicyFacts
+    let presented: PresentedSession?
+    let content: RequestContent?
+    let transactionID: String?
+}
+
+/// The answer, with what the policies say besides.
+struct SettledAccess {
+    var decision: AccessDecision
+    var reasons: [String]
+    let assessment: PolicyAssessment
+
+    init(decision: AccessDecision, assessment: PolicyAssessment) {
+        self.decision = decision
+        self.assessment = assessment
+        reasons = assessment.reasons
+    }
+}

@@ -1,0 +1,89 @@
+import AssentCore
+import AssentStore
+import Logging
+
+/// What came of forwarding the request of a taken transaction.
+package enum ForwardingResult<Reply: Sendable>: Sendable {
+    /// It was sent; this is the reply.
+    case sent(Reply)
+    /// Somebody else has sent it. Nothing was sent now.
+    case sentBefore
+    /// It could not be recorded that it is about to be sent. Nothing was sent.
+    case notRecorded
+}
+
+extension Transactions {
+    /// Forwards the request of a taken transaction: records that it is about to be sent, sends it once, and records what
+    /// became of it.
+    ///
+    /// All of that is done also when the task is cancelled, for example because the client has gone away: the service may
+    /// have acted, and what became of the request must be on record.
+    ///
+    /// - Parameters:
+    ///   - transaction: the transaction that was taken for the request.
+    ///   - send: sends the request; called once at most.
+    /// - Returns: what came of it.
+    package func forwarding<Reply: Sendable>(
+        _ transaction: TransactionRecord, send: @escaping @Sendable () async -> (Reply, UpstreamOutcome)
+    ) async -> ForwardingResult<Reply> {
+        await Task {
+            do {
+                guard try await recordForwarding(id: transaction.id) else { return .sentBefore }
+            } catch {
+                return .notRecorded
+            }
+            let (reply, outcome) = await send()
+            do {
+                try await recordOutcome(id: transaction.id, outcome)
+            } catch {
+                context.logger.error(
+                    "an outcome could not be recorded",
+                    metadata: ["transaction": "\(transaction.id)", "outcome": "\(outcome)"])
+            }
+            return .sent(reply)
+        }.value
+    }
+
+    /// Records that the request of a taken transaction is about to be sent. Returns whether this was the first to say so:
+    /// nobody else may send it.
+    func recordForwarding(id: String) async throws -> Bool {
+        try await context.storing {
+            try await !context.database.run(
+                SQLStatement(TransactionSQL.forward, [.text(id), .integer(context.clock.epochSeconds)])
+            ).isEmpty
+        }
+    }
+
+    /// Records what became of the request of a taken transaction. What is known is not overwritten; `taken` and `forwarded`
+    /// are not outcomes and change nothing.
+    func recordOutcome(id: String, _ outcome: UpstreamOutcome) async throws {
+        guard let columns = outcome.columns else { return }
+        try await context.storing {
+            let now = context.clock.epochSeconds
+            let conclude = SQLStatement(
+                TransactionSQL.conclude,
+                [.text(id), .integer(now), .text(columns.outcome), SQLValue(columns.status)], expecting: .exactly(1))
+            guard let found = try await find(id, at: now) else { return }
+            var note = record(
+                "transaction.outcome", columns.outcome == "answered" ? .success : .failed, id: id,
+                binding: found.record.binding)
+            note.detail["outcome"] = outcome.auditDetail
+            do {
+                _ = try await context.database.run([conclude, audit.statement(note)])
+            } catch let error as StoreError where error.code == .unexpectedCount {
+                return
+            }
+        }
+    }
+
+    /// What became of a transaction, for the session that it was made in; `nil` for everybody else and when there is none.
+    package func outcome(id: String, session: LiveSession) async throws -> TransactionRecord? {
+        try await context.storing {
+            let now = context.clock.epochSeconds
+            guard let record = try await find(id, at: now)?.record, record.binding.userID == session.user.id,
+                record.binding.sessionID == session.id
+            else { return nil }
+            return record
+        }
+    }
+}

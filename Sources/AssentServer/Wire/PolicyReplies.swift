@@ -1,0 +1,35 @@
+import AssentCore
+import AssentEngine
+
+extension PolicyDecision {
+    /// The decision as AM's JSON (am-server reference, policies); with `reasons` only when `explained`.
+    func json(explained: Bool = false) -> JSONValue {
+        let actions = actions.sorted { $0.key < $1.key }.map { JSONObject.Member(name: $0.key, value: .bool($0.value)) }
+        var object: JSONObject = [
+            "resource": .string(resource), "actions": .object(JSONObject(actions)),
+            "attributes": Self.json(attributes), "advices": Self.json(advices), "ttl": .integer(ttl),
+        ]
+        if explained { object["reasons"] = .array(reasons.map { .string($0) }) }
+        return .object(object)
+    }
+
+    private static func json(_ values: [String: [String]]) -> JSONValue {
+        let members = values.sorted { $0.key < $1.key }.map { entry in
+            JSONObject.Member(name: entry.key, value: .array(entry.value.map { .string($0) }))
+        }
+        return .object(JSONObject(members))
+    }
+}
+
+extension UpstreamOutcome {
+    /// For a client that asks what became of its request: `state`, and `status` where there is one.
+    var json: JSONValue {
+        switch self {
+        case .taken: ["state": "taken"]
+        case .forwarded: ["state": "forwarded"]
+        case .notForwarded: ["state": "notForwarded"]
+        case .answered(let status): ["state": "answered", "status": .integer(status)]
+        case .unknown: ["state": "unknown"]
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Forwarding the request of a taken transaction")
+struct TransactionForwardingTests {
+    private static func taken(_ fixture: TransactionFixture) async throws -> TransactionRecord {
+        let id = try await fixture.approved()
+        guard case .taken(let record) = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        else { throw EngineError.internalFailure("the transaction was not taken") }
+        return record
+    }
+
+    private static func outcome(_ id: String, _ fixture: TransactionFixture) async throws -> UpstreamOutcome? {
+        try await fixture.transactions.outcome(id: id, session: fixture.ana)?.outcome
+    }
+
+    @Test("Of 20 who forward at once one sends, and what became of it is on record")
+    func once() async throws {
+        let fixture = try await TransactionFixture()
+        let record = try await Self.taken(fixture)
+        let sends = Locked(0)
+        let results = await withTaskGroup(of: String?.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    let result = await fixture.transactions.forwarding(record) {
+                        sends.withLock { $0 += 1 }
+                        return ("reply", UpstreamOutcome.answered(status: 201))
+                    }
+                    guard case .sent(let reply) = result else { return nil }
+                    return reply
+                }
+            }
+            return await group.reduce(into: [String?]()) { $0.append($1) }
+        }
+        #expect(results.compactMap(\.self) == ["reply"])
+        #expect(sends.withLock { $0 } == 1)
+        #expect(try await Self.outcome(record.id, fixture) == .answered(status: 201))
+    }
+
+    @Test("A client that goes away stops neither the sending nor the record of it")
+    func cancelled() async throws {
+        let fixture = try await TransactionFixture()
+        let record = try await Self.taken(fixture)
+        let wasCancelled = Locked<Bool?>(nil)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await fixture.transactions.forwarding(record) {
+                wasCancelled.withLock { $0 = Task.isCancelled }
+                return ((), UpstreamOutcome.unknown)
+            }
+        }
+        guard case .sent = await task.value else {
+            Issue.record("it must be sent")
+            return
+        }
+        #expect(wasCancelled.withLock { $0 } == false)
+        #expect(try await Self.outcome(record.id, fixture) == .unknown)
+    }
+
+    @Test("Nothing is sent that could not be recorded before, or that was not taken")
+    func unrecorded() async throws {
+        let fixture = try await TransactionFixture()
+        let record = try await Self.taken(fixture)
+        let approved = try await fixture.create()
+        guard case .sentBefore = await fixture.transactions.forwarding(approved, send: Self.unexpected) else {
+            Issue.record("a transaction that was not taken sends nothing")
+            return
+        }
+        try fixture.database.close()
+        guard case .notRecorded = await fixture.transactions.forwarding(record, send: Self.unexpected) else {
+            Issue.record("without a record nothing may be sent")
+            return
+        }
+    }
+
+    @Sendable private static func unexpected() async -> (Int, UpstreamOutcome) {
+        Issue.record("nothing may be sent")
+        return (0, .unknown)
+    }
+}
