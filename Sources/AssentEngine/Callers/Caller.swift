@@ -43,10 +43,10 @@ package struct PresentedCredentials: Sendable {
     package var session: SessionCredential?
 
     /// The access token.
-    package var accessToken: AccessTokenCredential
+    package var accessToken: BearerCredentials
 
     /// Credentials.
-    package init(session: SessionCredential? = nil, accessToken: AccessTokenCredential = .none) {
+    package init(session: SessionCredential? = nil, accessToken: BearerCredentials = .absent) {
         self.session = session
         self.accessToken = accessToken
     }
@@ -65,14 +65,4 @@ package struct SessionCredential: Sendable {
         self.token = token
         self.carrier = carrier
     }
-}
-
-/// What a request's `Authorization` has for an access token (RFC 6750 §2.1).
-package enum AccessTokenCredential: Sendable {
-    /// Nothing that is meant as one.
-    case none
-    /// Something that is meant as one and cannot be one: it is empty, too long, or there are several.
-    case malformed
-    /// A token.
-    case token(Secret)
 }

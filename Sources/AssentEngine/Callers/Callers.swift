@@ -1,3 +1,5 @@
+package import AssentCore
+
 /// Finds out who sends a request. Every endpoint asks here, so that one rule decides which session is alive, which realm it
 /// belongs to, and which access token is valid.
 package struct Callers: Sendable {
@@ -22,6 +24,22 @@ package struct Callers: Sendable {
         return session.realm == realm ? .session(session, credential.carrier) : .foreignSession(session)
     }
 
+    /// The caller with an access token, whatever it is for.
+    ///
+    /// - Throws: ``StoreError`` when the database cannot serve.
+    package func caller(with credentials: BearerCredentials, realm: String) async throws -> Caller {
+        switch credentials {
+        case .absent: return .anonymous
+        case .malformed: return .refusedToken(.notOurs)
+        case .token(let token):
+            guard let provider = providers[realm] else { return .refusedToken(.notOurs) }
+            switch try await provider.check(accessToken: token) {
+            case .granted(let grant): return .accessToken(grant)
+            case .refused(let reason): return .refusedToken(reason)
+            }
+        }
+    }
+
     /// The caller of a service behind the gateway. An access token decides alone: a session beside it does not replace a bad
     /// one. The session is noted as used.
     ///
@@ -29,20 +47,12 @@ package struct Callers: Sendable {
     package func caller(
         with credentials: PresentedCredentials, realm: String, requirement: AccessTokenRequirement
     ) async throws -> Caller {
-        let caller: Caller
-        switch credentials.accessToken {
-        case .malformed: return .refusedToken(.notOurs)
-        case .token(let token):
-            guard let provider = providers[realm] else { return .refusedToken(.notOurs) }
-            switch try await provider.check(accessToken: token) {
-            case .refused(let reason): return .refusedToken(reason)
-            case .granted(let grant):
-                if let refusal = requirement.refusal(of: grant, issuer: provider.configuration.issuer) {
-                    return .refusedToken(refusal)
-                }
-                caller = .accessToken(grant)
-            }
-        case .none: caller = try await self.caller(with: credentials.session, realm: realm)
+        var caller = try await caller(with: credentials.accessToken, realm: realm)
+        if case .anonymous = caller { caller = try await self.caller(with: credentials.session, realm: realm) }
+        if case .accessToken(let grant) = caller, let issuer = providers[realm]?.configuration.issuer,
+            let refusal = requirement.refusal(of: grant, issuer: issuer)
+        {
+            return .refusedToken(refusal)
         }
         if let presented = caller.presented { try await sessions.touch(presented.session) }
         return caller

@@ -1,9 +1,10 @@
+import AssentCore
 package import AssentStore
 
 /// Why the engine did not do what it was asked to do. Errors are equal when their codes are.
 ///
 /// The engine knows neither HTTP nor the words of any wire: the server maps the code once per wire.
-package struct EngineError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct EngineError: AssentError {
     /// What is wrong, for programs.
     package let code: Code
 
@@ -22,15 +23,6 @@ package struct EngineError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// Whether the same request may succeed later. Nothing has changed then.
     package var isTransient: Bool { Self.transientCodes.contains(code) }
-
-    /// Code and detail.
-    package var description: String { "\(code): \(detail)" }
-
-    /// Errors are equal when their codes are.
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    package func hash(into hasher: inout Hasher) { hasher.combine(code) }
 
     private static let transientCodes: Set<Code> = [.stepBeingAnswered, .tooManyRequests, .busy, .unavailable]
 }

@@ -1,14 +1,13 @@
+import AssentCore
+
 extension EngineError {
     /// A stable name for what is wrong. Others may be added.
-    package struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    package struct Code: ErrorCode {
         /// The name, for example `stepExpired`.
         package let rawValue: String
 
         /// A code of that name.
         package init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The name.
-        package var description: String { rawValue }
 
         /// What an error of this code says when it says nothing else.
         var sentence: String { Self.sentences[self] ?? "The request cannot be served." }
@@ -19,8 +18,6 @@ extension EngineError {
 }
 
 extension EngineError.Code {
-    private init(_ name: String) { self.init(rawValue: name) }
-
     /// The request is malformed.
     package static let invalidRequest = Self("invalidRequest")
 

@@ -4,7 +4,7 @@ import AssentStore
 /// What an OAuth endpoint says instead of what it was asked for (RFC 6749 §5.2). Errors are equal when their codes are.
 ///
 /// The statuses and fields that belong to an error are the server's matter.
-package struct OAuthError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct OAuthError: AssentError {
     /// The value of `error`.
     package let code: Code
 
@@ -36,14 +36,8 @@ package struct OAuthError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Code and detail.
-    package var description: String { "\(code): \(detail)" }
-
-    /// Errors are equal when their codes are.
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    /// Hashes the code.
-    package func hash(into hasher: inout Hasher) { hasher.combine(code) }
+    /// Whether the same request may succeed later.
+    package var isTransient: Bool { code == .temporarilyUnavailable }
 
     /// What a caller was refused for lack of (RFC 6750 §3, RFC 6749 §5.2).
     package enum Wanted: Sendable, Hashable {
@@ -58,72 +52,69 @@ package struct OAuthError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The value of `error`: a code of RFC 6749, RFC 6750 or OpenID Connect Core §3.1.2.6, or one of AM's.
-    package struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    package struct Code: ErrorCode {
         /// The code, for example `invalid_grant`.
         package let rawValue: String
 
         /// A code.
         package init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The code.
-        package var description: String { rawValue }
     }
 }
 
 extension OAuthError.Code {
     /// The request is malformed.
-    package static let invalidRequest = Self(rawValue: "invalid_request")
+    package static let invalidRequest = Self("invalid_request")
 
     /// The client is unknown or has not proved who it is.
-    package static let invalidClient = Self(rawValue: "invalid_client")
+    package static let invalidClient = Self("invalid_client")
 
     /// The code or refresh token, or what it was issued for, is not valid (any more).
-    package static let invalidGrant = Self(rawValue: "invalid_grant")
+    package static let invalidGrant = Self("invalid_grant")
 
     /// The client may not use this grant type.
-    package static let unauthorizedClient = Self(rawValue: "unauthorized_client")
+    package static let unauthorizedClient = Self("unauthorized_client")
 
     /// There is no such grant type here.
-    package static let unsupportedGrantType = Self(rawValue: "unsupported_grant_type")
+    package static let unsupportedGrantType = Self("unsupported_grant_type")
 
     /// The scope is unknown, malformed, or more than was granted.
-    package static let invalidScope = Self(rawValue: "invalid_scope")
+    package static let invalidScope = Self("invalid_scope")
 
     /// There is no such response type here.
-    package static let unsupportedResponseType = Self(rawValue: "unsupported_response_type")
+    package static let unsupportedResponseType = Self("unsupported_response_type")
 
     /// The user, or the server, said no.
-    package static let accessDenied = Self(rawValue: "access_denied")
+    package static let accessDenied = Self("access_denied")
 
     /// The user would have to do something, and `prompt=none` forbids to ask.
-    package static let interactionRequired = Self(rawValue: "interaction_required")
+    package static let interactionRequired = Self("interaction_required")
 
     /// The user would have to consent, and nobody can be asked.
-    package static let consentRequired = Self(rawValue: "consent_required")
+    package static let consentRequired = Self("consent_required")
 
     /// The parameter `request` is not supported.
-    package static let requestNotSupported = Self(rawValue: "request_not_supported")
+    package static let requestNotSupported = Self("request_not_supported")
 
     /// The parameter `request_uri` is not supported.
-    package static let requestURINotSupported = Self(rawValue: "request_uri_not_supported")
+    package static let requestURINotSupported = Self("request_uri_not_supported")
 
     /// The redirect URI is not one of the client's (AM's code).
-    package static let redirectURIMismatch = Self(rawValue: "redirect_uri_mismatch")
+    package static let redirectURIMismatch = Self("redirect_uri_mismatch")
 
     /// The decision does not come from the user's own page (AM's code).
-    package static let badRequest = Self(rawValue: "bad_request")
+    package static let badRequest = Self("bad_request")
 
     /// The access token is missing, or not valid (any more).
-    package static let invalidToken = Self(rawValue: "invalid_token")
+    package static let invalidToken = Self("invalid_token")
 
     /// The access token lacks a scope.
-    package static let insufficientScope = Self(rawValue: "insufficient_scope")
+    package static let insufficientScope = Self("insufficient_scope")
 
     /// The database cannot serve.
-    package static let temporarilyUnavailable = Self(rawValue: "temporarily_unavailable")
+    package static let temporarilyUnavailable = Self("temporarily_unavailable")
 
     /// The server is broken.
-    package static let serverError = Self(rawValue: "server_error")
+    package static let serverError = Self("server_error")
 }
 
 extension OAuthError {

@@ -1,4 +1,4 @@
-package import AssentCore
+package package import AssentCore
 
 /// Which claims a scope gives, and which of the user's attributes they come from.
 enum UserClaims {
@@ -33,12 +33,9 @@ enum UserClaims {
 extension Grants {
     /// The userinfo endpoint (OpenID Connect Core §5.3).
     ///
-    /// - Throws: ``OAuthError`` `invalid_token` for a token that is not valid, `insufficient_scope` without `openid`.
-    package func userInfo(accessToken: Secret, keyThumbprint: String? = nil) async throws -> JSONValue {
-        guard let access = try await access(token: accessToken, keyThumbprint: keyThumbprint) else {
-            throw OAuthError.invalidToken
-        }
-        guard access.scopes.contains("openid") else { throw OAuthError.insufficientScope("openid") }
+    /// - Throws: ``OAuthError`` `insufficient_scope` without `openid`.
+    package func userInfo(of access: AccessGrant) throws(OAuthError) -> JSONValue {
+        guard access.scopes.contains("openid") else { throw .insufficientScope("openid") }
         return .object(UserClaims.claims(about: access.user, scopes: access.scopes))
     }
 }

@@ -1,6 +1,5 @@
 import AssentCore
 import HTTPTypes
-import Hummingbird
 
 /// `Accept-API-Version`: which version of AM's interface a client wants. Its parts come in either order and with or without
 /// a space, as the vendor's SDKs differ in that.
@@ -9,21 +8,21 @@ enum APIVersion {
     private static let newestResource = 5
 
     /// 404 when a client asks for a version that no release has had; `nil` when it may go on.
-    static func refusal(_ fields: HTTPFields) -> Response? {
+    static func refusal(_ fields: HTTPFields) -> AMError? {
         guard let wished = fields[.acceptAPIVersion] else { return nil }
         for part in wished.split(separator: ",") {
             let pair = part.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " } }
             guard pair.count == 2, pair[0] == "resource" || pair[0] == "protocol" else {
-                return .crest(400, "Accept-API-Version must be like protocol=1.0,resource=2.1")
+                return AMError(400, "Accept-API-Version must be like protocol=1.0,resource=2.1")
             }
             let numbers = pair[1].split(separator: ".", omittingEmptySubsequences: false).map { Int($0) }
             guard (1...2).contains(numbers.count), numbers.allSatisfy({ $0 != nil }), let major = numbers.first ?? nil
             else {
-                return .crest(400, "Accept-API-Version must be like protocol=1.0,resource=2.1")
+                return AMError(400, "Accept-API-Version must be like protocol=1.0,resource=2.1")
             }
             let newest = pair[0] == "protocol" ? 2 : newestResource
             guard (1...newest).contains(major) else {
-                return .crest(
+                return AMError(
                     404,
                     "Accept-API-Version: Requested version \"\(pair[1].prefix(16))\" does not match any routes.")
             }

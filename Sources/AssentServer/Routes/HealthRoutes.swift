@@ -6,8 +6,8 @@ import Hummingbird
 struct HealthRoutes: Sendable {
     let database: any SQLDatabase
 
-    func respond(path: String) async -> Response {
-        guard path == "/readyz" else { return .json(200, ["status": "ok"]) }
+    func respond(_ rule: RouteRule) async -> Response {
+        guard rule.path == "readyz" else { return .json(200, ["status": "ok"]) }
         do {
             _ = try await database.run(.read("SELECT count(*) AS steps FROM schema_steps"))
             return .json(200, ["status": "ready"])

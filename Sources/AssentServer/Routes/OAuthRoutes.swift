@@ -4,84 +4,100 @@ import AssentJOSE
 import HTTPTypes
 import Hummingbird
 
-/// The OAuth 2 / OpenID Connect endpoints of all realms, below `/oauth2`.
+/// The OAuth 2 / OpenID Connect endpoints of all realms, below `/oauth2`. Finds the realm, the route and the caller of a
+/// request, and answers errors in OAuth's form.
 struct OAuthRoutes: Sendable {
-    /// The first segments of the endpoints' paths.
-    static let endpoints: Set<String> = [
-        "authorize", "access_token", "token", "introspect", "userinfo", "connect", ".well-known",
-    ]
-
-    /// The largest form, in bytes.
-    private static let formLimit = 64 << 10
-
     let grants: [String: Grants]
-    let sessions: Sessions
+    let callers: Callers
     let cookie: SessionCookie
 
     /// Where a browser is sent to sign in.
     let serverURL: String
 
+    private static let firstSegments = RouteTable.firstSegments(of: RouteTable.oauth)
+
     /// Answers a request below `/oauth2`; `path` is what follows.
     func respond(to request: Request, path: String) async throws -> Response {
         guard
-            let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.endpoints),
-            let grants = grants[target.realm]
+            let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.firstSegments),
+            let provider = grants[target.realm], let rule = RouteTable.rule(target.endpoint, of: RouteTable.oauth)
         else { return .oauth(404, "not_found", "There is no such endpoint.") }
-        guard let endpoint = OAuthEndpoint(rawValue: target.endpoint) else {
-            return .oauth(404, "not_found", "There is no such endpoint.")
-        }
         var response: Response
         do {
-            response = try await answer(request, endpoint: endpoint, grants: grants)
+            response = try await answer(request, rule: rule, provider: provider)
         } catch let error as RequestError {
             response = .oauth(error)
         } catch {
             response = .oauth(OAuthError(answering: error), realm: target.realm)
         }
-        if endpoint.isForEveryOrigin {
+        if rule.crossOrigin == .everyOrigin {
             response.headers[.accessControlAllowOrigin] = "*"
             response.headers[.accessControlExposeHeaders] = "WWW-Authenticate"
         }
         return response
     }
 
-    private func answer(_ request: Request, endpoint: OAuthEndpoint, grants: Grants) async throws -> Response {
-        if request.method == .options, endpoint.isForEveryOrigin { return endpoint.preflight }
-        guard endpoint.methods.contains(request.method) else { return endpoint.methodNotAllowed }
-        return switch endpoint {
-        case .authorize: try await authorize(request, grants: grants)
-        case .token:
-            .json(
-                200,
-                try await grants.tokens(try await form(of: request), authorization: try authorization(request)).json)
-        case .revoke: try await revoke(request, grants: grants)
-        case .introspect:
-            .json(
-                200,
-                try await grants.introspect(try await form(of: request), authorization: try authorization(request)))
-        case .userInfo: .json(200, try await grants.userInfo(accessToken: try bearer(request)))
-        case .keys: cacheable(try await grants.keys.published().json)
-        case .endSession: try await endSession(request, grants: grants)
-        case .discovery: cacheable(grants.metadata())
+    private func answer(_ request: Request, rule: RouteRule, provider: Grants) async throws -> Response {
+        if request.method == .options, rule.crossOrigin == .everyOrigin { return Self.preflight(rule) }
+        guard rule.allows(request.method) else {
+            var response = Response.oauth(405, "invalid_request", "The endpoint does not know this method.")
+            response.headers[.allow] = rule.allow
+            return response
+        }
+        let caller = try await caller(request, rule: rule, realm: provider.configuration.realm)
+        switch rule.path {
+        case "authorize": return try await authorize(request, rule, caller, provider)
+        case "access_token":
+            let parameters = try await form(of: request, rule)
+            return .json(
+                200, try await provider.tokens(parameters, authorization: try authorization(request)).json)
+        case "token/revoke":
+            try await provider.revoke(try await form(of: request, rule), authorization: try authorization(request))
+            return .json(200, [:])
+        case "introspect":
+            let parameters = try await form(of: request, rule)
+            return .json(200, try await provider.introspect(parameters, authorization: try authorization(request)))
+        case "userinfo":
+            guard case .accessToken(let grant) = caller else { throw OAuthError.invalidToken }
+            return .json(200, try provider.userInfo(of: grant))
+        case "connect/jwk_uri": return cacheable(try await provider.keys.published().json)
+        case "connect/endSession": return try await endSession(request, rule, provider)
+        case ".well-known/openid-configuration": return cacheable(provider.metadata())
+        default: return .oauth(404, "not_found", "There is no such endpoint.")
         }
     }
 
-    private func authorize(_ request: Request, grants: Grants) async throws -> Response {
-        let parameters = request.method == .post ? try await form(of: request) : try query(of: request)
-        var session: LiveSession?
-        if let token = cookie.token(request.headers) { session = try await sessions.live(token: token) }
+    private func caller(_ request: Request, rule: RouteRule, realm: String) async throws -> Caller {
+        switch rule.caller {
+        case .anyone, .client: return .anonymous
+        case .optionalSession, .session:
+            return try await callers.caller(with: cookie.credential(request.headers), realm: realm)
+        case .accessToken:
+            let authorization = try authorization(request).map { [$0] } ?? []
+            let caller = try await callers.caller(with: BearerCredentials(authorization), realm: realm)
+            if case .refusedToken = caller { throw OAuthError.invalidToken }
+            guard case .accessToken = caller else { throw OAuthError.missingToken }
+            return caller
+        }
+    }
+
+    private func authorize(
+        _ request: Request, _ rule: RouteRule, _ caller: Caller, _ provider: Grants
+    ) async throws -> Response {
+        let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
         var decision: AuthorizationDecision?
         if let text = parameters["decision"] {
-            guard request.method == .post, let said = AuthorizationDecision(rawValue: text), let session,
-                let csrf = parameters["csrf"], grants.isCSRFToken(Secret(csrf), of: session)
+            guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
+                let session = caller.session, let csrf = parameters["csrf"],
+                provider.isCSRFToken(Secret(csrf), of: session)
             else { throw OAuthError(.badRequest, "The decision does not come from the user's own page.") }
             decision = said
         }
-        switch try await grants.authorize(parameters, session: session, decision: decision) {
+        switch try await provider.authorize(parameters, session: caller.session, decision: decision) {
         case .redirect(let redirect): return Self.redirect(redirect.location)
         case .login(let demand):
-            let goto = "\(grants.configuration.endpointBase)/authorize?\(demand.query)"
-            var location = URLText.appending("realm", grants.configuration.realm, to: "\(serverURL)/UI/Login")
+            let goto = "\(provider.configuration.endpointBase)/authorize?\(demand.query)"
+            var location = URLText.appending("realm", provider.configuration.realm, to: "\(serverURL)/UI/Login")
             location = URLText.appending("goto", goto, to: location)
             if let journey = demand.acrValues.first {
                 location = URLText.appending("service", journey, to: location)
@@ -89,27 +105,32 @@ struct OAuthRoutes: Sendable {
             if demand.replacesSession { location = URLText.appending("prompt", "login", to: location) }
             return Self.redirect(location)
         case .consent:
-            return Self.redirect(try grants.withoutConsent(parameters).location)
+            return Self.redirect(try provider.withoutConsent(parameters).location)
         }
     }
 
-    private func revoke(_ request: Request, grants: Grants) async throws -> Response {
-        try await grants.revoke(try await form(of: request), authorization: try authorization(request))
-        return .json(200, [:])
-    }
-
-    private func endSession(_ request: Request, grants: Grants) async throws -> Response {
-        let parameters = request.method == .post ? try await form(of: request) : try query(of: request)
+    private func endSession(_ request: Request, _ rule: RouteRule, _ provider: Grants) async throws -> Response {
+        let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
         var response =
-            switch try await grants.endSession(parameters) {
+            switch try await provider.endSession(parameters) {
             case .done: Response(status: .noContent)
             case .redirect(let location): Self.redirect(location)
             }
         // The ID token of another session says nothing about the one that this browser has.
-        var remaining: LiveSession?
-        if let token = cookie.token(request.headers) { remaining = try await sessions.live(token: token) }
-        if remaining == nil { response.headers[.setCookie] = cookie.clearing }
+        let remaining = try await callers.caller(
+            with: cookie.credential(request.headers), realm: provider.configuration.realm)
+        if case .anonymous = remaining { response.headers[.setCookie] = cookie.clearing }
         return response
+    }
+
+    /// The answer to a browser that asks whether a page may call an endpoint (Fetch §3.3.2).
+    private static func preflight(_ rule: RouteRule) -> Response {
+        Response(
+            status: .noContent,
+            headers: [
+                .accessControlAllowMethods: rule.allow,
+                .accessControlAllowHeaders: "Authorization, Content-Type", .accessControlMaxAge: "600",
+            ])
     }
 
     /// 302 without a body: AM's iOS SDK takes anything that is not JSON for a failure.
@@ -125,9 +146,9 @@ struct OAuthRoutes: Sendable {
         return response
     }
 
-    private func form(of request: Request) async throws -> OAuthParameters {
+    private func form(of request: Request, _ rule: RouteRule) async throws -> OAuthParameters {
         let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
-        let bytes = try await request.bytes(upTo: Self.formLimit)
+        let bytes = try await request.bytes(upTo: rule.bodyLimit)
         guard bytes.isEmpty || type == "application/x-www-form-urlencoded" else {
             throw RequestError(415, "The media type must be application/x-www-form-urlencoded.")
         }
@@ -144,13 +165,5 @@ struct OAuthRoutes: Sendable {
             throw OAuthError(.invalidRequest, "The request has more than one Authorization.")
         }
         return values.first
-    }
-
-    private func bearer(_ request: Request) throws -> Secret {
-        switch BearerCredentials(try authorization(request).map { [$0] } ?? []) {
-        case .absent: throw OAuthError.missingToken
-        case .malformed: throw OAuthError.invalidToken
-        case .token(let token): return token
-        }
     }
 }

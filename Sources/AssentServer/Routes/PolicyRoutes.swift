@@ -10,25 +10,19 @@ struct PolicyRoutes: Sendable {
 
     let sessions: Sessions
     let access: AccessSettlement
-    let cookie: SessionCookie
 
     /// Answers an action of a realm.
-    func respond(to request: Request, realm: String) async throws -> Response {
-        guard let token = cookie.token(request.headers), let caller = try await sessions.live(token: token) else {
-            return .crest(401, "Access Denied")
-        }
-        guard request.method == .post else { return .crest(405, "Use POST with _action.") }
-        let action = try request.query("_action") ?? ""
-        guard action == "evaluate" else {
-            return .crest(501, "Action \(action.prefix(64)) not implemented for this resource")
-        }
-        let body = try await request.jsonObject()
-        guard let resources = body["resources"]?.strings else { return .crest(400, "Invalid value resources") }
+    func respond(to call: RouteCall) async throws -> Response {
+        let caller = try call.session
+        let action = try call.action() ?? ""
+        guard action == "evaluate" else { throw AMError.unknownAction(action) }
+        let body = try await call.jsonObject()
+        guard let resources = body["resources"]?.strings else { throw EngineError(.invalidResources) }
         let subject = try await subject(body["subject"], caller: caller)
-        let explain = try request.flag("_explain") && caller.user.roles.contains(.admin)
+        let explain = try call.request.flag("_explain") && caller.user.roles.contains(.admin)
         let answers = try await access.settle(
             EvaluateRequest(
-                realm: realm, policySet: body["application"]?.string ?? Self.defaultPolicySet, resources: resources,
+                realm: call.realm, policySet: body["application"]?.string ?? Self.defaultPolicySet, resources: resources,
                 subject: subject, environment: try environment(body["environment"])), caller: caller)
         return .json(200, .array(answers.map { $0.json(explained: explain) }))
     }
@@ -47,8 +41,8 @@ struct PolicyRoutes: Sendable {
         return .claims(object["claims"]?.object ?? JSONObject())
     }
 
-    /// Whether a text has the form of a session token. AM refuses what has not, an OAuth access token above all: whose access
-    /// that is, its claims would say, not a session.
+    /// Whether a text has the form of a session token. AM refuses other texts, above all OAuth access tokens. Those say in
+    /// their claims whose access they are for; no session says it.
     private static func mayBeSessionToken(_ text: String) -> Bool {
         let dots = text.utf8.count { $0 == UInt8(ascii: ".") }
         return !text.isEmpty && text.utf8.count <= SessionCookie.maxLength && dots != 2

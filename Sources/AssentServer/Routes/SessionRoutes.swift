@@ -3,24 +3,30 @@ import AssentEngine
 import HTTPTypes
 import Hummingbird
 
-/// `/json/…/sessions?_action=…` (am-server reference, sessions).
+/// `/json/…/sessions?_action=…` (am-server reference, sessions). Why it looks at neither caller nor realm is said in
+/// ``RouteTable/json``.
 struct SessionRoutes: Sendable {
     let sessions: Sessions
     let cookie: SessionCookie
 
-    /// Answers an action of a realm.
-    func respond(to request: Request, realm: String) async throws -> Response {
-        guard request.method == .post else { return .crest(405, "Use POST with _action.") }
-        let body = try await request.jsonObject()
-        let token = try target(of: request, body: body)
-        switch try request.query("_action") {
-        case "getSessionInfo": return try await information(token, resettingIdle: false)
-        case "getSessionInfoAndResetIdleTime": return try await information(token, resettingIdle: true)
-        case "validate": return try await validate(token, refreshing: try request.query("refresh") != "false")
-        case "logout": return try await logout(token)
-        case let action?:
-            return .crest(501, "Action \(action.prefix(64)) not implemented for this resource")
-        case nil: return .crest(400, "The parameter _action is missing.")
+    /// Answers an action on the session that the request names.
+    func respond(to call: RouteCall) async throws -> Response {
+        let body = try await call.jsonObject()
+        let token = try target(of: call.request, body: body)
+        let session: LiveSession? = if let token { try await sessions.live(token: token) } else { nil }
+        switch try call.action() {
+        case "getSessionInfo": return .json(200, try Self.required(session).info)
+        case "getSessionInfoAndResetIdleTime":
+            let session = try Self.required(session)
+            try await sessions.touch(session)
+            return .json(200, session.info)
+        case "validate":
+            guard let session else { return .json(200, LiveSession.invalidation) }
+            if try call.request.query("refresh") != "false" { try await sessions.touch(session) }
+            return .json(200, session.validation)
+        case "logout": return try await logout(try Self.required(session))
+        case let action?: throw AMError.unknownAction(action)
+        case nil: throw AMError.missingAction
         }
     }
 
@@ -32,26 +38,12 @@ struct SessionRoutes: Sendable {
         return cookie.token(request.headers)
     }
 
-    private func information(_ token: Secret?, resettingIdle: Bool) async throws -> Response {
-        guard let token, let session = try await sessions.live(token: token) else {
-            return .crest(401, "Access Denied")
-        }
-        if resettingIdle { try await sessions.touch(session) }
-        return .json(200, session.info)
+    private static func required(_ session: LiveSession?) throws(EngineError) -> LiveSession {
+        guard let session else { throw .sessionRequired }
+        return session
     }
 
-    private func validate(_ token: Secret?, refreshing: Bool) async throws -> Response {
-        guard let token, let session = try await sessions.live(token: token) else {
-            return .json(200, LiveSession.invalidation)
-        }
-        if refreshing { try await sessions.touch(session) }
-        return .json(200, session.validation)
-    }
-
-    private func logout(_ token: Secret?) async throws -> Response {
-        guard let token, let session = try await sessions.live(token: token) else {
-            return .crest(401, "Access Denied")
-        }
+    private func logout(_ session: LiveSession) async throws -> Response {
         let record = AuditRecord(
             "session.end", .success, reason: "logout", realm: session.realm, userID: session.user.id,
             sessionAuditID: session.auditID)

@@ -57,6 +57,17 @@ struct AMError: Error, Hashable, Sendable {
     /// What the request's own reading says.
     init(_ error: RequestError) { self.init(error.status, error.message) }
 
+    /// There is no such route.
+    static let notFound = AMError(404, "Resource not found.")
+
+    /// The query does not name an action.
+    static let missingAction = AMError(400, "The parameter _action is missing.")
+
+    /// The query names an action that the route does not have.
+    static func unknownAction(_ action: String) -> AMError {
+        AMError(501, "Action \(action.prefix(64)) not implemented for this resource")
+    }
+
     /// The reply.
     var response: Response {
         var detail = JSONObject()

@@ -165,6 +165,14 @@ func jwtClaims(_ token: Secret?) throws -> JWTClaims {
     try JWTClaims(payload: UnverifiedJWS.parse(try #require(token).reveal()).payload)
 }
 
+extension Grants {
+    /// What the userinfo endpoint answers to a bearer of `token`.
+    func userInfo(accessToken token: Secret) async throws -> JSONValue {
+        guard let grant = try await access(token: token) else { throw OAuthError.invalidToken }
+        return try userInfo(of: grant)
+    }
+}
+
 extension OAuthError {
     /// An error to compare with: only the code counts.
     static func expected(_ code: String) -> OAuthError { OAuthError(OAuthError.Code(rawValue: code), "") }

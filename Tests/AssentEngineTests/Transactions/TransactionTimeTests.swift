@@ -123,7 +123,7 @@ struct TransactionOutcomeTests {
             return
         }
         #expect(record.outcome == .notForwarded)
-        #expect(record.outcome?.json == ["state": "notForwarded"])
+        #expect(record.outcome?.auditDetail == ["state": "notForwarded"])
         #expect(try await fixture.audited("transaction.take", id).sorted() == ["refused taken", "success -"])
     }
 }
