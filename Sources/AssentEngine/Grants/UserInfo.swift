@@ -1,4 +1,4 @@
-package package import AssentCore
+package import AssentCore
 
 /// Which claims a scope gives, and which of the user's attributes they come from.
 enum UserClaims {

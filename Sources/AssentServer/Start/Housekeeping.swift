@@ -4,11 +4,13 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Deletes what has expired, every few minutes. Nothing depends on it: what has expired does not count anyway. Audit records
-/// are kept: how long is the operator's decision.
+/// Deletes what has expired, every few minutes. Nothing depends on it: nothing that has expired is valid anyway. Audit
+/// records are kept: how long is the operator's decision.
 struct Housekeeping: Service {
     let context: EngineContext
-    let grants: [Grants]
+    let sessions: Sessions
+    let transactions: Transactions
+    let providers: [Grants]
     let authentication: Authentication
     let keys: ServerKeys
 
@@ -29,10 +31,10 @@ struct Housekeeping: Service {
 
     private func clean() async {
         do {
-            _ = try await Sessions(context).purge()
-            _ = try await Transactions(context).purge()
+            _ = try await sessions.purge()
+            _ = try await transactions.purge()
             _ = try await authentication.purge()
-            for realm in grants { _ = try await realm.purge() }
+            for provider in providers { _ = try await provider.purge() }
             _ = try await keys.purge()
             try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
         } catch {

@@ -25,6 +25,7 @@ public final class IdentityServer: Service {
     private let gatewayListener: Listener?
     private let directory: DataDirectory
     private let passwords: Passwords
+    private let cookie: SessionCookie
     private let firstStart: FirstStart
     private let logger: Logger
 
@@ -47,6 +48,7 @@ public final class IdentityServer: Service {
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey, logger: logger)
         keys = try ServerKeys(context)
+        cookie = SessionCookie(name: configuration.cookieName)
         credentials =
             switch configuration.tls {
             case .generated: try ServerCredentials.generated(in: directory, now: clock.now)
@@ -127,7 +129,7 @@ public final class IdentityServer: Service {
         defer { for listener in [serverListener, gatewayListener].compactMap(\.self) { listener.giveUpStarting() } }
         let upstream = try Upstream(services: (configuration.gateway?.routes ?? []).map(\.upstream), logger: logger)
         let group = ServiceGroup(
-            configuration: .init(services: try services(upstream), logger: logger))
+            configuration: .init(services: services(upstream), logger: logger))
         let deadline = Locked<Scheduled<Void>?>(nil)
         let result: Result<Void, any Error>
         do {
@@ -155,12 +157,9 @@ public final class IdentityServer: Service {
         try result.get()
     }
 
-    private func services(_ upstream: Upstream) throws -> [ServiceGroupConfiguration.ServiceConfiguration] {
+    private func services(_ upstream: Upstream) -> [ServiceGroupConfiguration.ServiceConfiguration] {
         let services: [any Service] = [
             Together(services: [serverListener] + (gatewayListener.map { [$0] } ?? [])),
-            Housekeeping(
-                context: context, grants: Array(try makeGrants(publicURL: configuration.publicURL).values),
-                authentication: try makeAuthentication(), keys: keys),
             Starting { try await self.startAnswering(upstream) },
         ]
         // Without a name a group writes a service's whole content into the log, the configuration with it.
@@ -188,114 +187,18 @@ public final class IdentityServer: Service {
         return parts.string ?? url
     }
 
-    private func makeGrants(publicURL: String) throws -> [String: Grants] {
-        var grants: [String: Grants] = [:]
-        for realm in configuration.realms {
-            let base = publicURL + "/oauth2" + RealmPath.path(of: realm.name)
-            grants[realm.name] = try Grants(
-                context, keys: keys,
-                configuration: GrantConfiguration(realm: realm.name, issuer: base, clients: realm.clients))
-        }
-        return grants
-    }
-
-    private func makeAuthentication() throws -> Authentication {
-        try Authentication(
-            context, settings: settings,
-            transactions: Transactions(context, limits: configuration.transactionLimits), passwords: passwords,
-            oneTimePasswords: OneTimePasswords(context))
-    }
-
+    /// Makes the parts, once the server's address is known, and keeps house with them until the stop.
     private func startAnswering(_ upstream: Upstream) async throws {
         let endpoints = try await endpoints
-        let sessions = Sessions(context)
-        let cookie = SessionCookie(name: configuration.cookieName)
-        let grants = try makeGrants(publicURL: endpoints.server)
-        let transactions = Transactions(context, limits: configuration.transactionLimits)
-        let access = AccessSettlement(
-            context, decisions: PolicyDecisionPoint(policySets: configuration.realms.flatMap(\.policySets)),
-            transactions: transactions)
-        let authentication = try makeAuthentication()
-        if let gateway = configuration.gateway, let gatewayListener, let url = endpoints.gateway {
-            let origin = try Origin(url)
-            gatewayListener.answer(
-                with: Gateway(
-                    publicOrigin: origin, serverURL: endpoints.server, routes: gateway.routes,
-                    access: GatewayAccess(
-                        callers: Callers(sessions: sessions, providers: grants), settlement: access),
-                    cookie: cookie, upstream: upstream, logger: logger))
+        let parts = try ServerParts(
+            context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie,
+            endpoints: endpoints)
+        if let gatewayListener, let gateway = try parts.gateway(upstream: upstream) {
+            gatewayListener.answer(with: gateway)
         }
-        serverListener.answer(
-            with: ServerHandler(
-                basePath: URLComponents(string: endpoints.server)?.path ?? "",
-                realms: Set(configuration.realms.map(\.name)),
-                authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
-                sessions: SessionRoutes(sessions: sessions, cookie: cookie),
-                policies: PolicyRoutes(sessions: sessions, access: access, cookie: cookie),
-                oauth: OAuthRoutes(grants: grants, sessions: sessions, cookie: cookie, serverURL: endpoints.server),
-                administration: AdministrationRoutes(
-                    administration: Administration(context), keys: keys, sessions: sessions, cookie: cookie),
-                signIn: SignInRoute(
-                    authentication: authentication, grants: grants, cookie: cookie,
-                    origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
-                    basePath: URLComponents(string: endpoints.server)?.path ?? "", logger: logger),
-                health: HealthRoutes(database: database), cookie: cookie, logger: logger))
+        serverListener.answer(with: try parts.serverHandler())
         logger.notice(
             "serving", metadata: ["server": "\(endpoints.server)", "gateway": "\(endpoints.gateway ?? "none")"])
+        try await parts.housekeeping.run()
     }
-
-    private var settings: AuthenticationSettings {
-        var realms: [String: RealmAuthentication] = [:]
-        for realm in configuration.realms {
-            realms[realm.name] = RealmAuthentication(
-                journeys: realm.journeys, defaultJourney: realm.defaultJourney, sessionLimits: realm.sessionLimits,
-                failedTransaction: FailedTransaction(rawValue: realm.transactionFailureStatus) ?? .success)
-        }
-        return AuthenticationSettings(
-            realms: realms, startsPerMinute: Int64(configuration.journeyStartsPerMinute))
-    }
-}
-
-/// What clients of a running server must know.
-public struct Endpoints: Sendable {
-    /// The server's URL, for example `https://localhost:8443/am`.
-    public let server: String
-
-    /// The gateway's URL, when there is a gateway.
-    public let gateway: String?
-
-    /// The PEM file of the CA to trust, when it is a generated one.
-    public let authorityFile: String?
-
-    /// The pins of the certificate's key and of its issuer's; one alone when the issuer's certificate is not in the chain's file.
-    public let pins: [Pin]
-
-    /// The name of the session cookie.
-    public let cookieName: String
-
-    /// The accounts that this start has made with random credentials. Show them to the operator once.
-    public let accounts: [GeneratedAccount]
-
-    /// The file with the one-time token that makes the first administrator, while there is none.
-    public let bootstrapFile: String?
-}
-
-/// Services that stop at the same time; a group's own stop one after the other.
-private struct Together: Service {
-    let services: [any Service]
-
-    func run() async throws {
-        try await withThrowingDiscardingTaskGroup { group in
-            for service in services {
-                group.addTask { try await service.run() }
-            }
-        }
-    }
-}
-
-/// Runs once, beside the listeners.
-private struct Starting: Service {
-    let work: @Sendable () async throws -> Void
-
-    func run() async throws { try await work() }
 }

@@ -1,0 +1,103 @@
+import AssentCore
+import AssentEngine
+import Foundation
+import Logging
+
+/// The composition root: everything that answers requests, made once and handed on.
+struct ServerParts: Sendable {
+    private let context: EngineContext
+    private let configuration: ServerConfiguration
+    private let endpoints: Endpoints
+    private let cookie: SessionCookie
+    private let keys: ServerKeys
+    private let sessions: Sessions
+    private let providers: [String: Grants]
+    private let callers: Callers
+    private let access: AccessSettlement
+    private let authentication: Authentication
+
+    /// The parts of a server at these addresses.
+    ///
+    /// - Throws: ``EngineError`` or `JourneyIssue` for a configuration that the loader should have refused.
+    init(
+        _ context: EngineContext, configuration: ServerConfiguration, keys: ServerKeys, passwords: Passwords,
+        cookie: SessionCookie, endpoints: Endpoints
+    ) throws {
+        self.context = context
+        self.configuration = configuration
+        self.endpoints = endpoints
+        self.cookie = cookie
+        self.keys = keys
+        sessions = Sessions(context)
+        var providers: [String: Grants] = [:]
+        for realm in configuration.realms {
+            providers[realm.name] = try Grants(
+                context, keys: keys,
+                configuration: GrantConfiguration(
+                    realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
+                    clients: realm.clients))
+        }
+        self.providers = providers
+        callers = Callers(sessions: sessions, providers: providers)
+        let transactions = Transactions(context, limits: configuration.transactionLimits)
+        access = AccessSettlement(
+            context, decisions: PolicyDecisionPoint(policySets: configuration.realms.flatMap(\.policySets)),
+            transactions: transactions)
+        authentication = try Authentication(
+            context, settings: configuration.authenticationSettings, transactions: transactions, passwords: passwords,
+            oneTimePasswords: OneTimePasswords(context))
+    }
+
+    /// What deletes expired rows.
+    var housekeeping: Housekeeping {
+        Housekeeping(
+            context: context, sessions: sessions, transactions: access.transactions,
+            providers: Array(providers.values), authentication: authentication, keys: keys)
+    }
+
+    /// What answers at the server's address.
+    ///
+    /// - Throws: `WireError` when an address is not a URL.
+    func serverHandler() throws -> ServerHandler {
+        let basePath = URLComponents(string: endpoints.server)?.path ?? ""
+        return ServerHandler(
+            basePath: basePath,
+            json: JSONInterface(
+                realms: Set(configuration.realms.map(\.name)), callers: callers, cookie: cookie,
+                authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
+                sessions: SessionRoutes(sessions: sessions, cookie: cookie),
+                policies: PolicyRoutes(sessions: sessions, access: access),
+                administration: AdministrationRoutes(administration: Administration(context), keys: keys),
+                logger: context.logger),
+            oauth: OAuthRoutes(grants: providers, callers: callers, cookie: cookie, serverURL: endpoints.server),
+            signIn: SignInRoute(
+                authentication: authentication, grants: providers, cookie: cookie,
+                origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
+                basePath: basePath, logger: context.logger),
+            health: HealthRoutes(database: context.database))
+    }
+
+    /// What answers at the gateway's address; `nil` without a gateway.
+    ///
+    /// - Throws: `WireError` when the address is not a URL.
+    func gateway(upstream: Upstream) throws -> Gateway? {
+        guard let gateway = configuration.gateway, let url = endpoints.gateway else { return nil }
+        return Gateway(
+            publicOrigin: try Origin(url), serverURL: endpoints.server, routes: gateway.routes,
+            access: GatewayAccess(callers: callers, settlement: access), cookie: cookie, upstream: upstream,
+            logger: context.logger)
+    }
+}
+
+extension ServerConfiguration {
+    /// How the realms sign users in.
+    fileprivate var authenticationSettings: AuthenticationSettings {
+        var settings: [String: RealmAuthentication] = [:]
+        for realm in realms {
+            settings[realm.name] = RealmAuthentication(
+                journeys: realm.journeys, defaultJourney: realm.defaultJourney, sessionLimits: realm.sessionLimits,
+                failedTransaction: FailedTransaction(rawValue: realm.transactionFailureStatus) ?? .success)
+        }
+        return AuthenticationSettings(realms: settings, startsPerMinute: Int64(journeyStartsPerMinute))
+    }
+}

@@ -1,0 +1,117 @@
+import HTTPTypes
+import Testing
+
+@testable import AssentServer
+
+@Suite("The table of routes", .timeLimit(.minutes(5)))
+struct RouteTableTests {
+    private static let every: [HTTPRequest.Method] = [.get, .post, .put, .delete, .patch]
+
+    /// A field that says that no browser sent this for another site.
+    private static let requested = [("X-Requested-With", "test")]
+
+    private static func other(than rule: RouteRule) -> [HTTPRequest.Method] { every.filter { !rule.allows($0) } }
+
+    @Test("No path has two rows, and every row below a realm has an answer of its own")
+    func rows() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        for table in [RouteTable.root, RouteTable.json, RouteTable.oauth] {
+            #expect(Set(table.map(\.path)).count == table.count)
+        }
+        for rule in RouteTable.json {
+            let method = rule.methods?.first ?? .get
+            let reply = try await fixture.send(method.rawValue, fixture.json(rule.path), Self.requested)
+            #expect(reply.status != 404 && reply.status != 405, "\(rule.path)")
+        }
+        for rule in RouteTable.oauth {
+            let method = rule.methods?.first ?? .get
+            let reply = try await fixture.send(method.rawValue, fixture.oauth(rule.path))
+            #expect(reply.status != 404 && reply.status != 405, "\(rule.path)")
+        }
+        for rule in RouteTable.root {
+            #expect(
+                try await fixture.send("GET", "https://localhost:\(fixture.serverPort)/\(rule.path)").status == 200,
+                "\(rule.path)")
+        }
+    }
+
+    @Test("Every route below /json refuses the methods that its row does not name", arguments: RouteTable.json)
+    func jsonMethods(rule: RouteRule) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let session = ServerFixture.session(try await fixture.session("ana"))
+        for method in Self.other(than: rule) {
+            let reply = try await fixture.send(
+                method.rawValue, fixture.json(rule.path), session + Self.requested)
+            #expect(reply.status == 405, "\(method) \(rule.path)")
+            #expect(reply.json["message"]?.string?.hasPrefix("Use ") == true)
+        }
+    }
+
+    @Test("Every route below /oauth2 refuses the methods that its row does not name", arguments: RouteTable.oauth)
+    func oauthMethods(rule: RouteRule) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        for method in Self.other(than: rule) {
+            let reply = try await fixture.send(method.rawValue, fixture.oauth(rule.path))
+            #expect(reply.status == 405, "\(method) \(rule.path)")
+            #expect(reply["Allow"] == rule.allow)
+        }
+    }
+
+    @Test("Every route that asks for a caller refuses nobody, somebody unknown and somebody of another realm")
+    func callers() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let foreign = ServerFixture.session(try await fixture.session("bob", realm: "beta"))
+        var asked = 0
+        for rule in RouteTable.json {
+            guard case .session(let answer) = rule.caller else { continue }
+            asked += 1
+            let method = try #require(rule.methods?.first).rawValue
+            let url = fixture.json(rule.path)
+            #expect(try await fixture.send(method, url, Self.requested).status == 401, "\(rule.path)")
+            let unknown = ServerFixture.session("nobody") + Self.requested
+            #expect(try await fixture.send(method, url, unknown).status == 401, "\(rule.path)")
+            let reply = try await fixture.send(method, url, foreign + Self.requested)
+            #expect(reply.status == (answer == .forbidden ? 403 : 401), "\(rule.path)")
+        }
+        #expect(asked == 3)
+        let tokens = try await fixture.tokens(session: try await fixture.signIn())
+        for rule in RouteTable.oauth where rule.caller == .accessToken {
+            let method = try #require(rule.methods?.first).rawValue
+            let here = fixture.oauth(rule.path)
+            #expect(try await fixture.send(method, here).status == 401)
+            #expect(try await fixture.send(method, here, ServerFixture.bearer("x")).status == 401)
+            let elsewhere = fixture.oauth(rule.path, realm: "beta")
+            #expect(try await fixture.send(method, elsewhere, ServerFixture.bearer(tokens.access)).status == 401)
+            #expect(try await fixture.send(method, here, ServerFixture.bearer(tokens.access)).status == 200)
+        }
+        let form = [("Content-Type", "application/x-www-form-urlencoded")]
+        for rule in RouteTable.oauth where rule.caller == .client {
+            let reply = try await fixture.send("POST", fixture.oauth(rule.path), form, text: "client_id=nobody&token=x")
+            #expect(reply.status == 400 && reply.json["error"] == "invalid_client", "\(rule.path)")
+        }
+    }
+
+    @Test("No route reads a body that is larger than its row says", arguments: RouteTable.json + RouteTable.oauth)
+    func bodies(rule: RouteRule) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        guard rule.bodyLimit > 0 else { return }
+        let session = ServerFixture.session(try await fixture.session("ana")) + Self.requested
+        let url =
+            RouteTable.json.contains(rule) ? fixture.json(rule.path + "?_action=evaluate") : fixture.oauth(rule.path)
+        let reply = try await fixture.send(
+            "POST", url, session + [("Content-Type", "application/json")],
+            body: [UInt8](repeating: 0x20, count: rule.bodyLimit + 1))
+        #expect(reply.status == 413, "\(rule.path)")
+    }
+
+    @Test("Pages of other origins may read exactly the answers that the rows say", arguments: RouteTable.oauth)
+    func crossOrigin(rule: RouteRule) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let origin = [("Origin", "https://app.example")]
+        let method = try #require(rule.methods?.first).rawValue
+        let reply = try await fixture.send(method, fixture.oauth(rule.path), origin)
+        #expect(reply["Access-Control-Allow-Origin"] == (rule.crossOrigin == .everyOrigin ? "*" : nil))
+        let preflight = try await fixture.send("OPTIONS", fixture.oauth(rule.path), origin)
+        #expect(preflight.status == (rule.crossOrigin == .everyOrigin ? 204 : 405))
+    }
+}
