@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Who sends a request")
 struct CallersTests {
-    private static let anywhere = AccessTokenRequirement(scopes: [], audience: [], includesIssuer: true)
+    private static let anywhere = AccessTokenRequirement(
+        scopes: [], audience: ["https://api.bank.example"], includesIssuer: false)
 
     private static func callers(_ fixture: ProviderFixture) -> Callers {
         Callers(sessions: Sessions(fixture.context), providers: [fixture.grants.configuration.realm: fixture.grants])
@@ -64,7 +65,8 @@ struct CallersTests {
         #expect(try await describe(.token(token), realm: "/other") == "refused: notOurs")
         let elsewhere = AccessTokenRequirement(scopes: [], audience: ["https://a.example"], includesIssuer: false)
         #expect(try await describe(.token(token), requirement: elsewhere) == "refused: otherAudience")
-        let scoped = AccessTokenRequirement(scopes: ["payments"], audience: [], includesIssuer: true)
+        let scoped = AccessTokenRequirement(
+            scopes: ["payments"], audience: ["https://api.bank.example"], includesIssuer: true)
         #expect(try await describe(.token(token), requirement: scoped) == "refused: insufficientScope")
         let granted = try await callers.caller(with: .token(token), realm: realm)
         #expect(granted.presented?.session.id == fixture.session.id && granted.presented?.grantID != nil)

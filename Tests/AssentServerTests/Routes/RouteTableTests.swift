@@ -3,7 +3,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("The table of routes", .timeLimit(.minutes(5)))
+@Suite("The table of routes", .server)
 struct RouteTableTests {
     private static let every: [HTTPRequest.Method] = [.get, .post, .put, .delete, .patch]
 

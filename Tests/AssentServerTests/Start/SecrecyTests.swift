@@ -114,7 +114,7 @@ struct SecrecyTests {
             #expect(search.found(in: written) == [])
             #expect(search.found(in: logged) == [])
             let text = String(decoding: logged, as: UTF8.self)
-            #expect(text.contains("Housekeeping") && !text.contains("secretHash"))
+            #expect(text.contains("Starting") && !text.contains("secretHash"))
             #expect(!text.contains(Base64URL.encode(SHA2.sha256(FixtureConfiguration.webSecret.utf8))))
             for code in codes {
                 #expect(String(decoding: logged, as: UTF8.self).firstMatch(of: try Regex("\\b\(code)\\b")) == nil)
