@@ -21,6 +21,40 @@ struct DemoTests {
         #expect(!page.contains("http://") && !page.contains("src="))
     }
 
+    @Test("The diagram of the payment ends with the refusal of the same request, and has neither clock nor other steps")
+    func payment() {
+        let narration = Narration(console: Console(silent: true))
+        let told: [Narration.Event] = [
+            .step(number: 3, title: "asked"), .check("before", passed: true), .step(number: 4, title: "pays"),
+            .clock("moved"), .check("paid", passed: true), .step(number: 5, title: "spent"),
+            .message(from: .gateway, to: .app, text: "409", refused: true), .check("again", passed: true),
+            .check("another amount", passed: true), .step(number: 6, title: "refreshed"),
+        ]
+        for event in told { narration.tell(event) }
+        #expect(
+            narration.payment == [
+                .step(number: 1, title: "pays"), .check("paid", passed: true), .step(number: 2, title: "spent"),
+                .message(from: .gateway, to: .app, text: "409", refused: true), .check("again", passed: true),
+            ])
+        let file = SequenceDrawing(events: [.note(.user, "<script>&")]).svg(label: "\"<", isFile: true)
+        #expect(file.hasPrefix("<svg xmlns=") && !file.contains("<script") && !file.contains("\"<\""))
+    }
+
+    @Test("What the bank is asked is told without a query, and its refusals as refusals")
+    func bankLines() {
+        let narration = Narration(console: Console(silent: true))
+        narration.tellBank("POST /transfers?to=Bob HTTP/1.1", isReply: false)
+        narration.tellBank("HTTP/1.1 201 Created", isReply: true)
+        narration.tellBank("HTTP/1.1 409 Conflict", isReply: true)
+        narration.tellBank("nonsense", isReply: true)
+        #expect(
+            narration.events == [
+                .message(from: .gateway, to: .bank, text: "POST /transfers", refused: false),
+                .message(from: .bank, to: .gateway, text: "201", refused: false),
+                .message(from: .bank, to: .gateway, text: "409", refused: true),
+            ])
+    }
+
     @Test("A failed check makes the story fail")
     func failures() {
         let narration = Narration(console: Console(silent: true))

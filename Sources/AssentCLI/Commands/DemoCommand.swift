@@ -24,6 +24,9 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(name: .long, help: "Where the page with the sequence diagram is written.")
     var page: String?
 
+    @Option(name: .long, help: "Where the diagram of one payment is written, as SVG.")
+    var diagram: String?
+
     @Flag(name: .long, help: "Print the run as JSON; the narration then goes to standard error.")
     var json = false
 
@@ -48,7 +51,8 @@ struct DemoCommand: AsyncParsableCommand {
         let clock = DemoClock()
         let narration = Narration(console: console)
         do {
-            let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
+            let world = try await DemoWorld.start(
+                sources: sources, clock: clock, narration: narration, logger: logger)
             do {
                 try await Story(world: world, clock: clock, narration: narration).tell()
             } catch {
@@ -86,6 +90,12 @@ struct DemoCommand: AsyncParsableCommand {
         try Data(drawing.html.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
         console.say("")
         console.say("The sequence diagram of this run: \(path)")
+        guard let diagram else { return }
+        let payment = SequenceDrawing(events: narration.payment).svg(
+            label: "One payment: refused with an advice, approved, repeated, paid once, and refused when sent again",
+            isFile: true)
+        try Data(payment.utf8).write(to: URL(fileURLWithPath: diagram), options: .atomic)
+        console.say("The diagram of the payment: \(diagram)")
     }
 
     /// A second world with the machine's own clock, so that an authenticator's codes are right.

@@ -19,6 +19,9 @@ final class DemoWorld: Sendable {
     /// The stretch of network between the app and the gateway.
     let relay: Relay
 
+    /// The stretch of network between the gateway and the bank, which tells what passes.
+    private let bankRelay: Relay
+
     let endpoints: Endpoints
     let configuration: ServerConfiguration
     let account: GeneratedAccount
@@ -36,7 +39,8 @@ final class DemoWorld: Sendable {
     }
 
     private init(
-        directory: String, clock: any WallClock, bank: BankProcess, relay: Relay, endpoints: Endpoints,
+        directory: String, clock: any WallClock, bank: BankProcess, relay: Relay, bankRelay: Relay,
+        endpoints: Endpoints,
         configuration: ServerConfiguration, account: GeneratedAccount, server: IdentityServer, services: ServiceGroup,
         running: Task<Void, any Error>
     ) {
@@ -44,6 +48,7 @@ final class DemoWorld: Sendable {
         self.clock = clock
         self.bank = bank
         self.relay = relay
+        self.bankRelay = bankRelay
         self.endpoints = endpoints
         self.configuration = configuration
         self.account = account
@@ -52,8 +57,10 @@ final class DemoWorld: Sendable {
         self.running = running
     }
 
-    /// Starts everything on free ports.
-    static func start(sources: Sources, clock: any WallClock, logger: Logger) async throws -> DemoWorld {
+    /// Starts everything on free ports. `narration` is told what the bank is asked, and what it answers.
+    static func start(
+        sources: Sources, clock: any WallClock, narration: Narration? = nil, logger: Logger
+    ) async throws -> DemoWorld {
         let directory = try temporaryDirectory()
         do {
             var configuration = try ServerConfiguration.load(file: sources.configurationFile)
@@ -61,12 +68,13 @@ final class DemoWorld: Sendable {
                 executable: sources.bankExecutable, directory: directory, owner: "ana")
             let gatewayPort = Locked<Int?>(nil)
             let relay = try await Relay.start { gatewayPort.withLock { $0 } }
+            let bankRelay = try await Relay.start(observer: { narration?.tellBank($0, isReply: $1) }, to: { bank.port })
             configuration.dataDirectory = directory + "/server"
             configuration.publicURL = "https://localhost:0/am"
             configuration.port = 0
             configuration.gateway?.port = 0
             configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
-            configuration.gateway?.setUpstream("http://127.0.0.1:\(bank.port)", ofRoute: "bank")
+            configuration.gateway?.setUpstream("http://127.0.0.1:\(bankRelay.port)", ofRoute: "bank")
             let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
             let services = ServiceGroup(services: [server], logger: logger)
             let running = Task { try await services.run() }
@@ -85,7 +93,8 @@ final class DemoWorld: Sendable {
                 throw BankProcess.Failure(description: "the configuration has no user with generated credentials")
             }
             return DemoWorld(
-                directory: directory, clock: clock, bank: bank, relay: relay, endpoints: endpoints,
+                directory: directory, clock: clock, bank: bank, relay: relay, bankRelay: bankRelay,
+                endpoints: endpoints,
                 configuration: configuration, account: account, server: server, services: services, running: running)
         } catch {
             try? FileManager.default.removeItem(atPath: directory)
@@ -105,6 +114,7 @@ final class DemoWorld: Sendable {
         await services.triggerGracefulShutdown()
         _ = try? await running.value
         try? await relay.stop()
+        try? await bankRelay.stop()
         await bank.stop()
         try? FileManager.default.removeItem(atPath: directory)
     }

@@ -74,6 +74,41 @@ final class Narration: Sendable {
     }
 }
 
+extension Narration {
+    /// Tells what passed between gateway and bank, by the first line of a request or a reply. A query is left out.
+    func tellBank(_ line: String, isReply: Bool) {
+        let words = line.split(separator: " ")
+        guard words.count > 1 else { return }
+        if isReply {
+            let isRefused = Int(words[1]).map { $0 >= 300 } ?? true
+            tell(.message(from: .bank, to: .gateway, text: String(words[1]), refused: isRefused))
+        } else {
+            let text = "\(words[0]) \(words[1].prefix { $0 != "?" })"
+            tell(.message(from: .gateway, to: .bank, text: text, refused: false))
+        }
+    }
+
+    /// What the run told of one payment, without what its checks and the clock said: from "she pays" to the refusal of
+    /// the same request again.
+    var payment: [Event] {
+        let rest = events.drop { if case .step(number: 4, _) = $0 { false } else { true } }
+        var isAgain = false
+        var payment: [Event] = []
+        for event in rest {
+            switch event {
+            case .step(number: 4, let title): payment.append(.step(number: 1, title: title))
+            case .step(_, let title) where !isAgain:
+                isAgain = true
+                payment.append(.step(number: 2, title: title))
+            case .check where isAgain: return payment + [event]
+            case .clock: continue
+            default: payment.append(event)
+            }
+        }
+        return payment
+    }
+}
+
 extension Narration.Event {
     fileprivate var json: JSONValue {
         switch self {

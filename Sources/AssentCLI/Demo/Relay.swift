@@ -17,8 +17,13 @@ final class Relay: Sendable {
         self.cut = cut
     }
 
+    /// Is told the first line of each request (`isReply` false) and of each reply that passes in plain HTTP.
+    typealias Observer = @Sendable (_ line: String, _ isReply: Bool) -> Void
+
     /// Listens on a free port and passes everything to `target`, whose port may become known later.
-    static func start(to target: @escaping @Sendable () -> Int?) async throws -> Relay {
+    static func start(
+        observer: Observer? = nil, to target: @escaping @Sendable () -> Int?
+    ) async throws -> Relay {
         let cut = Locked(false)
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -28,8 +33,10 @@ final class Relay: Sendable {
                     .connect(host: "127.0.0.1", port: port)
                     .flatMap { outbound in
                         inbound.eventLoop.makeCompletedFuture {
-                            try inbound.pipeline.syncOperations.addHandler(Pipe(to: outbound, cut: nil))
-                            try outbound.pipeline.syncOperations.addHandler(Pipe(to: inbound, cut: cut))
+                            try inbound.pipeline.syncOperations.addHandler(
+                                Pipe(to: outbound, cut: nil) { observer?($0, false) })
+                            try outbound.pipeline.syncOperations.addHandler(
+                                Pipe(to: inbound, cut: cut) { observer?($0, true) })
                         }
                     }
             }
@@ -51,13 +58,16 @@ final class Relay: Sendable {
         typealias InboundIn = ByteBuffer
         private let other: any Channel
         private let cut: Locked<Bool>?
+        private let observe: (String) -> Void
 
-        init(to other: any Channel, cut: Locked<Bool>?) {
+        init(to other: any Channel, cut: Locked<Bool>?, observe: @escaping (String) -> Void) {
             self.other = other
             self.cut = cut
+            self.observe = observe
         }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            observeFirstLine(unwrapInboundIn(data))
             let cutting =
                 cut?.withLock { armed in
                     defer { armed = false }
@@ -69,6 +79,13 @@ final class Relay: Sendable {
             } else {
                 other.writeAndFlush(unwrapInboundIn(data), promise: nil)
             }
+        }
+
+        /// A head of this demo's size comes in one piece; what begins otherwise is a part of a body, or TLS.
+        private func observeFirstLine(_ bytes: ByteBuffer) {
+            let start = bytes.getString(at: bytes.readerIndex, length: min(bytes.readableBytes, 256)) ?? ""
+            guard let line = start.split(separator: "\r\n").first.map(String.init), start != line else { return }
+            if line.hasPrefix("HTTP/1.1 ") || line.hasSuffix(" HTTP/1.1") { observe(line) }
         }
 
         func channelInactive(context: ChannelHandlerContext) {
