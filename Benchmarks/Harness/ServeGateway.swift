@@ -105,9 +105,9 @@ struct ServeGateway: AsyncParsableCommand {
         let sessions = Sessions(context)
         let begun = try await sessions.begin(userID: user.id, realm: realm, limits: SessionLimits())
         let session = try await sessions.live(token: begun.token)
-        let grants = try Grants(
+        let grants = try OAuthProvider(
             context, keys: try ServerKeys(context),
-            configuration: GrantConfiguration(
+            configuration: OAuthProviderConfiguration(
                 realm: realm, issuer: endpoints.server + "/oauth2/realms/root/realms/alpha", clients: clients))
         let verifier = SystemRandom().token()
         let challenge = Base64URL.encode(Array(SHA256.hash(data: Array(verifier.utf8))))

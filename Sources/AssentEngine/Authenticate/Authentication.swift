@@ -66,7 +66,7 @@ package struct Authentication: Sendable {
                 "org.forgerock.openam.auth.nodes.framework.token.SuspendedAuthSessionException: "
                     + "Token not found. It may have expired.")
         }
-        return try await context.storing {
+        return try await context.translatingStoreErrors {
             if let authID = request.body["authId"] {
                 guard let token = authID.string else {
                     throw EngineError(status: 400, "Failed to parse JWT, malformed")
@@ -82,7 +82,7 @@ package struct Authentication: Sendable {
 
     /// Deletes the steps of journeys whose time is over. Returns how many.
     package func purge() async throws -> Int {
-        try await context.storing { try await steps.purge() }
+        try await context.translatingStoreErrors { try await steps.purge() }
     }
 
     private func start(_ request: AuthenticateRequest, _ realm: Realm) async throws -> AuthenticateReply {

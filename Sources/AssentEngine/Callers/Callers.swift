@@ -4,14 +4,14 @@ package import AssentCore
 /// belongs to, and which access token is valid.
 package struct Callers: Sendable {
     private let sessions: Sessions
-    private let providers: [String: Grants]
+    private let providers: [String: OAuthProvider]
 
     /// The callers of these realms.
     ///
     /// - Parameters:
     ///   - sessions: the sessions of all realms.
     ///   - providers: the OpenID providers, by realm.
-    package init(sessions: Sessions, providers: [String: Grants]) {
+    package init(sessions: Sessions, providers: [String: OAuthProvider]) {
         self.sessions = sessions
         self.providers = providers
     }

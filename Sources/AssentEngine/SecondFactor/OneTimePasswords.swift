@@ -57,7 +57,7 @@ package struct OneTimePasswords: Sendable {
     /// Stores a user's credential, instead of an earlier one. Its seed is sealed under the master key.
     package func enrol(_ credential: TOTP, userID: String) async throws {
         let statement = try enrolling(credential, userID: userID)
-        try await context.storing { _ = try await context.database.run(statement) }
+        try await context.translatingStoreErrors { _ = try await context.database.run(statement) }
     }
 
     /// The statement that ``enrol(_:userID:)`` runs.
@@ -79,7 +79,7 @@ package struct OneTimePasswords: Sendable {
 
     /// Whether the user has a credential.
     package func isEnrolled(userID: String) async throws -> Bool {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             try await !context.database.run(
                 .read("SELECT user_id FROM totp_credentials WHERE user_id = ?1", [.text(userID)])
             ).isEmpty
@@ -89,7 +89,7 @@ package struct OneTimePasswords: Sendable {
     /// Checks a code and, when it is right, spends it and all older ones. What is refused is audited. Attempts are counted
     /// for the user and, where the code is to approve one, for the transaction.
     package func verify(_ code: String, user: User, transactionID: String? = nil) async throws -> Check {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             let result = try await check(code, user: user, transactionID: transactionID)
             if result != .accepted {
                 try await audit.write(

@@ -47,7 +47,7 @@ extension Transactions {
     /// Records that the request of a taken transaction is about to be sent. Returns whether this was the first to say so:
     /// nobody else may send it.
     func recordForwarding(id: String) async throws -> Bool {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             try await !context.database.run(
                 SQLStatement(TransactionSQL.forward, [.text(id), .integer(context.clock.epochSeconds)])
             ).isEmpty
@@ -58,7 +58,7 @@ extension Transactions {
     /// are not outcomes and change nothing.
     func recordOutcome(id: String, _ outcome: UpstreamOutcome) async throws {
         guard let columns = outcome.columns else { return }
-        try await context.storing {
+        try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
             let conclude = SQLStatement(
                 TransactionSQL.conclude,
@@ -78,7 +78,7 @@ extension Transactions {
 
     /// What became of a transaction, for the session that it was made in; `nil` for everybody else and when there is none.
     package func outcome(id: String, session: LiveSession) async throws -> TransactionRecord? {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
             guard let record = try await find(id, at: now)?.record, record.binding.userID == session.user.id,
                 record.binding.sessionID == session.id

@@ -16,7 +16,7 @@ extension Transactions {
     ///
     /// - Throws: ``EngineError``; then nothing was taken.
     package func take(id: String, binding: TransactionBinding) async throws -> TakeResult {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
             let take = SQLStatement(
                 TransactionSQL.take, [.text(id), .integer(now)] + binding.arguments + binding.comparisons,

@@ -53,7 +53,7 @@ package struct Transactions: TransactionApprovals {
     package func create(
         _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayField], ttl: Int64
     ) async throws -> TransactionRecord {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             let counter = "transaction:\(binding.sessionAuditID):\(binding.policySet):\(binding.policy)"
             guard try await attempts.attempt(counter, limit: limits.creations, window: limits.window) else {
                 context.logger.warning(
@@ -84,7 +84,7 @@ package struct Transactions: TransactionApprovals {
 
     /// CREATED → IN_PROGRESS, for the session that it was made for.
     package func start(id: String, session: LiveSession) async throws -> PendingApproval {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             let statement = SQLStatement(
                 TransactionSQL.start, own(id, session), expecting: .exactly(1))
             let note = audit.statement(record("transaction.start", .success, id: id, session: session))
@@ -101,7 +101,7 @@ package struct Transactions: TransactionApprovals {
 
     /// The approval again, at a later step of its journey.
     package func check(id: String, session: LiveSession) async throws -> PendingApproval {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             let rows = try await context.database.run(.read(TransactionSQL.check, own(id, session)))
             guard let row = rows.first else {
                 try await refuse("transaction.check", id: id, session: session)
@@ -121,7 +121,7 @@ package struct Transactions: TransactionApprovals {
 
     /// CREATED or IN_PROGRESS → DECLINED: the user, or the journey, said no. Returns whether that changed anything.
     package func decline(id: String, session: LiveSession) async throws -> Bool {
-        try await context.storing {
+        try await context.translatingStoreErrors {
             do {
                 _ = try await context.database.run([
                     SQLStatement(TransactionSQL.decline, own(id, session), expecting: .exactly(1)),
@@ -137,7 +137,7 @@ package struct Transactions: TransactionApprovals {
     /// Deletes what is long past. Returns how many.
     package func purge() async throws -> Int {
         let now = context.clock.epochSeconds
-        return try await context.storing {
+        return try await context.translatingStoreErrors {
             try await context.database.run(
                 SQLStatement(
                     TransactionSQL.purge, [.integer(now - Self.expiredRetention), .integer(now - Self.takenRetention)])
@@ -192,17 +192,5 @@ package struct Transactions: TransactionApprovals {
             }
         let note = record(event, .refused, reason: reason, id: found?.record.id, session: session)
         try await close(found?.record, reason: reason, at: now, note: note)
-    }
-}
-
-extension EngineContext {
-    /// Runs `body` and turns what the store throws into what the engine throws.
-    func storing<Result>(_ body: () async throws -> Result) async throws -> Result {
-        do {
-            return try await body()
-        } catch let error as StoreError {
-            logger.error("the store failed", metadata: ["code": "\(error.code.rawValue)", "detail": "\(error.detail)"])
-            throw EngineError(error)
-        }
     }
 }

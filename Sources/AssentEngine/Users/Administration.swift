@@ -95,7 +95,7 @@ package struct Administration: Sendable {
     ) async throws {
         let event = "admin.keys"
         guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
-        try await context.storing {
+        try await context.translatingStoreErrors {
             for purpose in purposes {
                 var record = record(event, by: session, about: nil)
                 record.detail["purpose"] = .string(purpose.rawValue)

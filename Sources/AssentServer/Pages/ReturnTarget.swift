@@ -20,7 +20,7 @@ struct ReturnTarget: Hashable {
     ///
     /// It is compared as it is, so that no two readers of a URL can differ: the realm's authorization endpoint byte for byte
     /// with a query behind it, or a URL whose origin is exactly the gateway's.
-    init?(_ goto: String, grants: Grants, gateway: Origin?) {
+    init?(_ goto: String, grants: OAuthProvider, gateway: Origin?) {
         guard goto.utf8.count <= 8192, goto.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             goto.utf8.allSatisfy({ ![UInt8(ascii: "\\"), UInt8(ascii: "#"), UInt8(ascii: "\"")].contains($0) })
         else { return nil }
@@ -44,7 +44,7 @@ struct ReturnTarget: Hashable {
     }
 
     /// Where an app is told that the user gives up; `nil` when nobody waits to be told.
-    func cancelled(_ grants: Grants) -> String? {
+    func cancelled(_ grants: OAuthProvider) -> String? {
         guard case .authorization(_, .some) = kind,
             let parameters = try? OAuthParameters(urlEncoded: Array((URLText.query(of: url)?.text ?? "").utf8))
         else { return nil }

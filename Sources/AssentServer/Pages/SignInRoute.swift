@@ -9,7 +9,7 @@ import NIOCore
 /// `/UI/Login`: journeys in a browser, without a line of script. It drives the same engine as `authenticate`.
 struct SignInRoute: Sendable {
     let authentication: Authentication
-    let grants: [String: Grants]
+    let grants: [String: OAuthProvider]
     let cookie: SessionCookie
 
     /// The server's own origin, which its forms come from.

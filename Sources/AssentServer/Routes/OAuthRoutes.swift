@@ -7,7 +7,7 @@ import Hummingbird
 /// The OAuth 2 / OpenID Connect endpoints of all realms, below `/oauth2`. Finds the realm, the route and the caller of a
 /// request, and answers errors in OAuth's form.
 struct OAuthRoutes: Sendable {
-    let grants: [String: Grants]
+    let providers: [String: OAuthProvider]
     let callers: Callers
     let cookie: SessionCookie
 
@@ -20,7 +20,7 @@ struct OAuthRoutes: Sendable {
     func respond(to request: Request, path: String) async throws -> Response {
         guard
             let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.firstSegments),
-            let provider = grants[target.realm], let rule = RouteTable.rule(target.endpoint, of: RouteTable.oauth)
+            let provider = providers[target.realm], let rule = RouteTable.rule(target.endpoint, of: RouteTable.oauth)
         else { return .oauth(404, "not_found", "There is no such endpoint.") }
         var response: Response
         do {
@@ -37,7 +37,7 @@ struct OAuthRoutes: Sendable {
         return response
     }
 
-    private func answer(_ request: Request, rule: RouteRule, provider: Grants) async throws -> Response {
+    private func answer(_ request: Request, rule: RouteRule, provider: OAuthProvider) async throws -> Response {
         if request.method == .options, rule.crossOrigin == .everyOrigin { return Self.preflight(rule) }
         guard rule.allows(request.method) else {
             var response = Response.oauth(405, "invalid_request", "The endpoint does not know this method.")
@@ -82,7 +82,7 @@ struct OAuthRoutes: Sendable {
     }
 
     private func authorize(
-        _ request: Request, _ rule: RouteRule, _ caller: Caller, _ provider: Grants
+        _ request: Request, _ rule: RouteRule, _ caller: Caller, _ provider: OAuthProvider
     ) async throws -> Response {
         let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
         var decision: AuthorizationDecision?
@@ -109,7 +109,7 @@ struct OAuthRoutes: Sendable {
         }
     }
 
-    private func endSession(_ request: Request, _ rule: RouteRule, _ provider: Grants) async throws -> Response {
+    private func endSession(_ request: Request, _ rule: RouteRule, _ provider: OAuthProvider) async throws -> Response {
         let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
         var response =
             switch try await provider.endSession(parameters) {

@@ -10,7 +10,7 @@ struct Housekeeping: Service {
     let context: EngineContext
     let sessions: Sessions
     let transactions: Transactions
-    let providers: [Grants]
+    let providers: [OAuthProvider]
     let authentication: Authentication
     let keys: ServerKeys
 

@@ -11,7 +11,7 @@ struct ServerParts: Sendable {
     private let cookie: SessionCookie
     private let keys: ServerKeys
     private let sessions: Sessions
-    private let providers: [String: Grants]
+    private let providers: [String: OAuthProvider]
     private let callers: Callers
     private let access: AccessSettlement
     private let authentication: Authentication
@@ -29,11 +29,11 @@ struct ServerParts: Sendable {
         self.cookie = cookie
         self.keys = keys
         sessions = Sessions(context)
-        var providers: [String: Grants] = [:]
+        var providers: [String: OAuthProvider] = [:]
         for realm in configuration.realms {
-            providers[realm.name] = try Grants(
+            providers[realm.name] = try OAuthProvider(
                 context, keys: keys,
-                configuration: GrantConfiguration(
+                configuration: OAuthProviderConfiguration(
                     realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
                     clients: realm.clients))
         }
@@ -69,7 +69,7 @@ struct ServerParts: Sendable {
                 policies: PolicyRoutes(sessions: sessions, access: access),
                 administration: AdministrationRoutes(administration: Administration(context), keys: keys),
                 logger: context.logger),
-            oauth: OAuthRoutes(grants: providers, callers: callers, cookie: cookie, serverURL: endpoints.server),
+            oauth: OAuthRoutes(providers: providers, callers: callers, cookie: cookie, serverURL: endpoints.server),
             signIn: SignInRoute(
                 authentication: authentication, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },

@@ -139,9 +139,10 @@ struct ServerKeysTests {
         var client = ProviderFixture.bank
         client.accessTokenLifetime = 3601
         #expect(throws: EngineError.self) {
-            try Grants(
+            try OAuthProvider(
                 fixture.context, keys: try ServerKeys(fixture.context, retention: 3600),
-                configuration: GrantConfiguration(realm: "/alpha", issuer: "https://a.example", clients: [client]))
+                configuration: OAuthProviderConfiguration(
+                    realm: "/alpha", issuer: "https://a.example", clients: [client]))
         }
     }
 }

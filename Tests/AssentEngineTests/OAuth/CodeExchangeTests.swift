@@ -43,7 +43,7 @@ struct CodeExchangeTests {
         #expect(claims["exp"] == .integer(now + 3600))
         #expect(claims["auth_time"] == .integer(fixture.session.createdAt))
         #expect(claims.jti?.isEmpty == false)
-        #expect(claims[Grants.grantClaim]?.string != nil)
+        #expect(claims[OAuthProvider.grantClaim]?.string != nil)
     }
 
     @Test("The ID token is a stranger's to verify with the published keys, and bound to nonce and access token")

@@ -157,9 +157,10 @@ struct RefreshTests {
         let first = try await fixture.tokens()
         var client = ProviderFixture.bank
         client.scopes = ["openid"]
-        let stricter = try Grants(
+        let stricter = try OAuthProvider(
             fixture.context, keys: fixture.grants.keys,
-            configuration: GrantConfiguration(realm: "/alpha", issuer: ProviderFixture.issuer, clients: [client]))
+            configuration: OAuthProviderConfiguration(
+                realm: "/alpha", issuer: ProviderFixture.issuer, clients: [client]))
         #expect(try await fixture.refresh(first.refreshToken, on: stricter).scopes == ["openid"])
     }
 

@@ -1,6 +1,6 @@
 package import AssentCore
 
-extension Grants {
+extension OAuthProvider {
     /// The provider's metadata (OpenID Connect Discovery 1.0 §3, RFC 8414 §2, RFC 9207 §3).
     ///
     /// `assent_refresh_attempt_supported` tells our own client that a refresh may be repeated with the same `attempt_id`.

@@ -71,7 +71,7 @@ package enum AccessCheck: Sendable {
     case refused(AccessRefusal)
 }
 
-extension Grants {
+extension OAuthProvider {
     /// What an access token stands for, or `nil`. See ``check(accessToken:keyThumbprint:)``, which tells why.
     package func access(token: Secret, keyThumbprint: String? = nil) async throws -> AccessGrant? {
         guard case .granted(let grant) = try await check(accessToken: token, keyThumbprint: keyThumbprint) else {
@@ -161,7 +161,8 @@ struct AccessClaims: Sendable {
     let keyThumbprint: String?
 
     init?(_ claims: JWTClaims) {
-        guard let grantID = claims[Grants.grantClaim]?.string, let tokenID = claims.jti, let subject = claims.sub,
+        guard let grantID = claims[OAuthProvider.grantClaim]?.string, let tokenID = claims.jti,
+            let subject = claims.sub,
             let clientID = claims["client_id"]?.string, let scope = claims["scope"]?.string,
             let issuedAt = claims["iat"]?.integer, let expiresAt = claims["exp"]?.integer
         else { return nil }

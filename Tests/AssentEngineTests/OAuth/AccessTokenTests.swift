@@ -102,9 +102,10 @@ struct AccessTokenTests {
         let fixture = try await ProviderFixture()
         let token = try await fixture.tokens().accessToken
         for (realm, issuer) in [("/beta", ProviderFixture.issuer), ("/alpha", "https://am.example/am/oauth2")] {
-            let other = try Grants(
+            let other = try OAuthProvider(
                 fixture.context, keys: fixture.grants.keys,
-                configuration: GrantConfiguration(realm: realm, issuer: issuer, clients: [ProviderFixture.bank]))
+                configuration: OAuthProviderConfiguration(realm: realm, issuer: issuer, clients: [ProviderFixture.bank])
+            )
             #expect(try await other.access(token: token) == nil)
         }
     }
@@ -113,9 +114,9 @@ struct AccessTokenTests {
     func userAndClient() async throws {
         let fixture = try await ProviderFixture()
         let token = try await fixture.tokens().accessToken
-        let without = try Grants(
+        let without = try OAuthProvider(
             fixture.context, keys: fixture.grants.keys,
-            configuration: GrantConfiguration(
+            configuration: OAuthProviderConfiguration(
                 realm: "/alpha", issuer: ProviderFixture.issuer, clients: [ProviderFixture.other]))
         guard case .refused(.clientUnknown) = try await without.check(accessToken: token) else {
             throw UnexpectedOutcome()

@@ -1,6 +1,6 @@
 import AssentStore
 
-extension Grants {
+extension OAuthProvider {
     /// Deletes what nobody can use any more: grants with their codes and refresh tokens, notes of revoked access tokens that
     /// have expired, sealed successors whose grace is over. Returns how many grants there were.
     package func purge() async throws -> Int {

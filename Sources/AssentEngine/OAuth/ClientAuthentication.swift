@@ -1,7 +1,7 @@
 import AssentCore
 import Foundation
 
-extension Grants {
+extension OAuthProvider {
     /// The client that a request to the token, revocation or introspection endpoint comes from: `none`, `client_secret_post` or
     /// `client_secret_basic`, never two of them (RFC 6749 §2.3).
     ///

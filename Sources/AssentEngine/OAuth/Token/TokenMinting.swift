@@ -2,7 +2,7 @@ import AssentCore
 import AssentJOSE
 import Crypto
 
-extension Grants {
+extension OAuthProvider {
     /// The `typ` of access tokens (RFC 9068 §2.1).
     static let accessTokenType = "at+jwt"
 

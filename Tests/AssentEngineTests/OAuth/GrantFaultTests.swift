@@ -91,7 +91,7 @@ struct GrantFaultTests {
         let context = EngineContext(
             database: fixture.database, clock: fixture.clock, random: SystemRandom(),
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))), logger: fixture.context.logger)
-        let other = try Grants(context, keys: fixture.grants.keys, configuration: fixture.grants.configuration)
+        let other = try OAuthProvider(context, keys: fixture.grants.keys, configuration: fixture.grants.configuration)
         await #expect(throws: EngineError.self) {
             try await fixture.refresh(first.refreshToken, attempt: RefreshTests.attempt, on: other)
         }

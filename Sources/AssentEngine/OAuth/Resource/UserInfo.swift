@@ -30,7 +30,7 @@ enum UserClaims {
     static let names = ["sub", "iss", "auth_time", "preferred_username"] + table.map(\.claim)
 }
 
-extension Grants {
+extension OAuthProvider {
     /// The userinfo endpoint (OpenID Connect Core §5.3).
     ///
     /// - Throws: ``OAuthError`` `insufficient_scope` without `openid`.

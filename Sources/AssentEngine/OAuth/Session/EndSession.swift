@@ -9,7 +9,7 @@ package enum EndSessionOutcome: Sendable, Hashable {
     case redirect(location: String)
 }
 
-extension Grants {
+extension OAuthProvider {
     /// The end session endpoint (OpenID Connect RP-Initiated Logout 1.0 §2): ends the session that an ID token of ours, expired
     /// or not, came from. The grants of that session stay; clients revoke their own.
     ///

@@ -38,7 +38,7 @@ struct GrantRecord: Sendable {
     }
 }
 
-extension Grants {
+extension OAuthProvider {
     /// The statements that end a grant and note it in the audit log. They fail as a whole when it has ended already.
     func revocation(of grant: GrantRecord, because reason: String, event: String) -> [SQLStatement] {
         [

@@ -2,7 +2,7 @@ import AssentCore
 import AssentStore
 import Crypto
 
-extension Grants {
+extension OAuthProvider {
     /// Changes a code for tokens (RFC 6749 §4.1.3, RFC 7636 §4.6).
     ///
     /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends its grant.

@@ -23,7 +23,7 @@ private struct RefreshRecord {
     }
 }
 
-extension Grants {
+extension OAuthProvider {
     /// How many characters an `attempt_id` has. It is the client's proof that it is the one that asked before, so a short one
     /// that could be guessed is refused.
     package static let attemptIDLength = 16...128

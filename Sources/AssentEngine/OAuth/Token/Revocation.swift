@@ -1,7 +1,7 @@
 import AssentCore
 import AssentStore
 
-extension Grants {
+extension OAuthProvider {
     /// The revocation endpoint (RFC 7009). A refresh token takes its whole grant with it, an access token only itself; a token
     /// that we do not know, and none at all (the browser SDK sends none at times), are as good as revoked.
     ///

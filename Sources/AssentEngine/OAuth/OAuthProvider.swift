@@ -2,7 +2,7 @@ package import AssentCore
 import AssentStore
 
 /// How a realm's OAuth 2 / OpenID Connect provider is set up.
-package struct GrantConfiguration: Sendable {
+package struct OAuthProviderConfiguration: Sendable {
     /// The realm whose users and sessions it serves, for example `/alpha`.
     package var realm: String
 
@@ -42,11 +42,12 @@ package struct GrantConfiguration: Sendable {
     }
 }
 
-/// What users have granted to clients, and the codes and tokens that came of it (RFC 6749, OpenID Connect Core).
+/// A realm's OpenID provider: what users have granted to clients, and the codes and tokens that were issued for it (RFC 6749,
+/// OpenID Connect Core).
 ///
-/// A grant begins with a code and ends when it is revoked or nothing of it can be used any more. Every single-use step is one
-/// atomic statement; codes and refresh tokens are in the store as hashes only.
-package struct Grants: Sendable {
+/// A grant begins with a code and ends when it is revoked or none of its tokens can be used any more. Every single-use step is
+/// one atomic statement; codes and refresh tokens are in the store as hashes only.
+package struct OAuthProvider: Sendable {
     let context: EngineContext
     let sessions: Sessions
     let audit: AuditLog
@@ -56,12 +57,12 @@ package struct Grants: Sendable {
     package let keys: ServerKeys
 
     /// How the provider is set up.
-    package let configuration: GrantConfiguration
+    package let configuration: OAuthProviderConfiguration
 
-    /// The grants of a realm.
+    /// The provider of a realm.
     ///
     /// - Throws: ``EngineError`` when a client's definition is faulty or its tokens would outlive the published keys.
-    package init(_ context: EngineContext, keys: ServerKeys, configuration: GrantConfiguration) throws {
+    package init(_ context: EngineContext, keys: ServerKeys, configuration: OAuthProviderConfiguration) throws {
         let faults = configuration.clients.values.flatMap { $0.validate() }.sorted()
         guard faults.isEmpty else { throw EngineError.internalFailure(faults.joined(separator: "; ")) }
         guard configuration.longestSignedLifetime <= keys.retention else {

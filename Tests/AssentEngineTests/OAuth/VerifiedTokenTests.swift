@@ -9,7 +9,7 @@ import Testing
 @Suite("Tokens that were verified before")
 struct VerifiedTokenTests {
     /// A token that both nodes have looked at, so that they remember it.
-    private func remembered(_ fixture: ProviderFixture, by nodes: [Grants]) async throws -> TokenReply {
+    private func remembered(_ fixture: ProviderFixture, by nodes: [OAuthProvider]) async throws -> TokenReply {
         let reply = try await fixture.tokens()
         for node in nodes {
             #expect(try await node.access(token: reply.accessToken) != nil)
@@ -18,7 +18,7 @@ struct VerifiedTokenTests {
         return reply
     }
 
-    private func refusal(_ token: Secret, _ node: Grants) async throws -> AccessRefusal? {
+    private func refusal(_ token: Secret, _ node: OAuthProvider) async throws -> AccessRefusal? {
         guard case .refused(let reason) = try await node.check(accessToken: token) else { return nil }
         return reason
     }
@@ -85,7 +85,7 @@ struct VerifiedTokenTests {
         let keys = fixture.grants.keys
         var claims = try jwtClaims(try await fixture.tokens().accessToken).object
         claims["exp"] = .integer(fixture.clock.epochSeconds + 365 * 24 * 3600)
-        let token = try await keys.sign(claims, type: Grants.accessTokenType, for: .accessToken)
+        let token = try await keys.sign(claims, type: OAuthProvider.accessTokenType, for: .accessToken)
         #expect(try await refusal(token, fixture.grants) == nil)
         try await keys.rotate(.accessToken)
         #expect(try await refusal(token, fixture.grants) == nil)
@@ -157,7 +157,7 @@ struct VerifiedTokenTests {
         let keys = fixture.grants.keys
         var claims = try jwtClaims(try await fixture.tokens().accessToken).object
         claims["iss"] = "https://somebody.example"
-        let foreign = try await keys.sign(claims, type: Grants.accessTokenType, for: .accessToken)
+        let foreign = try await keys.sign(claims, type: OAuthProvider.accessTokenType, for: .accessToken)
         #expect(try await refusal(foreign, fixture.grants) == .notOurs)
         #expect(fixture.grants.verifiedTokens.count == 0)
     }

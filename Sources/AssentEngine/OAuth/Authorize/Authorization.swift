@@ -1,7 +1,7 @@
 package import AssentCore
 import AssentStore
 
-extension Grants {
+extension OAuthProvider {
     /// The authorization endpoint (RFC 6749 §4.1.1, RFC 7636, RFC 9207, OpenID Connect Core §3.1.2).
     ///
     /// - Parameters:

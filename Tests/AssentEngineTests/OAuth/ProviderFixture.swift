@@ -44,7 +44,7 @@ final class ProviderFixture: Sendable {
     let database: SQLiteDatabase
     let clock = ManualClock()
     let context: EngineContext
-    let grants: Grants
+    let grants: OAuthProvider
     let user: User
     let sessionToken: Secret
     let session: LiveSession
@@ -57,9 +57,9 @@ final class ProviderFixture: Sendable {
             database: database, clock: clock, random: random,
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
-        grants = try Grants(
+        grants = try OAuthProvider(
             context, keys: try ServerKeys(context),
-            configuration: GrantConfiguration(realm: "/alpha", issuer: Self.issuer, clients: clients))
+            configuration: OAuthProviderConfiguration(realm: "/alpha", issuer: Self.issuer, clients: clients))
         user = try #require(
             await Users(context).create(
                 username: "ana", realm: "/alpha", passwordHash: nil,
@@ -75,12 +75,12 @@ final class ProviderFixture: Sendable {
     deinit { try? FileManager.default.removeItem(at: url) }
 
     /// A second node on the same file, with caches of its own.
-    func secondNode() async throws -> Grants {
+    func secondNode() async throws -> OAuthProvider {
         let database = try await SQLiteDatabase(path: url.appending(path: "test.sqlite").path, clock: clock)
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,
             logger: context.logger)
-        return try Grants(context, keys: try ServerKeys(context), configuration: grants.configuration)
+        return try OAuthProvider(context, keys: try ServerKeys(context), configuration: grants.configuration)
     }
 
     // MARK: Requests
@@ -115,7 +115,8 @@ final class ProviderFixture: Sendable {
         try #require(await redirect(changes)["code"])
     }
 
-    func exchange(_ code: String, _ changes: [String: String?] = [:], on node: Grants? = nil) async throws -> TokenReply
+    func exchange(_ code: String, _ changes: [String: String?] = [:], on node: OAuthProvider? = nil) async throws
+        -> TokenReply
     {
         try await (node ?? grants).tokens(
             try Self.parameters(
@@ -131,7 +132,7 @@ final class ProviderFixture: Sendable {
 
     func refresh(
         _ token: Secret?, attempt: String? = nil, _ changes: [String: String?] = [:], keyThumbprint: String? = nil,
-        on node: Grants? = nil
+        on node: OAuthProvider? = nil
     ) async throws -> TokenReply {
         var all = changes
         if let attempt { all["attempt_id"] = attempt }
@@ -165,7 +166,7 @@ func jwtClaims(_ token: Secret?) throws -> JWTClaims {
     try JWTClaims(payload: UnverifiedJWS.parse(try #require(token).reveal()).payload)
 }
 
-extension Grants {
+extension OAuthProvider {
     /// What the userinfo endpoint answers to a bearer of `token`.
     func userInfo(accessToken token: Secret) async throws -> JSONValue {
         guard let grant = try await access(token: token) else { throw OAuthError.invalidToken }

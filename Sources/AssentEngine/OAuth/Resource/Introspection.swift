@@ -1,7 +1,7 @@
 package import AssentCore
 import AssentStore
 
-extension Grants {
+extension OAuthProvider {
     /// The introspection endpoint (RFC 7662): what a token is, told to the client it was issued to, to a resource server that
     /// it is meant for, and to a client that may introspect all. To anybody else, and for whatever does not count, the answer is
     /// `{"active": false}`.
