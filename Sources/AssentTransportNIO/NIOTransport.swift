@@ -4,17 +4,18 @@ public import Logging
 public import NIOCore
 import NIOPosix
 
-/// The SDK's HTTP transport: HTTP/1.1 over NIO, with TLS whose trust decisions are made before a byte of a request is sent.
+/// The SDK's HTTP transport: HTTP/1.1 over NIO, with TLS whose trust decisions are made before a byte of a request is
+/// sent.
 ///
-/// - TLS 1.2 or newer, ALPN `http/1.1` only. On every connection the chain is validated by a ``ServerTrustEvaluator``; pins
-///   are compared on the validated path. Session keys are never logged, whatever the environment says.
+/// - TLS 1.2 or newer, ALPN `http/1.1` only. On every connection the chain is validated by a ``ServerTrustEvaluator``;
+///   pins are compared on the validated path. Session keys are never logged, whatever the environment says.
 /// - Redirects are not followed. Cookies, retries and credentials are for the layers above.
-/// - A request is sent again by itself only when none of its bytes were handed to the network, or once when its method is
-///   idempotent (RFC 9110 §9.2.2), its body can be read again, and a kept connection turned out to be stale. In all other
-///   cases the error says that it may have had an effect.
+/// - A request is sent again by itself only when none of its bytes were handed to the network, or once when its method
+///   is idempotent (RFC 9110 §9.2.2), its body can be read again, and a kept connection turned out to be stale. In all
+///   other cases the error says that it may have had an effect.
 /// - There is no revocation check (CRL, OCSP) and no proxy support.
 ///
-/// Let go of it or call ``shutdown()`` when it is not needed any more; idle connections are closed then.
+/// Release it or call ``shutdown()`` when it is not needed any more. Idle connections are closed then.
 public final class NIOTransport: HTTPTransport {
     private let pool: ConnectionPool
     private let allowPlaintextLoopback: Bool
@@ -26,12 +27,13 @@ public final class NIOTransport: HTTPTransport {
     ///
     /// - Parameters:
     ///   - configuration: whom to trust, and bounds.
-    ///   - trust: replaces the chain validation, for example by a platform's own; the pins are still compared, on the path
-    ///     that it answers. `nil` stands for ``PinnedChainEvaluator`` with the configuration's roots, which are not used otherwise.
+    ///   - trust: replaces the chain validation, for example by a platform's own; the pins are still compared, on the
+    ///     path that it answers. `nil` stands for ``PinnedChainEvaluator`` with the configuration's roots, which are
+    ///     not used otherwise.
     ///   - clock: says when "now" is, for the certificates' validity. Timeouts always run in real time.
     ///   - eventLoopGroup: where the connections live; it is not shut down. `nil` stands for the
     ///     process's shared one.
-    ///   - logger: told about connections that could not be opened; never about requests.
+    ///   - logger: gets a line for each connection that could not be opened; nothing about requests.
     /// - Throws: ``NIOTransportError``.
     public init(
         configuration: NIOTransportConfiguration, trust: (any ServerTrustEvaluator)? = nil,
@@ -93,18 +95,20 @@ public final class NIOTransport: HTTPTransport {
 
     private func origin(of call: HTTPCall) throws(HTTPTransportError) -> Origin {
         guard call.request.scheme != nil, call.request.authority != nil else {
-            throw HTTPTransportError(.invalidRequest, "the URL has no host")
+            throw HTTPTransportError(.invalidRequest, "The URL has no host.")
         }
         guard let origin = try? known.origin(of: call) else {
-            throw HTTPTransportError(.invalidRequest, "the URL's scheme or host cannot be used")
+            throw HTTPTransportError(.invalidRequest, "The URL's scheme or host cannot be used.")
         }
         guard origin.isSecure || allowsPlaintext || allowPlaintextLoopback && origin.host.isLoopback else {
-            throw HTTPTransportError(.invalidRequest, "http:// is only for this machine, and only when allowed")
+            throw HTTPTransportError(
+                .invalidRequest, "Plain http:// is only for this machine, and only when the configuration allows it.")
         }
         return origin
     }
 
-    /// Replaces the pins: idle connections are closed, the next calls use connections that were checked against the new ones.
+    /// Replaces the pins: idle connections are closed, the next calls use connections that were checked against the new
+    /// ones.
     ///
     /// - Throws: ``NIOTransportError``; then nothing changes.
     public func update(pins: [String: PinRequirement]) throws(NIOTransportError) {

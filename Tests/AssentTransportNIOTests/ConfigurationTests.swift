@@ -4,7 +4,7 @@ import Foundation
 import SwiftASN1
 import Testing
 
-@Suite("A configuration that cannot be meant is refused")
+@Suite("A configuration that cannot be intended is refused")
 struct ConfigurationTests {
     private func error(_ configuration: NIOTransportConfiguration) -> NIOTransportError.Code? {
         do {
@@ -15,7 +15,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test("At least two different pins, unless one alone is said on purpose")
+    @Test("At least two different pins, or one on purpose")
     func pinCount() throws {
         let pin = try TestPKI.otherPin()
         #expect(error(.init(pins: ["a.example": .pins([])])) == .tooFewPins)
@@ -26,7 +26,7 @@ struct ConfigurationTests {
         #expect(error(.init(pins: ["a.example": .unpinned])) == nil)
     }
 
-    @Test("The SHA-256 of nothing is no pin")
+    @Test("The SHA-256 of nothing is not a pin")
     func pinOfNothing() {
         #expect(throws: PinError.digestOfNothing) {
             try Pin("sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")
@@ -34,7 +34,7 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "Keys that are no host",
+        "Keys that are not a host",
         arguments: [
             "", "https://a.example", "a.example/", "a b", "*.a.example", "a.example:0", "a.example:x", "ü.example",
         ])
@@ -49,7 +49,7 @@ struct ConfigurationTests {
         #expect(error(.init(pins: ["a.example": .unpinned, "a.example:443": .unpinned])) == nil)
     }
 
-    @Test("Trust roots that are not there or not certificates")
+    @Test("Trust roots that are missing or not certificates")
     func roots() {
         #expect(error(.init(trustRoots: .pemFile("/nonexistent.pem"), pins: [:])) == .invalidTrustRoots)
         #expect(error(.init(trustRoots: .certificates([]), pins: [:])) == .invalidTrustRoots)

@@ -55,7 +55,7 @@ struct PoolTests {
         await server.stop()
     }
 
-    @Test("At most so many connections, at most so many waiting, and all of them are served")
+    @Test("Connections and waiting calls are bounded, and every call within the bounds is served")
     func bounds() async throws {
         let held = Locked<[TestServer.Peer]>([])
         let server = try await TestServer.plaintext { _, peer in held.withLock { $0.append(peer) } }
@@ -90,7 +90,7 @@ struct PoolTests {
         await server.stop()
     }
 
-    @Test("Many calls at once end, each with its own reply")
+    @Test("Many calls at once each get their own reply")
     func manyAtOnce() async throws {
         let server = try await TestServer.plaintext { request, peer in
             let path = request.head.split(separator: " ")[1]
@@ -148,7 +148,7 @@ struct PoolTests {
         await server.stop()
     }
 
-    @Test("Not a PUT that can be read only once")
+    @Test("A PUT whose content can be read only once is not sent again")
     func staleStream() async throws {
         let server = try await droppingServer()
         let transport = try makePlaintextTransport()
@@ -342,7 +342,7 @@ struct PoolTests {
         await server.stop()
     }
 
-    @Test("A transport that is let go of closes its idle connections")
+    @Test("A transport that is released closes its idle connections")
     func released() async throws {
         let server = try await TestServer.plaintext()
         do {

@@ -53,7 +53,7 @@ struct ReplyTests {
         ),
     ]
 
-    @Test("What is right is read", arguments: 0..<good.count)
+    @Test("Correct replies are read", arguments: 0..<good.count)
     func rightReplies(index: Int) async throws {
         let (reply, status, body) = Self.good[index]
         let (seenStatus, seenBody) = try await outcome(of: reply).get()
@@ -93,7 +93,7 @@ struct ReplyTests {
         "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n",
     ]
 
-    @Test("What is malformed is refused", arguments: malformed)
+    @Test("Malformed replies are refused", arguments: malformed)
     func malformedHead(reply: String) async throws {
         await #expect(throws: HTTPTransportError(.malformedReply, "")) { _ = try await outcome(of: reply).get() }
     }
@@ -159,7 +159,7 @@ struct ReplyTests {
             try await outcome(of: "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhell", limits: limits).get().1 == "hell")
     }
 
-    @Test("The status of a reply with too long a content is still told")
+    @Test("A reply whose content is too long still has its status")
     func statusOfTooLong() async throws {
         let server = try await TestServer.plaintext { _, peer in
             peer.send("HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nhello")

@@ -3,7 +3,7 @@ import AssentTesting
 import AssentTransportNIO
 import Testing
 
-@Suite("What a server shows is looked at, and nothing is sent", .timeLimit(.minutes(1)))
+@Suite("A server's certificates are examined, and nothing is sent", .timeLimit(.minutes(1)))
 struct ServedChainTests {
     @Test("The path is named from leaf to root, whichever of its keys is pinned, also when none is")
     func path() async throws {
@@ -43,7 +43,7 @@ struct ServedChainTests {
         await server.stop()
     }
 
-    @Test("Who shows nothing, and who is not pinned, is an error")
+    @Test("A server that presents nothing, and a host without pins, are errors")
     func nothing() async throws {
         let server = try await TestServer.plaintext()
         let roots = TrustRoots.certificates([try TestPKI.root().der])

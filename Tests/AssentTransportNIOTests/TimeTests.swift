@@ -197,8 +197,8 @@ struct TimeTests {
         let transport = try NIOTransport(
             configuration: .init(pins: [:], allowPlaintextLoopback: true), eventLoopGroup: group)
         let reply = try await transport.send(.to(server.port, scheme: "http", limits: .init(replyBytes: total)))
-        // Without back-pressure the server would finish; with it, it stands still at what kernel and buffer take. Each round
-        // lets both event loops pass once, so that whatever can move does.
+        // Without back-pressure the server would finish; with it, it stands still at what kernel and buffer take. Each
+        // round lets both event loops pass once, so that whatever can move does.
         let loops = MultiThreadedEventLoopGroup.singleton
         var last = 0
         var still = 0

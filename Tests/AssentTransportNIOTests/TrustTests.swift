@@ -109,7 +109,7 @@ struct TrustTests {
         }
     }
 
-    @Test("A name only in the subject does not count")
+    @Test("A name only in the subject is not accepted")
     func commonNameOnly() async throws {
         let key = P256.Signing.PrivateKey()
         let leaf = try TestPKI.mint(
@@ -146,7 +146,7 @@ struct TrustTests {
         await server.stop()
     }
 
-    @Test("A certificate that vouches for itself, and one under an authority that is not trusted")
+    @Test("A self-signed certificate, and one under an authority that is not trusted")
     func untrustedRoots() async throws {
         try await expectRefusal(of: TestPKI.selfSigned())
         let other = try TestPKI.root()

@@ -65,7 +65,7 @@ struct ClientExamination {
         do {
             return ([Diagnosis(.fine, "the CA's file \(path) is there")], try CertificateKey.read(pemFile: path))
         } catch {
-            let text = "the CA's file \(path): \(error.detail). Get it from the server again"
+            let text = "the CA's file \(path): \(error.detail) Get it from the server again"
             return ([Diagnosis(.problem, text)], [])
         }
     }

@@ -59,7 +59,7 @@ struct PinExamination {
             return [
                 Diagnosis(
                     .problem,
-                    "\(name) is not trusted (\(refusal.detail)): it shows \(list(served.presented)). "
+                    "\(name) is not trusted. \(refusal.detail) It shows \(list(served.presented)). "
                         + "Is authority the right CA's file, and is this the right server?")
             ]
         }
@@ -105,13 +105,13 @@ struct PinExamination {
     private func unseen(_ pins: [Pin], _ error: HTTPTransportError) -> [Diagnosis] {
         let name = origin.authority
         guard [.connectFailed, .nameNotResolved, .timedOut].contains(error.code) else {
-            let text = "\(name) answers, but no TLS came of it (\(error.detail)): is it the right port?"
+            let text = "\(name) answers, but no TLS came of it. \(error.detail) Is it the right port?"
             return [Diagnosis(.problem, text)]
         }
         var findings = [
             Diagnosis(
                 .note,
-                "\(name) could not be looked at (\(error.detail)), so its pins are compared with the CA's file "
+                "\(name) could not be looked at. \(error.detail) So its pins are compared with the CA's file "
                     + "alone. Start the server, or find out why it is not reached, and ask again")
         ]
         for pin in pins {

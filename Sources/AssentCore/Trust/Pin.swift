@@ -8,8 +8,8 @@ public struct Pin: Hashable, Sendable, CustomStringConvertible {
 
     /// A pin from a digest.
     ///
-    /// - Throws: ``PinError`` when it is not 32 bytes long, or is the digest of nothing, which usual command lines print
-    ///   when fetching the certificate failed.
+    /// - Throws: ``PinError`` when it is not 32 bytes long, or is the digest of nothing, which usual command lines
+    ///   print when fetching the certificate failed.
     public init(sha256: [UInt8]) throws(PinError) {
         guard sha256.count == SHA256.byteCount else { throw .wrongLength(sha256.count) }
         guard sha256 != Array(SHA256.hash(data: [UInt8]())) else { throw .digestOfNothing }

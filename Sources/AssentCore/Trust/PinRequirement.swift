@@ -2,7 +2,8 @@
 ///
 /// A pin names the key of any certificate of the chain as it was validated: leaf, intermediate or root (RFC 7469 §2.4).
 public enum PinRequirement: Sendable, Hashable {
-    /// One of these keys. Name at least two different ones: with one alone, losing that key locks out every installed app.
+    /// One of these keys. Name at least two different ones: with one alone, losing that key locks out every installed
+    /// app.
     case pins([Pin])
 
     /// This one key, without a backup, on purpose.

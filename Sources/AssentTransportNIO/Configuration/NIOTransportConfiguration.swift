@@ -7,11 +7,11 @@ public struct NIOTransportConfiguration: Sendable {
     /// The authorities that a chain must end in.
     public var trustRoots: TrustRoots
 
-    /// What each host's chain must contain, by `host` or `host:port` (the more specific one wins). Case and a trailing dot
-    /// make no difference. A host that is not named is not called.
+    /// What each host's chain must contain, by `host` or `host:port` (the more specific one wins). Case and a trailing
+    /// dot make no difference. The transport refuses to call a host that is not named.
     public var pins: [String: PinRequirement]
 
-    /// The certificate that this client shows when a server asks for one.
+    /// The certificate that this client presents when a server asks for one.
     public var clientIdentity: ClientIdentity?
 
     /// Whether `http://` may be used to this machine itself, for a server under development. Never elsewhere.
@@ -38,7 +38,7 @@ public struct NIOTransportConfiguration: Sendable {
     /// Header fields of a reply.
     public var headerFields: Int
 
-    /// A configuration; what is left out has the safe value.
+    /// A configuration. Everything that is left out has the safe value.
     public init(
         trustRoots: TrustRoots = .system, pins: [String: PinRequirement], clientIdentity: ClientIdentity? = nil,
         allowPlaintextLoopback: Bool = false
@@ -57,7 +57,7 @@ public struct NIOTransportConfiguration: Sendable {
     func validate() throws(NIOTransportError) {
         let counts = [maximumConnectionsPerOrigin, headerBytes, headerFields]
         guard counts.allSatisfy({ $0 > 0 }), maximumWaitingPerOrigin >= 0, idleTimeout >= .zero else {
-            throw NIOTransportError(.invalidLimit, "each limit must be positive")
+            throw NIOTransportError(.invalidLimit, "Each limit must be positive.")
         }
     }
 }

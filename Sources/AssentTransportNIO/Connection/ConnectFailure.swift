@@ -2,13 +2,13 @@ import AssentCore
 import NIOCore
 import NIOPosix
 
-/// Why TCP did not connect: what a person would do about each is different.
+/// Why TCP did not connect. Each reason asks for another remedy.
 enum ConnectFailure: Equatable {
     /// The name has no address.
     case notResolved
-    /// A machine answered that nothing listens there.
+    /// The machine answered that nothing listens on the port.
     case refused
-    /// No way leads there, or nobody answered.
+    /// No route leads there, or nothing answered.
     case unreachable
     case other
 
@@ -38,13 +38,17 @@ enum ConnectFailure: Equatable {
     func error(_ origin: Origin) -> HTTPTransportError {
         switch self {
         case .notResolved:
-            HTTPTransportError(.nameNotResolved, "\(origin.host.text) has no address")
+            HTTPTransportError(
+                .nameNotResolved, "The name \(origin.host.text) has no address.",
+                suggestion: "Check its spelling and the network connection.")
         case .refused:
-            HTTPTransportError(.connectFailed, "\(origin.authority) refused the connection: nothing listens there")
+            HTTPTransportError(
+                .connectFailed, "\(origin.authority) refused the connection: nothing listens there.",
+                suggestion: "Check that the server runs, and its port.")
         case .unreachable:
-            HTTPTransportError(.connectFailed, "\(origin.authority) cannot be reached")
+            HTTPTransportError(.connectFailed, "\(origin.authority) cannot be reached.")
         case .other:
-            HTTPTransportError(.connectFailed, "no connection to \(origin.authority)")
+            HTTPTransportError(.connectFailed, "There is no connection to \(origin.authority).")
         }
     }
 }

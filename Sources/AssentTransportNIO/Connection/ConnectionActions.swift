@@ -6,7 +6,7 @@ extension ConnectionState {
     enum StartAction: Sendable {
         /// Write the request.
         case send
-        /// It was not begun, and this connection has nothing to do with it.
+        /// It was not begun; the connection stays as it is.
         case refuse(ExchangeFailure)
         /// It was not begun: tell the caller, close the connection.
         case refuseAndClose(ExchangeFailure)
@@ -31,7 +31,7 @@ extension ConnectionState {
         case close(Closing)
     }
 
-    /// A reply is complete: read on if that was held, ask the pool to keep the connection, answer whoever waits, close.
+    /// A reply is complete: read on if that was held, ask the pool to keep the connection, answer, close.
     struct Completion: Sendable {
         let delivery: Delivery
         /// Whether the network was asked for bytes while the reader was behind.
@@ -47,7 +47,7 @@ extension ConnectionState {
         case end
     }
 
-    /// The connection is given up: answer whoever waits, close the channel.
+    /// The connection ends: answer what waits, close the channel.
     struct Closing: Sendable {
         let loss: Loss
         /// `false` when it closes already.
@@ -56,7 +56,7 @@ extension ConnectionState {
         static let none = Closing(loss: .none, closesChannel: false)
     }
 
-    /// Who waits for something that will not come.
+    /// What was waiting for something that will not come.
     enum Loss: Sendable {
         case none
         case dial(HTTPTransportError)
@@ -66,7 +66,7 @@ extension ConnectionState {
         case reader(HTTPTransportError, isDelivered: Bool)
     }
 
-    /// The channel is gone: answer whoever waits, then tell the pool.
+    /// The channel is gone: answer what waits, then tell the pool.
     struct Departure: Sendable {
         enum Answer: Sendable {
             case completed(Delivery)

@@ -36,13 +36,13 @@ struct ConnectionHandle: Sendable {
 
     func cancel(_ exchange: UInt64) {
         channel.eventLoop.execute {
-            bound.value.abort(exchange, HTTPTransportError(.cancelled, "the task was cancelled"))
+            bound.value.abort(exchange, HTTPTransportError(.cancelled, "The task was cancelled."))
         }
     }
 
     func abandon(_ exchange: UInt64) {
         channel.eventLoop.execute {
-            bound.value.abort(exchange, HTTPTransportError(.cancelled, "the reply was not read to its end"))
+            bound.value.abort(exchange, HTTPTransportError(.cancelled, "The reply was not read to its end."))
         }
     }
 

@@ -1,7 +1,7 @@
 import AssentCore
 import NIOCore
 
-/// Who an open connection belongs to, as the connection sees it.
+/// The owner of an open connection, as the connection sees it.
 protocol ConnectionOwner: AnyObject, Sendable {
     /// A reply is complete and the connection could serve another request; `false` when it must be closed instead.
     func released(_ connection: UInt64) -> Bool
@@ -10,7 +10,7 @@ protocol ConnectionOwner: AnyObject, Sendable {
     func closed(_ connection: UInt64)
 }
 
-/// Who waits for a connection to open, as the connection sees it. Only the first of all answers counts.
+/// The attempt that opens a connection, as the connection sees it. Only the first answer has an effect.
 struct ConnectionOpening: Sendable {
     /// It is open; `false` when nobody waits for it any more.
     let succeed: @Sendable (ConnectionHandle) -> Bool

@@ -2,7 +2,8 @@ import AssentCore
 import Logging
 import NIOCore
 
-/// The connections of one transport. ``PoolState`` decides which of them serves which call; this opens, closes and resumes.
+/// The connections of one transport. ``PoolState`` decides which of them serves which call; this opens, closes and
+/// resumes.
 final class ConnectionPool: Sendable {
     /// A connection for one request.
     struct Lease: Sendable {
@@ -91,7 +92,7 @@ final class ConnectionPool: Sendable {
                 }
             }
         }
-        throw HTTPTransportError(.connectFailed, "the pins keep changing")
+        throw HTTPTransportError(.connectFailed, "The pins keep changing while a connection is opened.")
     }
 
     private func grant(_ origin: Origin, deadline: NIODeadline) async throws -> Grant {
@@ -141,16 +142,16 @@ final class ConnectionPool: Sendable {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { enqueue($0, id, origin, deadline: deadline) }
         } onCancel: {
-            giveUp(id, HTTPTransportError(.cancelled, "the task was cancelled"))
+            giveUp(id, HTTPTransportError(.cancelled, "The task was cancelled."))
         }
     }
 
     private func enqueue(_ waiter: Waiter, _ id: UInt64, _ origin: Origin, deadline: NIODeadline) {
         let resumption = state.withLock { state -> Resumption? in
-            // Under the lock: whoever cancels later, and the timer later, finds the call in the queue.
+            // Under the lock: a cancellation or a timer that comes later finds the call in the queue.
             if Task.isCancelled {
                 return Resumption(
-                    waiter: waiter, result: .failure(HTTPTransportError(.cancelled, "the task was cancelled")))
+                    waiter: waiter, result: .failure(HTTPTransportError(.cancelled, "The task was cancelled.")))
             }
             switch state.machine.wait(id, for: origin, until: deadline, now: .now()) {
             case .refuse(let error): return Resumption(waiter: waiter, result: .failure(error))

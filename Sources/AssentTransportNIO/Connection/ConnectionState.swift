@@ -3,9 +3,9 @@ import NIOCore
 
 /// One connection's life as a state machine: without bytes, channels, tasks or a clock.
 ///
-/// Each method takes an event and returns what must be done about it; the ``HTTPConnection`` does that, in the order in which
-/// it is named. Every event is allowed in every state: one that makes no sense changes nothing, or closes the connection.
-/// Whoever waits (the dial, the caller, the reader of a reply) is answered exactly once.
+/// Each method takes an event and returns what must be done about it; the ``HTTPConnection`` does that, in the order in
+/// which it is named. Every event is allowed in every state: one that makes no sense changes nothing, or closes the
+/// connection. The dial, the caller and the reader of a reply each get exactly one answer.
 ///
 ///     opening ──opened──▶ free ──start──▶ busy ──replyEnded──▶ free …
 ///        │                 │               │
@@ -52,12 +52,12 @@ struct ConnectionState: Sendable {
     }
 
     enum Phase: Sendable {
-        /// TCP is there; whoever dialled waits.
+        /// TCP is connected; the dial waits.
         case opening
-        /// No call is running; the time counts from the end of the last one.
+        /// No call is running. `since` is the end of the last one.
         case free(since: NIODeadline?)
         case busy(Exchange)
-        /// It was told to close. Everybody has been answered.
+        /// The channel closes. Everything that waited has its answer.
         case closing(isMember: Bool)
         case closed
     }
@@ -89,7 +89,7 @@ struct ConnectionState: Sendable {
 // MARK: - Opening
 
 extension ConnectionState {
-    /// The handshake is done, or there is none; whether to hand the connection over.
+    /// The handshake is done, or a plain connection needs none. Returns whether to hand the connection over.
     mutating func opened() -> Bool {
         guard case .opening = phase else { return false }
         phase = .free(since: nil)
@@ -100,8 +100,8 @@ extension ConnectionState {
 // MARK: - Requests
 
 extension ConnectionState {
-    /// A call wants to send its request. `isActive` says whether the channel is open; `isDead` that the peer is known to have
-    /// closed it, and that the request could not be repeated.
+    /// A call wants to send its request. `isActive` says whether the channel is open; `isDead` that the peer is known
+    /// to have closed it, and that the request could not be repeated.
     mutating func start(_ request: Request, isActive: Bool, isDead: Bool, now: NIODeadline) -> StartAction {
         guard case .free = phase, isActive else { return .refuse(Self.stale) }
         if isDead {
@@ -109,10 +109,10 @@ extension ConnectionState {
             return .refuseAndClose(Self.stale)
         }
         if cancelledEarly == request.id {
-            return refuse(request, HTTPTransportError(.cancelled, "the task was cancelled"))
+            return refuse(request, HTTPTransportError(.cancelled, "The task was cancelled."))
         }
         guard request.deadline > now else {
-            return refuse(request, HTTPTransportError(.timedOut, "the total time limit has passed"))
+            return refuse(request, HTTPTransportError(.timedOut, "The total time limit has passed."))
         }
         phase = .busy(Exchange(request: request, isRequestComplete: !request.hasUpload, lastProgress: now))
         return .send
@@ -142,7 +142,7 @@ extension ConnectionState {
         return .none
     }
 
-    /// Nobody wants this exchange any more. If it is the current one, the connection ends with it.
+    /// This exchange is not wanted any more. If it is the current one, the connection ends with it.
     mutating func abort(_ id: UInt64, _ error: HTTPTransportError) -> Closing {
         guard case .busy(let exchange) = phase, exchange.request.id == id else {
             // The end of a stream that was given up comes after the end of its exchange; the next one is not meant.
@@ -159,8 +159,8 @@ extension ConnectionState {
     /// Bytes have come.
     mutating func received(now: NIODeadline) -> ReceiveAction {
         guard case .busy(var exchange) = phase else {
-            // Nobody asked; whatever this is, it must not be taken for a reply to the next request.
-            return .close(close(HTTPTransportError(.malformedReply, "the server sent bytes without a request")))
+            // No request is waiting. These bytes must not be taken for a reply to the next one.
+            return .close(close(HTTPTransportError(.malformedReply, "The server sent bytes without a request.")))
         }
         exchange.lastProgress = now
         exchange.hasRead = true
@@ -174,7 +174,7 @@ extension ConnectionState {
         exchange.reply = .known
         phase = .busy(exchange)
         guard let length, length > exchange.request.replyBytes else { return nil }
-        return close(HTTPTransportError(.bodyTooLarge, "the reply has \(length) bytes"))
+        return close(HTTPTransportError(.bodyTooLarge, "The reply has \(length) bytes, more than are accepted."))
     }
 
     /// Some of the reply's content.
@@ -184,7 +184,7 @@ extension ConnectionState {
         }
         let limit = exchange.request.replyBytes
         guard count <= limit - exchange.received else {
-            return .close(close(HTTPTransportError(.bodyTooLarge, "the reply has more than \(limit) bytes")))
+            return .close(close(HTTPTransportError(.bodyTooLarge, "The reply has more than \(limit) bytes.")))
         }
         exchange.received += count
         phase = .busy(exchange)
@@ -199,8 +199,8 @@ extension ConnectionState {
         return true
     }
 
-    /// The reply is complete. `keepsAlive` says whether the peer will take another request; `isClean` whether the channel is
-    /// open and nothing came behind the reply.
+    /// The reply is complete. `keepsAlive` says whether the peer will take another request; `isClean` whether the
+    /// channel is open and nothing came behind the reply.
     mutating func replyEnded(keepsAlive: Bool, isClean: Bool, now: NIODeadline) -> EndAction {
         guard case .busy(let exchange) = phase, exchange.reply != .awaited else {
             return .close(close(Self.disorder))
@@ -276,7 +276,8 @@ extension ConnectionState {
     /// TLS ended without a word: the end of the connection is not the end of a reply.
     mutating func cutOff() { endsOrderly = false }
 
-    /// The channel is gone. `missing` says what is wrong with a reply that ends here; `nil` when it is complete with that.
+    /// The channel is gone. `missing` says what is wrong with a reply that ends here; `nil` when it is complete with
+    /// that.
     mutating func becameInactive(missing: HTTPTransportError?) -> Departure {
         defer {
             phase = .closed
@@ -325,8 +326,8 @@ extension ConnectionState {
         }
     }
 
-    /// When to set the timer anew; `nil` when the one that is set looks early enough. There is one timer, which looks again
-    /// when it fires, so that progress does not move it.
+    /// When to set the timer anew; `nil` when the one that is set looks early enough. There is one timer, which looks
+    /// again when it fires, so that progress does not move it.
     mutating func nextAlarm() -> NIODeadline? {
         guard let deadline else { return nil }
         if let alarm, alarm <= deadline { return nil }
@@ -340,21 +341,22 @@ extension ConnectionState {
         guard let deadline, deadline <= now else { return .none }
         guard case .busy(let exchange) = phase else { return close(nil) }
         let limit = exchange.request.deadline <= now ? "total" : "read"
-        return close(HTTPTransportError(.timedOut, "the \(limit) time limit has passed"))
+        return close(HTTPTransportError(.timedOut, "The \(limit) time limit has passed."))
     }
 }
 
 // MARK: - Errors
 
 extension ConnectionState {
-    private static let disorder = HTTPTransportError(.malformedReply, "the parts of the reply are out of order")
-    private static let closedHere = HTTPTransportError(.connectionClosed, "the connection was closed")
+    private static let disorder = HTTPTransportError(.malformedReply, "The parts of the reply are out of order.")
+    private static let closedHere = HTTPTransportError(.connectionClosed, "The connection was closed.")
     private static let endedInReply = HTTPTransportError(
-        .connectionClosed, "the connection ended before the reply was complete")
+        .connectionClosed, "The connection ended before the reply was complete.")
     private static let endedInHandshake = HTTPTransportError(
-        .tlsFailed, "the server closed during the TLS handshake")
-    private static let brokenTLS = HTTPTransportError(.tlsFailed, "TLS failed")
-    private static let broken = HTTPTransportError(.connectionClosed, "the connection broke")
+        .tlsFailed, "The server closed the connection during the TLS handshake.")
+    private static let brokenTLS = HTTPTransportError(.tlsFailed, "TLS failed.")
+    private static let broken = HTTPTransportError(.connectionClosed, "The connection broke.")
     private static let stale = ExchangeFailure(
-        error: HTTPTransportError(.connectionClosed, "the server closed the connection"), isUnsent: true, isStale: true)
+        error: HTTPTransportError(.connectionClosed, "The server closed the connection."), isUnsent: true, isStale: true
+    )
 }

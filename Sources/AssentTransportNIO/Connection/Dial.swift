@@ -35,14 +35,14 @@ final class Dial: Sendable {
     func run(tls: TLSClient, deadline: NIODeadline) async throws -> ConnectionHandle {
         let eventLoop = promise.futureResult.eventLoop
         let timer = eventLoop.scheduleTask(deadline: deadline) {
-            self.fail(HTTPTransportError(.timedOut, "no connection within the time limit"))
+            self.fail(HTTPTransportError(.timedOut, "No connection was open within the time limit."))
         }
         defer { timer.cancel() }
         connect(tls: tls, eventLoop: eventLoop)
         return try await withTaskCancellationHandler {
             try await promise.futureResult.get()
         } onCancel: {
-            fail(HTTPTransportError(.cancelled, "the task was cancelled"))
+            fail(HTTPTransportError(.cancelled, "The task was cancelled."))
         }
     }
 
@@ -54,7 +54,7 @@ final class Dial: Sendable {
                 connected = bootstrap.connect(
                     to: try SocketAddress(ipAddress: origin.host.text, port: origin.port))
             } catch {
-                return fail(HTTPTransportError(.invalidRequest, "not an address"))
+                return fail(HTTPTransportError(.invalidRequest, "\(origin.host.text) is not an IP address."))
             }
         } else {
             connected = bootstrap.connect(host: origin.host.text, port: origin.port)
@@ -76,7 +76,10 @@ final class Dial: Sendable {
         }
         guard isWanted else { return channel.close(promise: nil) }
         guard origin.isSecure || settings.allowsPlaintext || channel.remoteAddress?.isLoopback == true else {
-            return fail(HTTPTransportError(.invalidRequest, "http:// would have left this machine"))
+            return fail(
+                HTTPTransportError(
+                    .invalidRequest, "Plain http:// is only for this machine, but the host's name leads to another one."
+                ))
         }
         let connection = HTTPConnection(
             id: permit.connection, opening: ConnectionOpening(succeed: succeed, fail: fail), owner: owner,
@@ -89,7 +92,7 @@ final class Dial: Sendable {
                 try channel.pipeline.syncOperations.addHandler(handler, position: .first)
             }
         } catch {
-            fail(HTTPTransportError(.tlsFailed, "TLS could not be started"))
+            fail(HTTPTransportError(.tlsFailed, "TLS could not be started."))
         }
     }
 

@@ -3,8 +3,8 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// One connection: the last handler of its channel, on whose event loop all of it runs. ``ConnectionState`` decides; this
-/// reads, writes, answers and closes what it says.
+/// One connection: the last handler of its channel, on whose event loop all of it runs. ``ConnectionState`` decides;
+/// this reads, writes, answers and closes what it says.
 final class HTTPConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = Never
@@ -53,7 +53,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .handshakeCompleted(let negotiated) = event as? TLSUserEvent {
             if let negotiated, negotiated != TLSClient.applicationProtocol {
-                run(state.close(HTTPTransportError(.tlsFailed, "the server chose another protocol")))
+                run(state.close(HTTPTransportError(.tlsFailed, "The server chose another protocol than HTTP/1.1.")))
             } else {
                 becomeReady(context)
             }
@@ -86,7 +86,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     }
 
     private func send(_ start: ExchangeStart) {
-        // Made first: it answers the caller also when it cannot begin.
+        // Made first: it answers the caller even when it cannot begin.
         let exchange = Exchange(start, limits: parserLimits)
         guard let handle, let context else { return run(state.close(nil)) }
         self.exchange = exchange
@@ -100,7 +100,7 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     func write(_ id: UInt64, _ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>) {
         guard state.mayWrite(id, now: .now()), let context else {
-            return promise.fail(HTTPTransportError(.connectionClosed, "the exchange has ended"))
+            return promise.fail(HTTPTransportError(.connectionClosed, "The exchange has ended."))
         }
         context.writeAndFlush(wrapOutboundOut(bytes), promise: promise)
     }

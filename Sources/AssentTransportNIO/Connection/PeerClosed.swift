@@ -7,8 +7,8 @@ import Musl
 #endif
 
 extension Channel {
-    /// Whether the kernel knows already that the peer has closed this connection, although the event loop has not come to
-    /// read it. Must be called on the event loop. Where the kernel cannot be asked the answer is `false`.
+    /// Whether the kernel knows already that the peer has closed this connection, although the event loop has not come
+    /// to read it. Must be called on the event loop. Where the kernel cannot be asked the answer is `false`.
     var isClosedByPeer: Bool {
         #if os(Linux)
         guard let socket = self as? any SocketOptionProvider else { return false }

@@ -3,12 +3,12 @@ import NIOCore
 
 /// Which connection serves which call: the pool as a state machine, without channels, tasks, locks or a clock.
 ///
-/// Connections, exchanges and waiting calls are numbers here. Each method takes an event and returns what must be done about
-/// it; the ``ConnectionPool`` does that. Every event is allowed in every state: one that makes no sense changes nothing, or
-/// closes the connection that it is about.
+/// Connections, exchanges and waiting calls are numbers here. Each method takes an event and returns what must be done
+/// about it; the ``ConnectionPool`` does that. Every event is allowed in every state: one that makes no sense changes
+/// nothing, or closes the connection that it is about.
 ///
-/// All connections belong to one set of roots and one client identity. A change of the pins starts a new generation, and
-/// nothing of an older one serves another request.
+/// All connections belong to one set of roots and one client identity. A change of the pins starts a new generation,
+/// and nothing of an older one serves another request.
 struct PoolState: Sendable {
     struct Limits: Sendable {
         /// Connections to one origin at one time.
@@ -51,9 +51,9 @@ struct PoolState: Sendable {
 
     enum OpenedAction: Sendable {
         case use(exchange: UInt64)
-        /// It was opened for pins that have changed, or the pool has ended: close it and ask for another.
+        /// The pins have changed since, or the pool has ended: close it and ask for another.
         case replace
-        /// It is gone already, or was never asked for: close it.
+        /// It has ended already, or was never asked for: close it.
         case refuse(HTTPTransportError)
     }
 
@@ -75,7 +75,7 @@ struct PoolState: Sendable {
         case opening
         case inUse
         case idle
-        /// It was told to close, and still counts until it has.
+        /// It is closing. It uses a slot until it is gone.
         case closing
     }
 
@@ -100,7 +100,7 @@ struct PoolState: Sendable {
     private(set) var generation = 0
     private(set) var isShutDown = false
     private(set) var slots: [Origin: Slots] = [:]
-    /// Every connection that counts.
+    /// Every connection that uses a slot.
     private(set) var members: [UInt64: Member] = [:]
     /// Every call that waits, with what it waits for.
     private(set) var waiting: [UInt64: Origin] = [:]
@@ -122,14 +122,16 @@ struct PoolState: Sendable {
     mutating func lease(_ origin: Origin) -> LeaseAction {
         guard !isShutDown else { return .refuse(Self.ended) }
         guard let keys = keys(of: origin) else {
-            return .refuse(HTTPTransportError(.notPinned, "\(origin.host.text) has neither pins nor .unpinned"))
+            return .refuse(
+                HTTPTransportError(
+                    .notPinned, "The configuration has neither pins nor .unpinned for \(origin.host.text)."))
         }
         if let grant = take(origin, keys) { return .take(grant) }
         let count = slots[origin]?.waiters.count ?? 0
         return count < limits.waiters ? .wait : .refuse(Self.tooMany(count))
     }
 
-    /// A call that was told to wait begins to. A connection may have become free since.
+    /// A call that must wait begins to. A connection may have become free since.
     mutating func wait(
         _ waiter: UInt64, for origin: Origin, until deadline: NIODeadline, now: NIODeadline
     ) -> WaitAction {
@@ -137,7 +139,7 @@ struct PoolState: Sendable {
         guard !isShutDown else { return .refuse(Self.ended) }
         guard keys(of: origin) != nil else { return .refuse(Self.unpinned) }
         guard waiting[waiter] == nil else {
-            return .refuse(HTTPTransportError(.invalidRequest, "the call waits already"))
+            return .refuse(HTTPTransportError(.invalidRequest, "The call waits already."))
         }
         let count = slots[origin]?.waiters.count ?? 0
         guard count < limits.waiters else { return .refuse(Self.tooMany(count)) }
@@ -298,16 +300,16 @@ struct PoolState: Sendable {
 
     // MARK: - Refusals
 
-    /// What calls that wait are told when the new pins do not name their host.
-    static let unpinned = HTTPTransportError(.notPinned, "the new pins do not name this host")
-    /// What calls are told after the end.
-    static let ended = HTTPTransportError(.shutDown, "the transport is shut down")
-    /// What a call is told whose connection ended before it was used.
-    static let gone = HTTPTransportError(.connectionClosed, "the server closed the connection")
-    /// What calls that waited too long are told.
-    static let late = HTTPTransportError(.timedOut, "no connection became free")
+    /// For calls that wait when the new pins do not name their host.
+    static let unpinned = HTTPTransportError(.notPinned, "The new pins do not name this host.")
+    /// For all calls after the end.
+    static let ended = HTTPTransportError(.shutDown, "The transport is shut down.")
+    /// For a call whose connection ended before it was used.
+    static let gone = HTTPTransportError(.connectionClosed, "The server closed the connection.")
+    /// For calls that waited too long.
+    static let late = HTTPTransportError(.timedOut, "No connection became free in time.")
 
     private static func tooMany(_ count: Int) -> HTTPTransportError {
-        HTTPTransportError(.tooManyRequests, "\(count) calls wait already")
+        HTTPTransportError(.tooManyRequests, "\(count) calls already wait for a connection to this server.")
     }
 }

@@ -1,7 +1,7 @@
 import AssentCore
 import NIOCore
 
-/// Pulls a request's content and writes it, one piece at a time, each only when the network has taken the one before.
+/// Pulls a request's content and writes it, one piece at a time, each after the network has taken the one before.
 struct Upload: Sendable {
     let connection: ConnectionHandle
     let exchange: UInt64
@@ -20,9 +20,10 @@ struct Upload: Sendable {
         } catch let error as HTTPTransportError {
             connection.finishUpload(exchange, error)
         } catch {
-            // What the producer threw may quote what it read; only its type is told.
+            // The error of the producer may quote what it read, so only its type is named.
             connection.finishUpload(
-                exchange, HTTPTransportError(.bodyFailed, "the request's content ended with \(type(of: error))"))
+                exchange,
+                HTTPTransportError(.bodyFailed, "The request's content ended with the error \(type(of: error))."))
         }
     }
 
@@ -35,7 +36,8 @@ struct Upload: Sendable {
                 rest = rest.dropFirst(Self.piece)
                 if let length {
                     guard piece.count <= length - sent else {
-                        throw HTTPTransportError(.bodyFailed, "the request's content is longer than its length")
+                        throw HTTPTransportError(
+                            .bodyFailed, "The request's content is longer than its declared length.")
                     }
                     sent += piece.count
                     try await connection.write(exchange, ByteBuffer(bytes: piece))
@@ -49,7 +51,7 @@ struct Upload: Sendable {
         }
         if let length {
             guard sent == length else {
-                throw HTTPTransportError(.bodyFailed, "the request's content is shorter than its length")
+                throw HTTPTransportError(.bodyFailed, "The request's content is shorter than its declared length.")
             }
         } else {
             try await connection.write(exchange, ByteBuffer(staticString: "0\r\n\r\n"))

@@ -2,7 +2,7 @@ import AssentCore
 import HTTPTypes
 import NIOCore
 
-/// What a connection is told to do. Crosses to its event loop.
+/// A call on its way to a connection's event loop.
 struct ExchangeStart: Sendable {
     let id: UInt64
     let request: RequestHead
@@ -29,8 +29,8 @@ struct ExchangeFailure: Error {
     let isStale: Bool
 }
 
-/// One request and its reply, on the connection's event loop: the parser, and whoever waits. ``ConnectionState`` knows how far
-/// it is and says when each is answered.
+/// One request and its reply, on the connection's event loop: the parser, the caller and the reader.
+/// ``ConnectionState`` says when each gets an answer.
 final class Exchange {
     private let id: UInt64
     private var continuation: CheckedContinuation<HTTPReply, any Error>?
@@ -48,8 +48,8 @@ final class Exchange {
     }
 
     deinit {
-        // Whatever happens to the state machine, nobody waits for ever.
-        continuation?.resume(throwing: HTTPTransportError(.connectionClosed, "it ended").afterSending())
+        // A last resort, so that no call waits for ever.
+        continuation?.resume(throwing: HTTPTransportError(.connectionClosed, "The exchange has ended.").afterSending())
     }
 
     /// Hands the reply over with a stream for the rest of its content.

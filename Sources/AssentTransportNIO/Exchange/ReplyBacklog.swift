@@ -1,4 +1,4 @@
-/// What has come of a reply and was not read yet, and whether the connection is to pause because it is too much.
+/// The part of a reply that has come and was not read yet, and whether the connection must pause because of its size.
 struct ReplyBacklog {
     private var chunks: [[UInt8]] = []
     private var count = 0
@@ -16,7 +16,7 @@ struct ReplyBacklog {
             chunks.append(bytes)
         }
         count += bytes.count
-        // Once it has paused it goes on when it is told to, whatever else was on its way.
+        // After a pause it continues only when asked, whatever else arrives before.
         if count >= Self.highWater { isHeld = true }
         return isHeld
     }

@@ -11,7 +11,7 @@ struct ReplyHead {
     /// Reads a head from its bytes, which end in an empty line.
     init(_ bytes: [UInt8], limits: ReplyParser.Limits) throws(HTTPTransportError) {
         var lines = Lines(rest: bytes[...])
-        guard let statusLine = lines.next() else { throw ReplyParser.malformed("there is no status line") }
+        guard let statusLine = lines.next() else { throw ReplyParser.malformed("There is no status line.") }
         let (status, isHTTP11) = try Self.status(statusLine)
         keepsAlive = isHTTP11
         response = HTTPResponse(status: status)
@@ -24,7 +24,7 @@ struct ReplyHead {
         }
         response.headerFields = fields
         guard !(isChunked && contentLength != nil) else {
-            throw ReplyParser.malformed("the length is said in two ways")
+            throw ReplyParser.malformed("The reply gives its length in two ways.")
         }
     }
 
@@ -34,11 +34,11 @@ struct ReplyHead {
             let digits = field.value.utf8
             guard contentLength == nil, (1...18).contains(digits.count),
                 digits.allSatisfy({ (0x30...0x39).contains($0) }), let length = Int(field.value)
-            else { throw ReplyParser.malformed("Content-Length is not one number") }
+            else { throw ReplyParser.malformed("Content-Length is not one number.") }
             contentLength = length
         case .transferEncoding:
             guard isHTTP11, !isChunked, field.value.lowercased() == "chunked" else {
-                throw ReplyParser.malformed("Transfer-Encoding is not chunked")
+                throw ReplyParser.malformed("Transfer-Encoding is not chunked.")
             }
             isChunked = true
         case .connection:
@@ -59,9 +59,9 @@ struct ReplyHead {
         guard isHTTP11 || version.elementsEqual("HTTP/1.0".utf8), afterVersion.first == 0x20, digits.count == 3,
             digits.allSatisfy({ (0x30...0x39).contains($0) }), reason.isEmpty || reason.first == 0x20,
             reason.allSatisfy(isText)
-        else { throw ReplyParser.malformed("the status line is not one of HTTP/1.1") }
+        else { throw ReplyParser.malformed("The status line is not valid in HTTP/1.1.") }
         let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-        guard (100...599).contains(code) else { throw ReplyParser.malformed("there is no status \(code)") }
+        guard (100...599).contains(code) else { throw ReplyParser.malformed("There is no status \(code).") }
         return (.init(code: code, reasonPhrase: String(decoding: reason.dropFirst(), as: UTF8.self)), isHTTP11)
     }
 
@@ -69,11 +69,11 @@ struct ReplyHead {
     static func field(_ line: ArraySlice<UInt8>) throws(HTTPTransportError) -> HTTPField {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
             let name = HTTPField.Name(String(decoding: line[..<colon], as: UTF8.self))
-        else { throw ReplyParser.malformed("a header line has no valid name") }
+        else { throw ReplyParser.malformed("A header line has no valid name.") }
         var value = line[line.index(after: colon)...].drop(while: isSpace)
         while let last = value.last, isSpace(last) { value.removeLast() }
         guard value.allSatisfy(isText) else {
-            throw ReplyParser.malformed("a header field holds a control character")
+            throw ReplyParser.malformed("A header field contains a control character.")
         }
         return HTTPField(name: name, value: value)
     }

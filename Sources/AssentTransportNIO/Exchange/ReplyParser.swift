@@ -2,8 +2,8 @@ import AssentCore
 import HTTPTypes
 import NIOCore
 
-/// Reads one reply of HTTP/1.1 (RFC 9112) from bytes. It does no I/O and accepts less than a lenient parser does: lines end in
-/// CRLF, a length is said once and in one way, nothing is folded.
+/// Reads one reply of HTTP/1.1 (RFC 9112) from bytes. It does no I/O and accepts less than a lenient parser does: lines
+/// end in CRLF, a length appears once and in one form, nothing is folded.
 struct ReplyParser {
     enum Step {
         /// More bytes are needed.
@@ -90,14 +90,14 @@ struct ReplyParser {
                 return .content(slice)
             case .chunkEnd:
                 guard let end = input.readBytes(length: 2) else { return .needsMore }
-                guard end == [0x0d, 0x0a] else { throw Self.malformed("a chunk is longer than it says") }
+                guard end == [0x0d, 0x0a] else { throw Self.malformed("A chunk is longer than its declared size.") }
                 state = .chunkSize
             case .trailer:
                 guard let line = try readLine(&input, limit: limits.headerBytes) else { return .needsMore }
                 if line.isEmpty { return finish() }
                 trailerBytes += line.count + 2
                 guard trailerBytes <= limits.headerBytes else {
-                    throw HTTPTransportError(.headerTooLarge, "the trailer is too long")
+                    throw HTTPTransportError(.headerTooLarge, "The trailer is too long.")
                 }
                 _ = try ReplyHead.field(line[...])
             case .untilClose:
@@ -110,14 +110,14 @@ struct ReplyParser {
         }
     }
 
-    /// The connection ended; `orderly` when the peer said so (close_notify), which a content without a length depends on.
-    /// Returns normally when the reply is complete with that.
+    /// The connection ended; `orderly` when the peer said so (close_notify), which a content without a length depends
+    /// on. Returns normally when the reply is complete with that.
     mutating func endOfInput(orderly: Bool) throws(HTTPTransportError) {
         switch state {
         case .done: return
         case .untilClose where orderly: state = .done
         case .fixed(0): state = .done
-        default: throw HTTPTransportError(.connectionClosed, "the connection ended before the reply was complete")
+        default: throw HTTPTransportError(.connectionClosed, "The connection ended before the reply was complete.")
         }
     }
 
@@ -128,9 +128,11 @@ struct ReplyParser {
 
     private mutating func countInterim(_ code: Int) throws(HTTPTransportError) {
         // Nobody asked for another protocol.
-        guard code != 101 else { throw Self.malformed("the server switches protocols unasked") }
+        guard code != 101 else { throw Self.malformed("The server switches protocols, although it was not asked to.") }
         interimReplies += 1
-        guard interimReplies <= Self.maximumInterimReplies else { throw Self.malformed("too many interim replies") }
+        guard interimReplies <= Self.maximumInterimReplies else {
+            throw Self.malformed("There are too many interim replies.")
+        }
         searched = 0
         lineStart = 0
         lines = 0
@@ -158,7 +160,7 @@ struct ReplyParser {
         while let found = view[(view.startIndex + searched)...].firstIndex(of: 0x0a) {
             let position = found - view.startIndex
             guard position > lineStart, view[found - 1] == 0x0d else {
-                throw Self.malformed("a line does not end in CRLF")
+                throw Self.malformed("A line does not end in CRLF.")
             }
             let isEmptyLine = position == lineStart + 1
             searched = position + 1
@@ -166,12 +168,13 @@ struct ReplyParser {
             if isEmptyLine && lines > 0 { return searched }
             lines += 1
             guard lines <= limits.headerFields + 1 else {
-                throw HTTPTransportError(.headerTooLarge, "more than \(limits.headerFields) header fields")
+                throw HTTPTransportError(
+                    .headerTooLarge, "The reply has more than \(limits.headerFields) header fields.")
             }
             lineStart = searched
         }
         guard view.count <= limits.headerBytes, searched <= limits.headerBytes else {
-            throw HTTPTransportError(.headerTooLarge, "more than \(limits.headerBytes) bytes of header")
+            throw HTTPTransportError(.headerTooLarge, "The header has more than \(limits.headerBytes) bytes.")
         }
         searched = view.count
         return nil
@@ -181,14 +184,14 @@ struct ReplyParser {
     private func readLine(_ input: inout ByteBuffer, limit: Int) throws(HTTPTransportError) -> [UInt8]? {
         let view = input.readableBytesView
         guard let found = view.prefix(limit + 2).firstIndex(of: 0x0a) else {
-            guard view.count <= limit else { throw Self.malformed("a line is too long") }
+            guard view.count <= limit else { throw Self.malformed("A line is too long.") }
             return nil
         }
         guard var line = input.readBytes(length: found - view.startIndex + 1), line.count >= 2 else {
-            throw Self.malformed("a line does not end in CRLF")
+            throw Self.malformed("A line does not end in CRLF.")
         }
         line.removeLast()
-        guard line.removeLast() == 0x0d else { throw Self.malformed("a line does not end in CRLF") }
+        guard line.removeLast() == 0x0d else { throw Self.malformed("A line does not end in CRLF.") }
         return line
     }
 
@@ -198,7 +201,7 @@ struct ReplyParser {
         let rest = line[digits.endIndex...]
         guard (1...15).contains(digits.count), rest.isEmpty || rest.first == UInt8(ascii: ";"),
             rest.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 })
-        else { throw malformed("a chunk has no valid size") }
+        else { throw malformed("A chunk has no valid size.") }
         return digits.reduce(0) { $0 << 4 | (Hexadecimal.value($1) ?? 0) }
     }
 

@@ -3,8 +3,8 @@ import NIOCore
 
 /// The content of a reply on its way from a connection to its reader.
 ///
-/// The connection stops reading from the network while too much waits here. It holds this weakly: when the last reader lets
-/// go before the end, the rest of the reply is not wanted and the connection is closed.
+/// The connection stops reading from the network while too much waits here. It holds this weakly: when the last reader
+/// lets go before the end, the rest of the reply is not wanted and the connection is closed.
 final class ReplyStream: Sendable {
     private struct State {
         var backlog = ReplyBacklog()
@@ -64,7 +64,7 @@ final class ReplyStream: Sendable {
                     }
                     if let end = state.end { return .resume(end.map { nil }, unhold: false) }
                     guard state.waiter == nil else {
-                        let error = HTTPTransportError(.bodyFailed, "a reply is read by two tasks at once")
+                        let error = HTTPTransportError(.bodyFailed, "Two tasks read one reply at once.")
                         return .resume(.failure(error.afterSending()), unhold: false)
                     }
                     state.waiter = continuation

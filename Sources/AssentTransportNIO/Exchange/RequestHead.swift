@@ -25,12 +25,12 @@ struct RequestHead: Sendable {
     /// Content up to this size goes out in one piece with the head.
     private static let joined = 64 << 10
 
-    /// A request's head; with `isLast` the server is told that the connection ends with it.
+    /// A request's head. With `isLast` it says that the connection ends after it (`Connection: close`).
     init(_ call: HTTPCall, to origin: Origin, isLast: Bool = false) throws(HTTPTransportError) {
         let request = call.request
         self.origin = origin
         guard request.method != .connect, request.extendedConnectProtocol == nil else {
-            throw HTTPTransportError(.invalidRequest, "CONNECT is not supported")
+            throw HTTPTransportError(.invalidRequest, "CONNECT is not supported.")
         }
         isHEAD = request.method == .head
         isIdempotent = Self.idempotent.contains(request.method)
@@ -59,7 +59,7 @@ struct RequestHead: Sendable {
         let first = path.utf8.first
         guard first == nil || first == UInt8(ascii: "/") || first == UInt8(ascii: "?"),
             path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "#") })
-        else { throw HTTPTransportError(.invalidRequest, "the path is not one") }
+        else { throw HTTPTransportError(.invalidRequest, "The URL's path is not valid.") }
         if first != UInt8(ascii: "/") { buffer.writeStaticString("/") }
         buffer.writeString(path)
     }
@@ -77,15 +77,15 @@ struct RequestHead: Sendable {
         var cookies: String?
         for field in fields {
             guard !reserved.contains(field.name) else {
-                throw HTTPTransportError(.invalidRequest, "\(field.name) is not for the caller to set")
+                throw HTTPTransportError(.invalidRequest, "The transport sets \(field.name) itself.")
             }
             let value = field.value
             guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
-                throw HTTPTransportError(.invalidRequest, "\(field.name) holds a control character")
+                throw HTTPTransportError(.invalidRequest, "\(field.name) contains a control character.")
             }
             if field.name == .contentLength {
                 guard let length, value == String(length) else {
-                    throw HTTPTransportError(.invalidRequest, "Content-Length does not match the body")
+                    throw HTTPTransportError(.invalidRequest, "Content-Length does not match the body.")
                 }
             } else if field.name == .cookie {
                 // RFC 6265 §5.4: one field.

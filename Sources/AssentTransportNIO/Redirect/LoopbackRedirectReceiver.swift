@@ -6,8 +6,8 @@ import NIOPosix
 
 /// Listens on this machine's own address for the redirect that ends a sign-in in a browser (RFC 8252 §7.3).
 ///
-/// Only a GET of the redirect URI's path, for its host, within bounds of size and time, is looked at; a favicon, a stray
-/// request and an answer to somebody else's request get an error and end nothing. It is used once.
+/// Only a GET of the redirect URI's path, for its host, within bounds of size and time, is considered. A favicon, a
+/// stray request and an answer to another sign-in get an error page and end nothing. A receiver is used once.
 public final class LoopbackRedirectReceiver: RedirectReceiver {
     /// The redirect URI with the port that is listened on.
     public let redirectURI: String
@@ -20,9 +20,10 @@ public final class LoopbackRedirectReceiver: RedirectReceiver {
     /// Listens.
     ///
     /// - Parameters:
-    ///   - registered: the redirect URI as it is registered: `http`, host `127.0.0.1`, `[::1]` or `localhost`. Without a port
-    ///     a free one is taken, which the server must allow (RFC 8252 §7.3; for `localhost` few do); a port that it names is
-    ///     the one that is listened on. For `localhost` both addresses are listened on where there are both.
+    ///   - registered: the redirect URI as it is registered: `http`, host `127.0.0.1`, `[::1]` or `localhost`. Without
+    ///     a port a free one is taken, which the server must allow (RFC 8252 §7.3; for `localhost` few do); a port that
+    ///     it names is the one that is listened on. For `localhost` both addresses are listened on where there are
+    ///     both.
     ///   - timeout: seconds that the user has.
     ///   - open: shows the URL to the user or opens a browser. It is called once and must not wait.
     /// - Returns: a receiver that listens.
@@ -79,8 +80,8 @@ public final class LoopbackRedirectReceiver: RedirectReceiver {
         }
     }
 
-    /// Takes a redirect that reached the user in another way, for example one that they copied from a browser on another
-    /// machine.
+    /// Takes a redirect that reached the user in another way, for example one that they copied from a browser on
+    /// another machine.
     ///
     /// - Returns: whether it is the answer that is waited for; only then the wait ends.
     public func deliver(_ redirect: String) -> Bool {
@@ -105,7 +106,7 @@ struct LoopbackAddress {
 
     init(_ registered: String) throws(NIOTransportError) {
         let refused = NIOTransportError(
-            .notLoopback, "the redirect URI must be http://127.0.0.1/…, http://[::1]/… or http://localhost/…")
+            .notLoopback, "The redirect URI must be http://127.0.0.1/…, http://[::1]/… or http://localhost/…")
         guard registered.hasPrefix("http://"), !registered.utf8.contains(UInt8(ascii: "#")),
             let origin = try? Origin(registered)
         else { throw refused }
@@ -130,7 +131,7 @@ struct LoopbackAddress {
     func listen(
         _ initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) async throws(NIOTransportError) -> [any Channel] {
-        // Somebody may have the free port of the first address on the second one: then others are tried.
+        // The port that is free on the first address may be taken on the second: then other ports are tried.
         for attempt in 1...8 {
             var channels: [any Channel] = []
             do {
@@ -155,11 +156,11 @@ struct LoopbackAddress {
                 guard namedPort == nil, attempt < 8 else {
                     throw NIOTransportError(
                         .cannotListen,
-                        "port \(namedPort.map(String.init) ?? "0") of \(namedHost) cannot be listened on; another sign-in "
-                            + "may be waiting there")
+                        "Port \(namedPort.map(String.init) ?? "0") of \(namedHost) is not free. Another sign-in may be waiting there."
+                    )
                 }
             }
         }
-        throw NIOTransportError(.cannotListen, "no port of \(namedHost) can be listened on")
+        throw NIOTransportError(.cannotListen, "No port of \(namedHost) is free.")
     }
 }

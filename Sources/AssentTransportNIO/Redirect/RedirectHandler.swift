@@ -59,8 +59,8 @@ final class RedirectHandler: ChannelInboundHandler {
         write(.ok, page, context) { wait.finish(.success(redirect)) }
     }
 
-    /// Whether the answer is an error (RFC 6749 §4.1.2.1), for example because the user pressed Cancel. Only for the page: what
-    /// the answer means to the sign-in is decided by whoever waits for it.
+    /// Whether the answer is an error (RFC 6749 §4.1.2.1), for example because the user pressed Cancel. Only for the
+    /// page: what the answer means is for the waiting sign-in to decide.
     private static func isRefusal(_ query: Substring?) -> Bool {
         query.flatMap { try? FormEncoding.parse(String($0)) }?["error"] != nil
     }
@@ -86,7 +86,7 @@ final class RedirectHandler: ChannelInboundHandler {
     }
 }
 
-/// What the browser shows at the end. It holds nothing of the request.
+/// What the browser shows at the end. It repeats nothing from the request.
 enum RedirectPage {
     static let received = page(
         "Almost done", "You can close this page and go back to the app: it finishes the sign-in.")

@@ -1,6 +1,6 @@
 import AssentCore
 
-/// What a receiver's connections have in common: who waits for what, and what has come.
+/// What a receiver's connections share: the sign-in that waits, and its answer.
 final class RedirectWait: Sendable {
     /// The longest URL that is looked at, in bytes.
     static let limit = 16 << 10
@@ -12,7 +12,7 @@ final class RedirectWait: Sendable {
         /// Nobody has asked yet.
         case ready
         case waiting(CheckedContinuation<String, any Error>, accepts: @Sendable (String) -> Bool)
-        /// The answer is there; the browser is being told.
+        /// The answer has come; the browser gets its page.
         case claimed(CheckedContinuation<String, any Error>)
         case over
         /// Ended before anybody asked.
@@ -52,14 +52,14 @@ final class RedirectWait: Sendable {
                 return nil
             case .endedEarly(let error): return error
             case .waiting, .claimed, .over:
-                return NIOTransportError(.cannotListen, "a receiver is used once; make another one")
+                return NIOTransportError(.cannotListen, "A receiver is used once. Make another one.")
             }
         }
         if let failure { continuation.resume(throwing: failure) }
         return failure == nil
     }
 
-    /// Whether this is the answer, and nobody else has it yet. Whoever gets `true` calls ``finish(_:)``.
+    /// Whether this is the answer, and the first one. A caller that gets `true` must call ``finish(_:)``.
     func claim(_ redirect: String) -> Bool {
         let accepts: (@Sendable (String) -> Bool)? = state.withLock { state in
             if case .waiting(_, let accepts) = state.phase { accepts } else { nil }
@@ -77,14 +77,14 @@ final class RedirectWait: Sendable {
         }
     }
 
-    /// The time is over. An answer that is there still counts.
+    /// The time has passed. An answer that has already come is still used.
     func giveUp() {
         let refused: Int? = state.withLock { state in
             if case .claimed = state.phase { nil } else { state.refused }
         }
         guard let refused else { return }
         let hint = refused == 0 ? "" : "; \(refused) that came belonged to another request"
-        finish(.failure(NIOTransportError(.noRedirect, "the browser did not come back in time\(hint)")))
+        finish(.failure(NIOTransportError(.noRedirect, "The browser did not come back in time\(hint).")))
     }
 
     func finish(_ result: Result<String, any Error>) {

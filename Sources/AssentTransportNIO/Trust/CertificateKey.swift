@@ -2,7 +2,7 @@ package import AssentCore
 import SwiftASN1
 import X509
 
-/// A certificate as one tells it from others: whose it is, and the pin of its key.
+/// What identifies a certificate for a person: its subject, and the pin of its key.
 package struct CertificateKey: Sendable, Hashable {
     /// The subject, in printable ASCII, at most 200 characters.
     package let subject: String

@@ -1,7 +1,7 @@
 import X509
 
-/// A DNS name in the certificate is the host, or its wildcard stands for exactly the first label of a host with at least
-/// three (RFC 9525 §6.3). The library's own check also takes `*` alone and `*.com`.
+/// A DNS name in the certificate is the host, or its wildcard stands for exactly the first label of a host with at
+/// least three (RFC 9525 §6.3). The library's own check also takes `*` alone and `*.com`.
 struct NameRule: PathRule {
     /// In lower case, without a trailing dot.
     let host: String

@@ -13,7 +13,8 @@ enum AcceptableKeys: Sendable, Hashable {
             let distinct = Set(pins)
             guard distinct.count >= 2 else {
                 throw NIOTransportError(
-                    .tooFewPins, "\(host) has \(distinct.count) pin: name a backup key too, or say singlePin")
+                    .tooFewPins, "\(host) has \(distinct.count) pin.",
+                    suggestion: "Name a backup key too, or use singlePin.")
             }
             self = .oneOf(distinct)
         }
@@ -32,7 +33,7 @@ struct PinTable: Sendable {
     init(_ pins: [String: PinRequirement]) throws(NIOTransportError) {
         for (text, requirement) in pins {
             let key = try Self.key(text)
-            guard entries[key] == nil else { throw NIOTransportError(.invalidHost, "\(text) is named twice") }
+            guard entries[key] == nil else { throw NIOTransportError(.invalidHost, "\(text) is named twice.") }
             entries[key] = try AcceptableKeys(requirement, host: text)
         }
     }
@@ -45,7 +46,7 @@ struct PinTable: Sendable {
     private static func key(_ text: String) throws(NIOTransportError) -> Key {
         if let host = try? NormalizedHost(text) { return Key(host: host, port: nil) }
         guard let origin = try? Origin(headerValue: "https://\(text)") else {
-            throw NIOTransportError(.invalidHost, "\(text) is not a host or host:port")
+            throw NIOTransportError(.invalidHost, "\(text) is not a host or host:port.")
         }
         return Key(host: origin.host, port: origin.port)
     }

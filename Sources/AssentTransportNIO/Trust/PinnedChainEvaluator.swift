@@ -2,11 +2,12 @@ public import AssentCore
 import SwiftASN1
 import X509
 
-/// RFC 5280 path validation to the configured roots, with the host's name, the server purpose, key and signature strength,
-/// and the pins as conditions of the path that is looked for.
+/// RFC 5280 path validation to the configured roots, with the host's name, the server purpose, key and signature
+/// strength, and the pins as conditions of the path that is looked for.
 ///
-/// A server that sends a valid chain with a pinned certificate that is not part of it is refused: only the validated path
-/// counts. A server with two possible paths of which one holds a pin is accepted. Revocation is not checked.
+/// Only the validated path matters: a server is refused when the pinned certificate was sent but is not part of that
+/// path. A server with two possible paths is accepted when one of them contains a pinned key. Revocation is not
+/// checked.
 public struct PinnedChainEvaluator: ServerTrustEvaluator {
     /// Certificates that a server may send.
     static let maximumCertificates = 10
@@ -29,14 +30,17 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
 
     /// Looks for a path that meets every condition.
     ///
-    /// - Returns: the path, or `pinMismatch` when a path was right but for the pins, else `untrustedServer` with the reason.
+    /// - Returns: the path, or `pinMismatch` when a path was right but for the pins, else `untrustedServer` with the
+    ///   reason.
     public func evaluate(_ question: ServerTrustQuestion) async -> ServerTrustVerdict {
         guard let presented = Self.parse(question.presented), let leaf = presented.first else {
-            return .refused(.init(.untrustedServer, "\(question.host): too many certificates, or not readable"))
+            return .refused(
+                .init(.untrustedServer, "\(question.host): the server sent too many certificates, or unreadable ones."))
         }
         let intermediates = Array(presented.dropFirst())
         guard Self.pathsAreFew(intermediates) else {
-            return .refused(.init(.untrustedServer, "\(question.host): one key under several alternative names"))
+            return .refused(
+                .init(.untrustedServer, "\(question.host): the server sent one key under several alternative names."))
         }
         let policy = ServerPathPolicy(question, now: clock.now)
         var verifier = Verifier(rootCertificates: roots) { policy }
@@ -44,7 +48,7 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
         case .validCertificate(let chain):
             let encoded = chain.compactMap(\.derBytes)
             guard encoded.count == chain.count else {
-                return .refused(.init(.untrustedServer, "\(question.host): a certificate cannot be encoded"))
+                return .refused(.init(.untrustedServer, "\(question.host): a certificate cannot be encoded."))
             }
             return .trusted(validated: encoded)
         case .couldNotValidate(let refused):
@@ -56,8 +60,8 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
 
     private static func refusal(_ failures: [TrustFailure], host: String) -> HTTPTransportError {
         guard !failures.contains(.noPinnedKey) else { return .unpinned(host: host) }
-        let reason = failures.first?.description ?? "no path to a trusted root"
-        return HTTPTransportError(.untrustedServer, "\(host): \(reason)")
+        let reason = failures.first?.description ?? "no path leads to a trusted root"
+        return HTTPTransportError(.untrustedServer, "\(host): \(reason).")
     }
 
     private static func parse(_ encoded: [[UInt8]]) -> [Certificate]? {
@@ -72,8 +76,8 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
         return certificates
     }
 
-    /// The path building takes a key that appears under one subject with different alternative names for a different step
-    /// each time, so that ten certificates give 9! paths. Without that each key is passed once.
+    /// The path building takes a key that appears under one subject with different alternative names for a different
+    /// step each time, so that ten certificates give 9! paths. Without that each key is passed once.
     private static func pathsAreFew(_ intermediates: [Certificate]) -> Bool {
         struct Key: Hashable {
             let subject: DistinguishedName
@@ -96,6 +100,6 @@ public struct PinnedChainEvaluator: ServerTrustEvaluator {
 extension HTTPTransportError {
     /// No key of the validated path is pinned.
     static func unpinned(host: String) -> HTTPTransportError {
-        HTTPTransportError(.pinMismatch, "\(host): \(TrustFailure.noPinnedKey)")
+        HTTPTransportError(.pinMismatch, "\(host): \(TrustFailure.noPinnedKey).")
     }
 }

@@ -1,26 +1,27 @@
 package import AssentCore
 import HTTPTypes
 
-/// What a server shows of itself in a TLS handshake, and what this client makes of it. No request is ever sent.
+/// What a server presents in a TLS handshake, and whether this client accepts it. No request is ever sent.
 package struct ServedChain: Sendable {
-    /// The path that was validated, leaf first: with a pinned key in it where there is one, else any. Empty when there is none.
+    /// The validated path, leaf first: one with a pinned key if there is one, else any. Empty when no path is valid.
     package let path: [CertificateKey]
 
-    /// The certificates that the server sent, leaf first. Nothing is known about them.
+    /// The certificates that the server sent, leaf first. They are not validated.
     package let presented: [CertificateKey]
 
     /// Why the transport would not send a request there; `nil` when it would.
     package let refusal: HTTPTransportError?
 
-    /// Opens a connection, and ends it when the server has shown its certificates.
+    /// Opens a connection, and ends it after the server has presented its certificates.
     ///
     /// - Parameters:
     ///   - origin: the server, `https`.
     ///   - configuration: whom to trust, and the pins.
     ///   - clock: says when "now" is, for the certificates' validity.
-    /// - Returns: what it showed.
-    /// - Throws: `HTTPTransportError` when it showed nothing: `connectFailed`, `timedOut`, `tlsFailed`; `notPinned` when the
-    ///   configuration does not name the host. ``NIOTransportError`` when the configuration cannot be used.
+    /// - Returns: what it presented.
+    /// - Throws: `HTTPTransportError` when it presented nothing: `nameNotResolved`, `connectFailed`, `timedOut`,
+    ///   `tlsFailed`; `notPinned` when the configuration does not name the host. ``NIOTransportError`` when the
+    ///   configuration cannot be used.
     package static func look(
         at origin: Origin, configuration: NIOTransportConfiguration, clock: any WallClock = SystemClock()
     ) async throws -> ServedChain {
@@ -36,10 +37,10 @@ package struct ServedChain: Sendable {
             return seen
         }
         await transport.shutdown()
-        throw HTTPTransportError(.tlsFailed, "the server's certificates were not asked for")
+        throw HTTPTransportError(.tlsFailed, "The server's certificates were not checked.")
     }
 
-    /// Looks at what was presented and refuses it, so that nothing is sent.
+    /// Remembers what was presented and refuses it, so that nothing is sent.
     private struct Looker: ServerTrustEvaluator {
         let evaluator: PinnedChainEvaluator
         let seen = Locked<ServedChain?>(nil)
@@ -61,7 +62,7 @@ package struct ServedChain: Sendable {
                 presented: question.presented.prefix(PinnedChainEvaluator.maximumCertificates).compactMap(
                     CertificateKey.init(der:)), refusal: refusal)
             seen.withLock { $0 = found }
-            return .refused(HTTPTransportError(.cancelled, "only looked at"))
+            return .refused(HTTPTransportError(.cancelled, "The connection was only for a look at the certificates."))
         }
     }
 }

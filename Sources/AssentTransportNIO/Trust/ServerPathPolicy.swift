@@ -11,8 +11,8 @@ protocol PathRule: Sendable {
 
 /// All conditions that the path to a server must meet, in the order in which they are asked.
 ///
-/// The pins come last: where they fail, everything else was right. Since they are a condition of the path that is looked for,
-/// the search goes on to other paths when they fail.
+/// The pins come last: where they fail, everything else was right. Since they are a condition of the path that is
+/// looked for, the search goes on to other paths when they fail.
 struct ServerPathPolicy: VerifierPolicy {
     let verifyingCriticalExtensions: [ASN1ObjectIdentifier]
 

@@ -1,7 +1,8 @@
 import Crypto
 import X509
 
-/// Signatures without SHA-1 or MD5, RSA keys of 2048 to 8192 bits, curves from P-256, and paths of at most eight certificates.
+/// Signatures without SHA-1 or MD5, RSA keys of 2048 to 8192 bits, curves from P-256, and paths of at most eight
+/// certificates.
 struct StrengthRule: PathRule {
     private static let longestPath = 8
     private static let signatures: Set<Certificate.SignatureAlgorithm> = [

@@ -1,10 +1,10 @@
 import AssentCore
 import SwiftASN1
 
-/// The key of a certificate as it is written in it. Serialising a parsed key again may give other bytes (compressed points,
-/// absent parameters), and so another digest than the one that was pinned.
+/// The key of a certificate as it is written in it. Serialising a parsed key again may give other bytes (compressed
+/// points, absent parameters), and so another digest than the one that was pinned.
 enum SubjectPublicKeyInfo {
-    /// The DER SubjectPublicKeyInfo of a DER certificate (RFC 5280 §4.1), or `nil` when it is none.
+    /// The DER SubjectPublicKeyInfo of a DER certificate (RFC 5280 §4.1), or `nil` for other bytes.
     static func bytes(ofCertificate der: [UInt8]) -> [UInt8]? {
         guard let certificate = try? DER.parse(der), let tbs = children(certificate)?.first, let fields = children(tbs),
             let first = fields.first

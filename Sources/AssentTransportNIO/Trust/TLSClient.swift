@@ -2,7 +2,7 @@ import AssentCore
 import NIOCore
 import NIOSSL
 
-/// TLS as this transport speaks it. One context serves all connections of a configuration: nothing in it depends on the host.
+/// The TLS settings of this transport. One context serves all connections: nothing in it depends on the host.
 struct TLSClient: Sendable {
     private let context: NIOSSLContext
     private let evaluator: any ServerTrustEvaluator
@@ -19,8 +19,8 @@ struct TLSClient: Sendable {
         tls.renegotiationSupport = .none
         tls.keyLogCallback = nil
         tls.shutdownTimeout = .seconds(1)
-        // With `.none` the evaluator would silently never be asked. The roots are empty so that, if it ever were not, the
-        // library's own check would refuse every server.
+        // With `.none` the evaluator would never be asked. The roots are empty, so that the library's own check would
+        // refuse every server if the evaluator were not asked.
         tls.certificateVerification = .fullVerification
         tls.trustRoots = .certificates([])
         do {
@@ -33,7 +33,7 @@ struct TLSClient: Sendable {
             }
             context = try NIOSSLContext(configuration: tls)
         } catch {
-            throw NIOTransportError(.invalidClientIdentity, "the certificate chain or its key cannot be used")
+            throw NIOTransportError(.invalidClientIdentity, "The client's certificate chain or its key cannot be used.")
         }
         self.evaluator = evaluator
     }

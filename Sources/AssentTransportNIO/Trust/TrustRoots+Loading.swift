@@ -19,7 +19,7 @@ extension TrustRoots {
     /// The certificates of a PEM file, in its order.
     static func read(pemFile path: String) throws(NIOTransportError) -> [Certificate] {
         guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: path)) else {
-            throw NIOTransportError(.invalidTrustRoots, "cannot read \(path)")
+            throw NIOTransportError(.invalidTrustRoots, "\(path) cannot be read.")
         }
         return try parse([Array(bytes)])
     }
@@ -37,10 +37,10 @@ extension TrustRoots {
                     }
                 }
             } catch {
-                throw NIOTransportError(.invalidTrustRoots, "not a certificate in PEM or DER")
+                throw NIOTransportError(.invalidTrustRoots, "This is not a certificate in PEM or DER.")
             }
         }
-        guard !roots.isEmpty else { throw NIOTransportError(.invalidTrustRoots, "there is no certificate in it") }
+        guard !roots.isEmpty else { throw NIOTransportError(.invalidTrustRoots, "There is no certificate in it.") }
         return roots
     }
 }

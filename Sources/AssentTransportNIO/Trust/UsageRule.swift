@@ -1,7 +1,7 @@
 import X509
 
-/// The keys may be used as they are: for a TLS server (extended key usage), for signing certificates (key usage), with a name
-/// in the subject alternative name and not only in the subject (RFC 9525 §6.3).
+/// The keys may be used as they are: for a TLS server (extended key usage), for signing certificates (key usage), with
+/// a name in the subject alternative name and not only in the subject (RFC 9525 §6.3).
 struct UsageRule: PathRule {
     func failure(of path: UnverifiedCertificateChain) -> TrustFailure? {
         do {

@@ -1,9 +1,9 @@
 import Foundation
 import X509
 
-/// Every certificate is valid now. The library checks the same, but its answer does not name the date.
+/// Every certificate is valid now. The library checks this too, but its answer does not name the date.
 struct ValidityRule: PathRule {
-    /// Whole seconds, as certificates count.
+    /// Whole seconds, as in certificates.
     private let now: Date
 
     init(now: Date) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentTransportNIO
 
-@Suite("A connection answers everybody exactly once, whatever happens in whatever order", .timeLimit(.minutes(2)))
+@Suite("A connection gives everything that waits exactly one answer, in any order of events", .timeLimit(.minutes(10)))
 struct ConnectionStateTests {
     /// What makes two moments the same for what can happen next; times are left out.
     private struct Situation: Hashable {
@@ -63,7 +63,7 @@ struct ConnectionStateTests {
         return events
     }
 
-    @Test("Every event in every situation", arguments: [true, false])
+    @Test("Every event in every state", arguments: [true, false])
     func everything(keepsConnections: Bool) async {
         let first = ConnectionWorld(keepsConnections: keepsConnections)
         var seen: Set<Situation> = [Situation(first)]
@@ -196,7 +196,7 @@ struct ConnectionStateTests {
         }
     }
 
-    @Test("A connection that is closed from here never completes a content without a length")
+    @Test("A connection that this side closes never completes a content without a length")
     func closedHere() {
         var state = busy()
         _ = state.received(now: .now())

@@ -3,8 +3,8 @@ import NIOCore
 
 @testable import AssentTransportNIO
 
-/// A connection's state machine together with those who wait for it: the dial, the caller, the reader, the pool. Every action
-/// is held against what was promised before. It knows nothing of how the machine decides.
+/// A connection's state machine together with those who wait for it: the dial, the caller, the reader, the pool. Every
+/// action is held against what was promised before. It knows nothing of how the machine decides.
 struct ConnectionWorld {
     enum Exchange {
         case current, ended, future

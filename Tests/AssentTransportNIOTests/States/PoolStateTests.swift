@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentTransportNIO
 
-@Suite("The pool decides rightly whatever happens in whatever order", .timeLimit(.minutes(2)))
+@Suite("The pool keeps its promises in any order of events", .timeLimit(.minutes(10)))
 struct PoolStateTests {
     /// What makes two situations the same for what can happen next.
     private struct Situation: Hashable {
@@ -36,7 +36,7 @@ struct PoolStateTests {
         return events
     }
 
-    @Test("Every event in every situation that two connections and two waiting calls can come into")
+    @Test("Every event in every state of two connections and two waiting calls")
     func everything() async throws {
         var seen: Set<Situation> = []
         var open = [try PoolWorld(origins: 1, limits: .init(connections: 2, waiters: 2))]
@@ -144,7 +144,7 @@ struct PoolStateTests {
         }
     }
 
-    @Test("A call that was told to wait gets the connection that became free before it began to")
+    @Test("A call that must wait gets a connection that became free before the wait began")
     func freedMeanwhile() throws {
         var pool = try pool()
         let origin = try Origin("http://b.example")

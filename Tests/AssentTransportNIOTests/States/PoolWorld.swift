@@ -3,8 +3,8 @@ import NIOCore
 
 @testable import AssentTransportNIO
 
-/// The pool's state machine together with what the outside has seen of it: every action is held against what was promised
-/// before. It knows nothing of how the machine decides.
+/// The pool's state machine together with what the outside has seen of it: every action is held against what was
+/// promised before. It knows nothing of how the machine decides.
 struct PoolWorld {
     enum Event {
         case lease(Int)
