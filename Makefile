@@ -1,5 +1,6 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
-.PHONY: demo test races bench check setup setup-tests build
+# make docs: the reference of all products.
+.PHONY: demo test races bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package).
@@ -33,3 +34,7 @@ demo: setup
 bench: setup-tests
 	@swift build -c release $(ASSENT_BUILD_FLAGS) --product AssentBench
 	@"$$(swift build -c release $(ASSENT_BUILD_FLAGS) --show-bin-path)/AssentBench"
+
+# The DocC pages of the products, in .build/docs; a warning is an error.
+docs: setup
+	@Scripts/build_docs.sh

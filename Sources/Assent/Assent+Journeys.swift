@@ -8,11 +8,11 @@ extension Assent {
         let client: JourneyClient
         let tokens: TokenManager
 
-        /// Walks a journey to its end; see ``JourneyClient/run(_:options:session:handler:)``. The session that is stored goes
+        /// Walks a journey to its end; see ``/AssentJourney/JourneyClient/run(_:options:session:handler:)``. The session that is stored goes
         /// along, the new one is stored before this returns.
         ///
         /// - Returns: the session.
-        /// - Throws: ``JourneyError``, ``JourneyFailure``, `CancellationError`, ``TokenError`` when the session could not be
+        /// - Throws: ``/AssentJourney/JourneyError``, ``/AssentJourney/JourneyFailure``, `CancellationError`, ``/AssentTokens/TokenError`` when the session could not be
         ///   stored, and what `handler` throws.
         @discardableResult
         public func callAsFunction(
@@ -25,21 +25,21 @@ extension Assent {
             return session
         }
 
-        /// Starts a journey; see ``JourneyClient/start(_:options:session:)``.
+        /// Starts a journey; see ``/AssentJourney/JourneyClient/start(_:options:session:)``.
         ///
         /// - Returns: the first step, or what else came of it.
         public func start(_ tree: String? = nil, options: JourneyOptions = JourneyOptions()) async -> JourneyNode {
             await withSession { await kept(client.start(tree, options: options, session: $0)) }
         }
 
-        /// Goes on with a suspended journey; see ``JourneyClient/resume(_:options:session:)``.
+        /// Goes on with a suspended journey; see ``/AssentJourney/JourneyClient/resume(_:options:session:)``.
         ///
         /// - Returns: the next step, or what else came of it.
         public func resume(_ url: String, options: JourneyOptions = JourneyOptions()) async -> JourneyNode {
             await withSession { await kept(client.resume(url, options: options, session: $0)) }
         }
 
-        /// Sends the answers of a step; see ``JourneyClient/next(_:)``.
+        /// Sends the answers of a step; see ``/AssentJourney/JourneyClient/next(_:)``.
         ///
         /// - Returns: the next step, or what else came of it.
         public func next(_ step: JourneyStep) async -> JourneyNode {

@@ -20,7 +20,7 @@ extension Assent {
     ///   - timeout: seconds that the user has.
     ///   - open: opens the URL in a browser or shows it. It is called once and must not wait.
     /// - Returns: the user.
-    /// - Throws: ``TokenError``, for example `authorizationRefused` with `oauthError` `access_denied`; ``NIOTransportError`` with
+    /// - Throws: ``/AssentTokens/TokenError``, for example `authorizationRefused` with `oauthError` `access_denied`; ``/AssentTransportNIO/NIOTransportError`` with
     ///   code `notLoopback`, `cannotListen` or `noRedirect`; `CancellationError`.
     @discardableResult
     public func login(

@@ -13,18 +13,18 @@ extension Assent {
 
         let assent: Assent
 
-        /// Good tokens, renewed if they have to be; see ``TokenManager/tokens(rejecting:)``.
+        /// Good tokens, renewed if they have to be; see ``/AssentTokens/TokenManager/tokens(rejecting:)``.
         public func token() async throws -> TokenSet { try await assent.tokens.tokens() }
 
-        /// New tokens, whether or not the stored ones are good; see ``TokenManager/refresh()``.
+        /// New tokens, whether or not the stored ones are good; see ``/AssentTokens/TokenManager/refresh()``.
         @discardableResult
         public func refresh() async throws -> TokenSet { try await assent.tokens.refresh() }
 
-        /// Revokes the tokens. The session stays; see ``TokenManager/revoke()``.
+        /// Revokes the tokens. The session stays; see ``/AssentTokens/TokenManager/revoke()``.
         @discardableResult
         public func revoke() async -> SignOutResult { await assent.tokens.revoke() }
 
-        /// Claims about the user; see ``TokenManager/userInfo()``.
+        /// Claims about the user; see ``/AssentTokens/TokenManager/userInfo()``.
         public func userinfo() async throws -> JSONObject { try await assent.tokens.userInfo() }
 
         /// Signs out; see ``Assent/logout()``.

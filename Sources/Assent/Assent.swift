@@ -8,7 +8,7 @@ import Foundation
 
 /// Identity for an app: sign in, call protected resources, prove the user's assent.
 ///
-/// It is a façade over ``JourneyClient``, ``TokenManager`` and ``AuthorizedClient``, wired from one configuration. Nothing is
+/// It is a façade over ``/AssentJourney/JourneyClient``, ``/AssentTokens/TokenManager`` and ``/AssentAuthorization/AuthorizedClient``, wired from one configuration. Nothing is
 /// global: two of them know nothing of each other unless they share a vault.
 public final class Assent: Sendable {
     /// What it was made with.
@@ -27,8 +27,8 @@ public final class Assent: Sendable {
 
     /// Wires everything. Nothing is sent, and the vault is opened when it is first needed.
     ///
-    /// - Throws: ``JourneyFailure``, ``TokenError`` or ``AuthorizationError`` with code `invalidConfiguration`, and
-    ///   ``NIOTransportError``: each says what is wrong.
+    /// - Throws: ``/AssentJourney/JourneyFailure``, ``/AssentTokens/TokenError`` or ``/AssentAuthorization/AuthorizationError`` with code `invalidConfiguration`, and
+    ///   ``/AssentTransportNIO/NIOTransportError``: each says what is wrong.
     public init(_ configuration: Configuration) throws {
         self.configuration = configuration
         let (clock, random, logger) = (configuration.clock, configuration.random, configuration.logger)
@@ -81,7 +81,7 @@ public final class Assent: Sendable {
         journey = Journeys(client: journeys, tokens: tokens)
     }
 
-    /// Sends a call; see ``AuthorizedClient/send(_:approve:)``.
+    /// Sends a call; see ``/AssentAuthorization/AuthorizedClient/send(_:approve:)``.
     ///
     /// Credentials are attached for the origins that the configuration names. When the server wants the user's approval,
     /// `approve` is asked, in the caller's isolation, and the call is repeated as it was, once.
@@ -91,19 +91,19 @@ public final class Assent: Sendable {
         try await authorized.send(call.httpCall(), approve: approve)
     }
 
-    /// Sends a call for which the user is not asked; see ``AuthorizedClient/send(_:)``.
+    /// Sends a call for which the user is not asked; see ``/AssentAuthorization/AuthorizedClient/send(_:)``.
     public func send(_ call: Call) async throws -> HTTPReply {
         try await authorized.send(call.httpCall())
     }
 
-    /// Asks what became of an approved call; see ``AuthorizedClient/ask(_:about:)``.
+    /// Asks what became of an approved call; see ``/AssentAuthorization/AuthorizedClient/ask(_:about:)``.
     public func ask(_ call: Call, about pending: PendingRequest) async throws -> HTTPReply {
         try await authorized.ask(call.httpCall(), about: pending)
     }
 
     /// The user who is signed in, or `nil`.
     ///
-    /// - Throws: ``TokenError`` with code `storageFailed`.
+    /// - Throws: ``/AssentTokens/TokenError`` with code `storageFailed`.
     public func user() async throws -> User? {
         let session = try await tokens.session()
         let stored = try await tokens.storedTokens()
@@ -128,7 +128,7 @@ public final class Assent: Sendable {
     /// Tells the server what earlier sign-outs could not, of whichever user.
     ///
     /// - Returns: what could still not be done; empty when the server knows all.
-    /// - Throws: ``TokenError`` with code `storageFailed`.
+    /// - Throws: ``/AssentTokens/TokenError`` with code `storageFailed`.
     public func retryLogout() async throws -> [SignOutResult.Undone] { try await tokens.retrySignOuts() }
 
     /// Closes the connections. Calls after this fail.

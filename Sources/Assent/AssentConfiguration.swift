@@ -37,11 +37,11 @@ extension Assent {
         /// The issuer, when it is not `<server>/oauth2/<realm path>`.
         public var issuer: String?
 
-        /// How many seconds before its end an access token is renewed; see ``TokenConfiguration/renewBefore``.
+        /// How many seconds before its end an access token is renewed; see ``/AssentTokens/TokenConfiguration/renewBefore``.
         public var renewBefore: TimeInterval = 60
 
         /// How many seconds a task waits for another one, in any process, that renews tokens, signs in or out; see
-        /// ``TokenConfiguration/patience``.
+        /// ``/AssentTokens/TokenConfiguration/patience``.
         public var patience: TimeInterval = 120
 
         /// More items of every authorization request, for example `acr_values`.

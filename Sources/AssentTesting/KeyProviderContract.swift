@@ -1,7 +1,7 @@
 public import AssentCore
 import Foundation
 
-/// What every ``AssentCore/KeyProvider`` must do, as rules that run in any test framework.
+/// What every ``/AssentCore/KeyProvider`` must do, as rules that run in any test framework.
 ///
 /// ```swift
 /// @Test(arguments: KeyProviderContract.rules)

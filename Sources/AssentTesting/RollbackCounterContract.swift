@@ -1,7 +1,7 @@
 public import AssentCore
 import Foundation
 
-/// What every ``AssentCore/RollbackCounter`` must do.
+/// What every ``/AssentCore/RollbackCounter`` must do.
 public enum RollbackCounterContract {
     /// Checks that `counter`, which nobody else uses, only grows.
     ///

@@ -1,7 +1,7 @@
 public import AssentCore
 import Foundation
 
-/// What every ``AssentCore/SecretStore`` must do, as rules that run in any test framework.
+/// What every ``/AssentCore/SecretStore`` must do, as rules that run in any test framework.
 ///
 /// ```swift
 /// @Test(arguments: SecretStoreContract.rules)

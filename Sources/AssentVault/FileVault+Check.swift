@@ -7,7 +7,7 @@ extension FileVault {
 
     /// All secrets without their values, sorted by name.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError`` as ``names()`` does.
+    /// - Throws: ``/AssentCore/SecretStoreError`` as ``names()`` does.
     public func entries() async throws -> [VaultEntry] {
         try await reading { contents in
             try contents.manifest.shards.keys.flatMap { index in
@@ -23,7 +23,7 @@ extension FileVault {
 
     /// What the vault in `directory` says of itself, without any key; `nil` when there is none.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError`` when it cannot be read or is no vault's file.
+    /// - Throws: ``/AssentCore/SecretStoreError`` when it cannot be read or is no vault's file.
     public static func inspect(_ directory: URL) throws -> UnverifiedVaultInfo? {
         let path = directory.path(percentEncoded: false)
         let bytes = try storing { () -> [UInt8]? in
@@ -40,7 +40,7 @@ extension FileVault {
     /// - Parameter removingDamaged: whether to remove the secrets that cannot be opened; those in a list of names that
     ///   cannot be read go with it. The others stay as they are.
     /// - Returns: what was found and done.
-    /// - Throws: ``AssentCore/SecretStoreError`` when the vault as a whole cannot be opened or written to.
+    /// - Throws: ``/AssentCore/SecretStoreError`` when the vault as a whole cannot be opened or written to.
     public func check(removingDamaged: Bool = false) async throws -> VaultReport {
         try await updating { try await self.check($0, removingDamaged: removingDamaged) }
     }

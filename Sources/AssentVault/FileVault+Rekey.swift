@@ -11,7 +11,7 @@ extension FileVault {
     /// - Parameter keys: what is to guard the vault from now on; it replaces what ``open(_:store:keys:createIfMissing:lockTimeout:clock:random:)``
     ///   was given.
     /// - Returns: what became of the old keys.
-    /// - Throws: ``AssentCore/SecretStoreError`` as opening does, with `keyUnavailable` when the new provider cannot be used,
+    /// - Throws: ``/AssentCore/SecretStoreError`` as opening does, with `keyUnavailable` when the new provider cannot be used,
     ///   and `tampered` or `truncated` when a record is damaged: see ``check(removingDamaged:)``. The vault is then as it
     ///   was.
     public func rekey(to keys: VaultKeys) async throws -> RekeyOutcome {

@@ -21,9 +21,9 @@ public actor MemorySecretStore: SecretStore {
         secrets[try SecretName.normalized(name)]
     }
 
-    /// Sets or removes a secret; see ``AssentCore/SecretStore/update(_:to:expected:)``.
+    /// Sets or removes a secret; see ``/AssentCore/SecretStore/update(_:to:expected:)``.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `versionMismatch` or `invalidInput`.
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `versionMismatch` or `invalidInput`.
     @discardableResult
     public func update(_ name: String, to value: Secret?, expected: ExpectedVersion) throws -> UInt64 {
         let name = try SecretName.normalized(name)
@@ -60,7 +60,7 @@ public actor MemorySecretStore: SecretStore {
 
     /// Waits until no task of this process holds `name`, in order of arrival.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `busy` at the deadline, `CancellationError` when cancelled.
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `busy` at the deadline, `CancellationError` when cancelled.
     public func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
         let turn = try await leases.acquire(try SecretName.normalized(name), deadline: deadline, clock: clock)
         return HeldLease { [leases] in leases.release(turn) }

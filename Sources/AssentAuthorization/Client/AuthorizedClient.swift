@@ -7,7 +7,7 @@ public import Logging
 /// Calls protected resources: when the server wants the user's approval, asks for it once and repeats the call as it was.
 ///
 /// It is the outermost layer, and no middleware only because it asks in the caller's isolation. Credentials are attached below
-/// it by ``CredentialsMiddleware``.
+/// it by ``/AssentTokens/CredentialsMiddleware``.
 public struct AuthorizedClient: Sendable {
     /// Which origins are protected resources.
     public let configuration: AuthorizationConfiguration
@@ -47,8 +47,8 @@ public struct AuthorizedClient: Sendable {
     /// of the journey that gets it; then the same call, with the same body and the same `Idempotency-Key`, is sent once more.
     ///
     /// - Returns: the reply to the last sending, whatever its status.
-    /// - Throws: ``AuthorizationError``; ``TokenError`` when there is no token to send; ``JourneyError`` and
-    ///   ``JourneyFailure`` of the approving journey; `HTTPTransportError` of the first sending; what `approve` throws.
+    /// - Throws: ``AuthorizationError``; ``/AssentTokens/TokenError`` when there is no token to send; ``/AssentJourney/JourneyError`` and
+    ///   ``/AssentJourney/JourneyFailure`` of the approving journey; `HTTPTransportError` of the first sending; what `approve` throws.
     public func send(
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {

@@ -23,7 +23,7 @@ public struct HTTPCall: Sendable {
         self.limits = limits
     }
 
-    /// A call to an absolute URL, which is used exactly as it is written; see ``HTTPTypes/HTTPRequest/init(_:url:headerFields:)``.
+    /// A call to an absolute URL, which is used exactly as it is written; see `HTTPRequest.init(_:url:headerFields:)`.
     ///
     /// - Throws: ``WireError`` as ``Origin/init(_:)-(String)``.
     public init(

@@ -10,6 +10,7 @@ package enum SecretTries {
     ///   - use: tries a secret; it throws ``KeyProviderError`` with code `wrongSecret` when that is not the right one.
     /// - Throws: what `ask` and `use` throw. When nobody answers after a wrong secret, or the tries are used up, that is the
     ///   `wrongSecret` of the last one: it says more than `userAbsent`.
+    /// - Returns: what `use` returned.
     package static func run<Answer, Result>(
         asking ask: (KeyProviderError?) async throws -> Answer, using use: (Answer) async throws -> Result
     ) async throws -> Result {

@@ -25,7 +25,7 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
 
     /// The origin that an `Origin` field names (RFC 6454 §7): nothing may stand behind the authority. `null` is refused.
     ///
-    /// - Throws: ``WireError`` as ``init(_:)``.
+    /// - Throws: ``WireError`` as ``init(_:)-(String)``.
     public init(headerValue: String) throws(WireError) {
         let (origin, rest) = try Self.split(headerValue)
         guard rest.isEmpty else { throw WireError(.malformed, "an Origin field has no path") }

@@ -84,7 +84,7 @@ public struct JWK: Sendable, Hashable {
         keyOps = nil
     }
 
-    /// The P-256 key of a key agreement handle, from its ``AssentCore/KeyAgreementKey/publicPoint``.
+    /// The P-256 key of a key agreement handle, from its ``/AssentCore/KeyAgreementKey/publicPoint``.
     ///
     /// - Throws: ``JOSEError`` with `invalidKey`.
     public init(publicPoint: [UInt8], keyID: String? = nil, use: String? = "enc") throws(JOSEError) {

@@ -14,7 +14,7 @@ public protocol KeyTransportKey: Sendable {
 
 /// An RSA private key in this process's memory that content keys are encrypted to.
 public struct SoftwareTransportKey: KeyTransportKey {
-    /// The private key as PKCS#8 DER, to be kept in a ``AssentCore/SecretStore``.
+    /// The private key as PKCS#8 DER, to be kept in a ``/AssentCore/SecretStore``.
     public let privateKey: Secret
 
     /// The public part as DER SubjectPublicKeyInfo.

@@ -26,7 +26,7 @@ public struct SoftwareAgreementKey: KeyAgreementKey {
         }
     }
 
-    /// The private key as PKCS#8 DER, to be kept in a ``AssentCore/SecretStore``.
+    /// The private key as PKCS#8 DER, to be kept in a ``/AssentCore/SecretStore``.
     public var privateKey: Secret { Secret(bytes: key.derRepresentation) }
 
     /// The public part as an uncompressed point.

@@ -98,7 +98,7 @@ public struct SoftwareSigningKey: SigningKey {
         guard bits <= KeyMaterial.rsaBits.upperBound else { throw JOSEError(.tooLarge, "RSA key of \(bits) bits") }
     }
 
-    /// The private key as PKCS#8 DER, to be kept in a ``AssentCore/SecretStore``.
+    /// The private key as PKCS#8 DER, to be kept in a ``/AssentCore/SecretStore``.
     public var privateKey: Secret {
         switch backing {
         case .p256(let key): Secret(bytes: key.derRepresentation)

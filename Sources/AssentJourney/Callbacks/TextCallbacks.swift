@@ -39,7 +39,7 @@ public struct PasswordCallback: JourneyCallback {
     /// Reads the callback.
     public init(_ fields: CallbackFields) { self.fields = fields }
 
-    /// The password; empty until it is set. It is kept as a ``Secret``.
+    /// The password; empty until it is set. It is kept as a ``/AssentCore/Secret``.
     public var password: String {
         get { answer?.reveal() ?? "" }
         set { answer = Secret(newValue) }

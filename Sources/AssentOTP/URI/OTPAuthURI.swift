@@ -47,7 +47,7 @@ public struct OTPAuthURI: Sendable {
 
     /// An account and its one-time passwords.
     ///
-    /// - Throws: ``OTPError`` as ``totp`` or ``hotp`` would, or `missingName` when both names are empty.
+    /// - Throws: ``OTPError`` as ``TOTP`` or ``HOTP`` would, or `missingName` when both names are empty.
     public init(
         issuer: String, account: String, secret: Secret, moving: Moving = .time(period: 30),
         algorithm: OTPAlgorithm = .sha1, digits: Int = 6

@@ -9,7 +9,7 @@ import Glibc
 /// For a short job or a service on a host with no disk to write to. Nothing is in a file, nothing outlives the kernel, and
 /// values may expire by themselves. It is **not** sealed: any program of the same user can read and change it, and so can
 /// root. Other users have no access. Where a keyring vanished (restart, see
-/// ``KeyringAnchor``) the store is empty and versions begin anew; a ``AssentVault/FileVault`` keeps what must stay.
+/// ``KeyringAnchor``) the store is empty and versions begin anew; a ``/AssentVault/FileVault`` keeps what must stay.
 ///
 /// Each value is a keyring of its own, which one step puts in the former one's place: a reader sees the old value or the
 /// new one, and of a process that is killed meanwhile nothing stays behind. `docs/vault.md` has the layout and the errors.
@@ -50,7 +50,7 @@ public actor KeyringSecretStore: SecretStore {
     ///     missing, and the same for all of them. Only empty files lie there. By default `/dev/shm/assent-keyring-<uid>`.
     ///   - lockTimeout: how many seconds an update waits for other processes' updates.
     ///   - clock: judges deadlines and times to live.
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `invalidInput`.
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `invalidInput`.
     public init(
         store: String = "default", anchor: KeyringAnchor = .user, timeToLive: TimeInterval? = nil,
         lockDirectory: URL? = nil, lockTimeout: TimeInterval = 10, clock: any WallClock = SystemClock()
@@ -86,7 +86,7 @@ public actor KeyringSecretStore: SecretStore {
 
     /// The secret called `name`, or `nil` when there is none.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError``: `expired`, `revoked`, `tampered`, `storeUnavailable`, `notPermitted`,
+    /// - Throws: ``/AssentCore/SecretStoreError``: `expired`, `revoked`, `tampered`, `storeUnavailable`, `notPermitted`,
     ///   `invalidInput`, `storageFailed`. Other secrets stay readable.
     public func value(_ name: String) throws -> StoredSecret? {
         let name = try SecretName.normalized(name)
@@ -104,11 +104,11 @@ public actor KeyringSecretStore: SecretStore {
         }
     }
 
-    /// Sets or removes a secret; see ``AssentCore/SecretStore/update(_:to:expected:)``.
+    /// Sets or removes a secret; see ``/AssentCore/SecretStore/update(_:to:expected:)``.
     ///
     /// What expired, was revoked or damaged can be overwritten or removed when `expected` is `any`; what has expired also
     /// by its version. When this throws, the old value is still there.
-    /// - Throws: ``AssentCore/SecretStoreError``: `versionMismatch`, `quotaExceeded`, `busy`, and what reading throws.
+    /// - Throws: ``/AssentCore/SecretStoreError``: `versionMismatch`, `quotaExceeded`, `busy`, and what reading throws.
     @discardableResult
     public func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
         let name = try SecretName.normalized(name)
@@ -123,7 +123,7 @@ public actor KeyringSecretStore: SecretStore {
 
     /// Waits until no task and no other process with the same lock directory holds `name`.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `busy` at the deadline, `CancellationError` when cancelled.
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `busy` at the deadline, `CancellationError` when cancelled.
     public func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
         let name = try SecretName.normalized(name)
         let offset = VaultSealer.lockOffset(of: name, vaultID: Array(store.utf8))

@@ -71,7 +71,7 @@ public actor PKCS11KeyProvider: KeyProvider {
     /// What a PKCS#11 token promises. Whether it really is a device, PKCS#11 does not prove.
     public nonisolated var protection: KeyProtection { .hardware }
 
-    /// What ``AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was named who
+    /// What ``/AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was named who
     /// knows the PIN, the user's presence by it. There is no biometry.
     public nonisolated var capabilities: KeyCapabilities {
         KeyCapabilities(wrappings: [.ecies], hasSeparateChip: true, presence: presence == nil ? [] : [.pin])

@@ -66,7 +66,7 @@ public actor TPMKeyProvider: KeyProvider {
     /// A TPM is a device. (A simulated one, such as swtpm, says that it is, too.)
     public nonisolated var protection: KeyProtection { .hardware }
 
-    /// What ``AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was named who
+    /// What ``/AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was named who
     /// knows the PIN, the user's presence by it. There is no biometry.
     public nonisolated var capabilities: KeyCapabilities {
         KeyCapabilities(wrappings: [.ecies], hasSeparateChip: true, presence: presence == nil ? [] : [.pin])

@@ -8,7 +8,7 @@ extension ServerConfiguration {
     /// Reads and checks a file.
     ///
     /// Relative paths in it are relative to the file's own directory.
-    /// - Throws: ``ConfigurationError`` with file, line and what to do.
+    /// - Throws: ``/AssentConfiguration/ConfigurationError`` with file, line and what to do.
     public static func load(file: String) throws -> ServerConfiguration {
         try parse(ConfigurationFile.text(of: file), file: file)
     }

@@ -32,7 +32,7 @@ public final class IdentityServer: Service {
     /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can be
     /// checked before a request comes.
     ///
-    /// Throws ``ConfigurationError`` with what to do.
+    /// Throws ``/AssentConfiguration/ConfigurationError`` with what to do.
     public init(
         configuration: ServerConfiguration, clock: any WallClock = SystemClock(),
         random: any RandomSource = SystemRandom(), logger: Logger
@@ -122,7 +122,7 @@ public final class IdentityServer: Service {
     }
 
     /// Serves until the service group shuts down; what has begun is finished first, as far as
-    /// ``ServerConfiguration/drainSeconds`` allow. Cancelling ends all connections at once; what was forwarded is recorded all
+    /// `drainSeconds` allow. Cancelling ends all connections at once; what was forwarded is recorded all
     /// the same.
     public func run() async throws {
         // Whoever waits for the endpoints is told, also when it ends before a listener has begun.

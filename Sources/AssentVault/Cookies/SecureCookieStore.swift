@@ -2,7 +2,7 @@ public import AssentCore
 import Foundation
 public import Logging
 
-/// Cookies that outlive the process, sealed in a ``AssentCore/SecretStore``, for several processes at once.
+/// Cookies that outlive the process, sealed in a ``/AssentCore/SecretStore``, for several processes at once.
 ///
 /// Matching and replacement are those of RFC 6265 with the limits of RFC 6265bis. Three things differ from a browser:
 ///
@@ -106,7 +106,7 @@ public actor SecureCookieStore: CookieJar {
 
     /// Removes every cookie, also those of other processes.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError`` when they are still on the disk.
+    /// - Throws: ``/AssentCore/SecretStoreError`` when they are still on the disk.
     public func removeAll() async throws {
         transient = []
         known = nil

@@ -45,7 +45,7 @@ public struct ECIES: Hashable, Sendable {
     ///   - message: at most ``byteLimit`` bytes; may be empty.
     ///   - publicPoint: an uncompressed point (X9.63: `04 ‖ x ‖ y`) on P-256 or P-384.
     /// - Returns: ephemeral point, ciphertext and tag.
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `invalidInput`.
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `invalidInput`.
     public func seal(_ message: Secret, to publicPoint: [UInt8]) throws -> [UInt8] {
         guard message.count <= Self.byteLimit else {
             throw SecretStoreError(
@@ -64,7 +64,7 @@ public struct ECIES: Hashable, Sendable {
 
     /// Opens what was sealed for `key`.
     ///
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `tampered` when another key or another form sealed it or one bit
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `tampered` when another key or another form sealed it or one bit
     ///   was changed, which cannot be told apart, `invalidInput` when it is longer than ``byteLimit`` allows; and what `key`
     ///   throws.
     public func open(_ sealed: [UInt8], with key: any KeyAgreementKey) async throws -> Secret {

@@ -13,7 +13,7 @@ public enum VendorSealed {
     /// Opens a value of one of these SDKs: in the form that they write now, or else in the old one.
     ///
     /// - Returns: the value as the SDK encoded it: for the Ping SDK JSON (a session is `{"value", "successUrl", "realm"}`).
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `tampered` when it is neither, for example a value that an SDK
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `tampered` when it is neither, for example a value that an SDK
     ///   without a key stored in plaintext; `invalidInput` when it is too long; and what `key` throws.
     public static func open(_ sealed: [UInt8], with key: any KeyAgreementKey) async throws -> Secret {
         do {
@@ -29,7 +29,7 @@ public enum VendorSealed {
     ///   - value: encoded as the SDK expects it; this does not look into it.
     ///   - publicPoint: the SDK's key as an uncompressed point.
     /// - Returns: what the SDK stores, before any encoding.
-    /// - Throws: ``AssentCore/SecretStoreError`` with code `invalidInput`.
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `invalidInput`.
     public static func seal(_ value: Secret, to publicPoint: [UInt8]) throws -> [UInt8] {
         try ECIES.cofactorVariableIVX963SHA256AESGCM.seal(value, to: publicPoint)
     }

@@ -5,7 +5,7 @@ public import Foundation
 /// Private keys in a file of their own: P-256, for signing (ES256) and for key agreement.
 ///
 /// Under a passphrase (scrypt, RFC 7914) who gets the file can try passphrases, each at the cost of ``ScryptCost``. Without
-/// one the keys are ``AssentCore/KeyProtection/unprotected``: whoever can read the file has them; keep it off the backups
+/// one the keys are ``/AssentCore/KeyProtection/unprotected``: whoever can read the file has them; keep it off the backups
 /// that hold the vault.
 ///
 /// The file is made with the first key, with mode 0600. It must be a regular file of the user who runs this, readable by
@@ -168,7 +168,7 @@ public actor SoftwareKeyProvider: KeyProvider {
     /// afterwards (``FileVault/rekey(to:)``), so that such a copy is worth nothing.
     /// The cost stays, since a vault remembers it.
     /// - Parameter passphrase: knows or asks for the new passphrase; from now on it answers for this provider.
-    /// - Throws: ``AssentCore/KeyProviderError`` with code `unsupported` without a passphrase, `unavailable` without a file.
+    /// - Throws: ``/AssentCore/KeyProviderError`` with code `unsupported` without a passphrase, `unavailable` without a file.
     public func changePassphrase(to passphrase: any UserPresence) async throws {
         guard case .passphrase(_, let cost) = guardian else {
             throw KeyProviderError(

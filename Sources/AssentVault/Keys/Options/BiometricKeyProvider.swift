@@ -53,7 +53,7 @@ public struct BiometricKeyProvider: KeyProvider {
 
     /// The signing key called `name`. It asks for the user at each use.
     ///
-    /// - Throws: ``AssentCore/KeyProviderError`` with code `keyLost` when something else was enrolled since it was made.
+    /// - Throws: ``/AssentCore/KeyProviderError`` with code `keyLost` when something else was enrolled since it was made.
     public func signingKey(named name: String) async throws -> (any SigningKey)? {
         guard let key = try await keys.signingKey(named: name) else { return nil }
         try await check(name)
@@ -68,7 +68,7 @@ public struct BiometricKeyProvider: KeyProvider {
 
     /// The key agreement key called `name`. It asks for the user at each use.
     ///
-    /// - Throws: ``AssentCore/KeyProviderError`` with code `keyLost` when something else was enrolled since it was made.
+    /// - Throws: ``/AssentCore/KeyProviderError`` with code `keyLost` when something else was enrolled since it was made.
     public func agreementKey(named name: String) async throws -> (any KeyAgreementKey)? {
         guard let key = try await keys.agreementKey(named: name) else { return nil }
         try await check(name)

@@ -12,7 +12,7 @@ public enum KeyWrapping: String, Hashable, Sendable, CaseIterable {
 
 /// How a user proves to be there.
 public enum PresenceMethod: String, Hashable, Sendable, CaseIterable {
-    /// A PIN, asked for through ``AssentCore/UserPresence``.
+    /// A PIN, asked for through ``/AssentCore/UserPresence``.
     case pin
     /// A finger or a face, asked for by the system or through ``BiometricProvider``.
     case biometry
@@ -99,7 +99,7 @@ public struct KeyOptions: Hashable, Sendable {
     /// agreement to RSA. The vendor's SDKs fall back where a device lacks something; here it is an error, except that
     /// `preferHardware` may become software when the device guards no key at all.
     ///
-    /// - Throws: ``AssentCore/KeyProviderError`` with code `unsupported` when the device cannot do it, `userAbsent` when
+    /// - Throws: ``/AssentCore/KeyProviderError`` with code `unsupported` when the device cannot do it, `userAbsent` when
     ///   the user would first have to set something up.
     public static func choose(
         for demand: KeyDemand, on device: KeyCapabilities
