@@ -21,7 +21,7 @@ func openSoftwareVault(at directory: URL, keyFile: URL) async throws -> FileVaul
 
 /// What guards a vault stays until the app changes it.
 func moveToHardware(_ vault: FileVault, token: any KeyProvider, otherwise: any KeyProvider) async throws {
-    let keys: AssentVault.VaultKeys = .preferHardware([token], otherwise: otherwise)
+    let keys: VaultKeys = .preferHardware([token], otherwise: otherwise)
     _ = try await vault.rekey(to: keys)
 }
 

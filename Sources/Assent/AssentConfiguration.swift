@@ -1,7 +1,7 @@
 import AssentAuthorization
 public import AssentCore
 public import AssentJourney
-public import AssentTransportNIO
+public import AssentVault
 public import Foundation
 public import Logging
 

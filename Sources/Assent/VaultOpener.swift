@@ -47,8 +47,7 @@ actor VaultOpener: SecretStore {
         case .store(let store): return store
         case .file(let directory, let keys, let store):
             return try await FileVault.open(
-                directory, store: store, keys: keys.resolved(directory, .init(clock: clock, random: random)),
-                clock: clock, random: random)
+                directory, store: store, keys: keys, clock: clock, random: random)
         }
     }
 }

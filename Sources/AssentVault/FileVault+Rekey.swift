@@ -8,17 +8,17 @@ extension FileVault {
     /// space twice. Afterwards the old keys are destroyed, so that old copies of the vault cannot be read any more. Other
     /// processes that have the vault open go on when their ``VaultKeys`` allow the new provider.
     ///
-    /// - Parameter keys: what is to guard the vault from now on; it replaces what ``open(_:store:keys:createIfMissing:lockTimeout:clock:random:)``
-    ///   was given.
+    /// - Parameter keys: what is to guard the vault from now on; it replaces what the vault was opened with.
     /// - Returns: what became of the old keys.
     /// - Throws: ``/AssentCore/SecretStoreError`` as opening does, with `keyUnavailable` when the new provider cannot be used,
     ///   and `tampered` or `truncated` when a record is damaged: see ``check(removingDamaged:)``. The vault is then as it
     ///   was.
     public func rekey(to keys: VaultKeys) async throws -> RekeyOutcome {
-        try await updating { try await self.rekey($0, to: keys) }
+        let providers = keys.providers(for: surroundings)
+        return try await updating { try await self.rekey($0, to: providers) }
     }
 
-    private func rekey(_ old: Contents, to keys: VaultKeys) async throws -> RekeyOutcome {
+    private func rekey(_ old: Contents, to keys: VaultProviders) async throws -> RekeyOutcome {
         let (epoch, isTooLarge) = old.header.epoch.addingReportingOverflow(1)
         guard !isTooLarge else {
             throw SecretStoreError(.invalidInput, "The keys were changed too often. Make a new vault.")

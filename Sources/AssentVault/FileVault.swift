@@ -40,7 +40,8 @@ public actor FileVault: SecretStore {
     private let updates = NameQueue()
     private let thread = FileThread()
 
-    var keys: VaultKeys
+    var keys: VaultProviders
+    let surroundings: VaultSurroundings
     var contents: Contents?
     var shardCache: [UInt8: (file: SealedFile, shard: VaultShard)] = [:]
     var sweepIsDue = true
@@ -49,14 +50,15 @@ public actor FileVault: SecretStore {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
 
     init(
-        files: any VaultDirectory, store: String, keys: VaultKeys, clock: any WallClock, random: any RandomSource,
+        files: any VaultDirectory, store: String, keys: VaultKeys, surroundings: VaultSurroundings,
         lockTimeout: TimeInterval
     ) {
         self.files = files
         self.store = store
-        self.keys = keys
-        self.clock = clock
-        self.random = random
+        self.keys = keys.providers(for: surroundings)
+        self.surroundings = surroundings
+        clock = surroundings.clock
+        random = surroundings.random
         self.lockTimeout = lockTimeout
     }
 
@@ -81,6 +83,7 @@ public actor FileVault: SecretStore {
         lockTimeout: TimeInterval = 10, clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom()
     ) async throws -> FileVault {
         try VaultHeader.check(store: store)
+        let surroundings = VaultSurroundings(directory: directory, clock: clock, random: random)
         let path = directory.path(percentEncoded: false)
         let files: PosixDirectory
         if let existing = try storing({ try PosixDirectory.existing(path, privacy: .onlyThisUser) }) {
@@ -88,14 +91,14 @@ public actor FileVault: SecretStore {
         } else {
             guard createIfMissing else { throw noVault }
             // Where nothing can guard a vault, not even its directory is made.
-            _ = try await keys.providerForNewVault()
+            _ = try await keys.providers(for: surroundings).providerForNewVault()
             files = try storing { try PosixDirectory(path, creating: true, privacy: .onlyThisUser) }
         }
         #if canImport(Darwin)
         try excludeFromBackup(directory)
         #endif
         let vault = FileVault(
-            files: files, store: store, keys: keys, clock: clock, random: random, lockTimeout: lockTimeout)
+            files: files, store: store, keys: keys, surroundings: surroundings, lockTimeout: lockTimeout)
         try await vault.start(createIfMissing: createIfMissing)
         return vault
     }

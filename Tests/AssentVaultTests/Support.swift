@@ -209,7 +209,10 @@ func vault(
     on disk: any VaultDirectory, guardedBy keys: VaultKeys, store: String = "default", createIfMissing: Bool = true
 ) async throws -> FileVault {
     let vault = FileVault(
-        files: disk, store: store, keys: keys, clock: SystemClock(), random: SystemRandom(), lockTimeout: unhurried)
+        files: disk, store: store, keys: keys,
+        surroundings: VaultSurroundings(
+            directory: URL(filePath: "/nonexistent/vault"), clock: SystemClock(), random: SystemRandom()),
+        lockTimeout: unhurried)
     try await vault.start(createIfMissing: createIfMissing)
     return vault
 }

@@ -43,7 +43,7 @@ struct ClientProfile: Sendable {
             attributes: [.posixPermissions: 0o700])
         let keys = try place.keyProvider.keys(place.directory, presence: presence)
         var configuration = file.configuration(
-            vault: .file(at: place.directory, keys: .keys(keys), store: place.store))
+            vault: .file(at: place.directory, keys: keys, store: place.store))
         configuration.transport = transport
         configuration.clock = clock
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })

@@ -39,13 +39,13 @@ struct VaultGuardian: Sendable {
             let verifier = try? P256.Signing.PublicKey(derRepresentation: signer.publicKeyInfo)
         else {
             throw SecretStoreError(
-                .keyUnavailable, "The key provider's signing key is none on P-256. Check the device and its module.")
+                .keyUnavailable, "The key provider's signing key is not a P-256 key. Check the device and its module.")
         }
         self.verifier = verifier
     }
 
     /// The keys of a vault that exists. Never makes one.
-    static func find(_ header: VaultHeader, keys: VaultKeys) async throws -> VaultGuardian {
+    static func find(_ header: VaultHeader, keys: VaultProviders) async throws -> VaultGuardian {
         let provider = try await keys.provider(for: header)
         let name = keyName(vaultID: header.vaultID, epoch: header.epoch)
         return try await asking {
@@ -105,7 +105,7 @@ struct VaultGuardian: Sendable {
         // A device that answers with garbage must not make the vault unreadable.
         guard isSignature(signature, of: content) else {
             throw SecretStoreError(
-                .keyUnavailable, "The key provider answered with something that is no signature. Check the device.")
+                .keyUnavailable, "The key provider answered with something that is not a signature. Check the device.")
         }
         return signature
     }

@@ -1,4 +1,5 @@
 public import AssentCore
+public import Foundation
 
 /// How much protection an app insists on, said when a vault is made and kept in its authenticated header.
 public enum ProtectionLevel: String, Hashable, Sendable, CaseIterable {
@@ -13,14 +14,34 @@ public enum ProtectionLevel: String, Hashable, Sendable, CaseIterable {
 
 /// What may guard a vault, and how much protection the app insists on. There is no default: what is weaker has to be said.
 ///
+/// ```swift
+/// let vault = try await FileVault.open(directory, keys: .passphrase(Secret("correct horse")))
+/// ```
+///
 /// A vault is guarded by one provider, which is chosen when the vault is made and written into its header. Opening it later
 /// uses that provider or fails; another one takes an explicit ``FileVault/rekey(to:)``.
 public struct VaultKeys: Sendable {
     /// What the app insists on.
     public let level: ProtectionLevel
 
-    private let hardware: [any KeyProvider]
-    private let software: (any KeyProvider)?
+    private let hardware: @Sendable (VaultSurroundings) -> [any KeyProvider]
+    private let software: (@Sendable (VaultSurroundings) -> any KeyProvider)?
+
+    /// Providers that are made when it is known where the vault is.
+    package init(
+        _ level: ProtectionLevel, hardware: @escaping @Sendable (VaultSurroundings) -> [any KeyProvider],
+        otherwise software: Software? = nil
+    ) {
+        self.level = level
+        self.hardware = hardware
+        if let software {
+            self.software = { vault in software.provider(vault) }
+        } else {
+            self.software = nil
+        }
+    }
+
+    // MARK: - Hardware
 
     /// The first of `providers` that is available; the call fails when none is, or when it is no hardware.
     public static func requireHardware(_ providers: any KeyProvider...) -> VaultKeys {
@@ -29,77 +50,74 @@ public struct VaultKeys: Sendable {
 
     /// The first of `providers` that is available; the call fails when none is, or when it is no hardware.
     public static func requireHardware(_ providers: [any KeyProvider]) -> VaultKeys {
-        VaultKeys(level: .requireHardware, hardware: providers, software: nil)
+        VaultKeys(.requireHardware, hardware: { _ in providers })
     }
 
     /// The first of `providers` that is available while the vault is made, and `otherwise` when none is. What a provider
     /// that is available cannot do is an error all the same.
+    public static func preferHardware(_ providers: [any KeyProvider], otherwise: Software) -> VaultKeys {
+        VaultKeys(.preferHardware, hardware: { _ in providers }, otherwise: otherwise)
+    }
+
+    /// The first of `providers` that is available while the vault is made, and `otherwise` when none is.
     public static func preferHardware(_ providers: [any KeyProvider], otherwise: any KeyProvider) -> VaultKeys {
-        VaultKeys(level: .preferHardware, hardware: providers, software: otherwise)
+        preferHardware(providers, otherwise: .provider(otherwise))
     }
 
-    /// A software provider.
-    public static func software(_ provider: any KeyProvider) -> VaultKeys {
-        VaultKeys(level: .software, hardware: [], software: provider)
-    }
+    // MARK: - Software
 
-    /// The provider for a new vault.
-    func providerForNewVault() async throws -> any KeyProvider {
-        try check()
-        var reasons: [String] = []
-        for provider in hardware {
-            switch await provider.availability {
-            case .available: return provider
-            case .unavailable(let reason): reasons.append("\(provider.kind): \(reason)")
-            // It is there: whoever locks it must not thereby choose a weaker key.
-            case .lockedOut(let reason): throw SecretStoreError(.keyLocked, reason)
+    /// What keeps keys in software.
+    public enum Software: Sendable {
+        /// A key file that everybody who can read it can use.
+        case file(URL)
+        /// A key file in the vault's directory, sealed under a passphrase that is known or asked for.
+        case passphrase(any UserPresence, cost: ScryptCost = .standard)
+        /// A provider of the app's own.
+        case provider(any KeyProvider)
+
+        fileprivate func provider(_ vault: VaultSurroundings) -> any KeyProvider {
+            switch self {
+            case .file(let file):
+                SoftwareKeyProvider(unprotectedFile: file, random: vault.random, clock: vault.clock)
+            case .passphrase(let presence, let cost):
+                SoftwareKeyProvider(
+                    file: vault.directory.appending(path: VaultFileNames.passphraseKeys), passphrase: presence,
+                    cost: cost, random: vault.random, clock: vault.clock)
+            case .provider(let own): own
             }
         }
-        if let software {
-            try await Self.checkAvailability(software)
-            return software
-        }
-        throw SecretStoreError(
-            .keyUnavailable,
-            "Hardware was asked for, and none is available. "
-                + (reasons.isEmpty
-                    ? "This build knows no hardware key; build it with one." : reasons.joined(separator: " ")))
     }
 
-    /// The provider of a vault that exists: the one it was made with or none.
-    func provider(for header: VaultHeader) async throws -> any KeyProvider {
-        try check()
-        let given = hardware + [software].compactMap(\.self)
-        guard let provider = given.first(where: { $0.kind == header.kind && $0.protection == header.protection }) else {
-            let asked = given.map { "\($0.kind) (\($0.protection.rawValue))" }.joined(separator: ", ")
-            throw SecretStoreError(
-                .protectionMismatch,
-                "This vault is guarded by \(header.kind) (\(header.protection.rawValue)), and what was given is "
-                    + "\(asked.isEmpty ? "nothing" : asked). Open it as it was made; another protection takes a change "
-                    + "of key: assent vault rekey, FileVault.rekey(to:).")
-        }
-        try await Self.checkAvailability(provider)
-        return provider
+    /// Keys in software.
+    public static func software(_ software: Software) -> VaultKeys {
+        VaultKeys(.software, hardware: { _ in [] }, otherwise: software)
     }
 
-    private static func checkAvailability(_ provider: any KeyProvider) async throws {
-        switch await provider.availability {
-        case .available: break
-        case .unavailable(let reason): throw SecretStoreError(.keyUnavailable, reason)
-        case .lockedOut(let reason): throw SecretStoreError(.keyLocked, reason)
-        }
+    /// A software provider of the app's own.
+    public static func software(_ provider: any KeyProvider) -> VaultKeys { software(.provider(provider)) }
+
+    /// A key file that everybody who can read it can use: `assent doctor` calls it unprotected.
+    public static func softwareFile(_ file: URL) -> VaultKeys { software(.file(file)) }
+
+    /// A passphrase; the key file sealed under it lies in the vault's directory.
+    public static func passphrase(_ passphrase: Secret) -> VaultKeys {
+        software(.passphrase(KnownSecret(passphrase)))
     }
 
-    /// A provider must be what the app says that it is.
-    private func check() throws {
-        guard hardware.allSatisfy({ $0.protection == .hardware }) else {
-            throw SecretStoreError(
-                .keyUnavailable,
-                "Hardware was asked for, and a provider that was given is none. Give a hardware provider.")
-        }
-        guard software?.protection != .hardware else {
-            throw SecretStoreError(
-                .invalidInput, "A hardware provider was given as software. Ask for requireHardware or preferHardware.")
-        }
+    /// The providers for one vault.
+    func providers(for vault: VaultSurroundings) -> VaultProviders {
+        VaultProviders(level: level, hardware: hardware(vault), software: software?(vault))
     }
+}
+
+/// Where a vault is, and where its key provider gets time and randomness from.
+package struct VaultSurroundings: Sendable {
+    /// The vault's directory.
+    package let directory: URL
+
+    /// Judges deadlines.
+    package let clock: any WallClock
+
+    /// Makes keys and salts.
+    package let random: any RandomSource
 }
