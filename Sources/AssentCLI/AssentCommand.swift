@@ -23,7 +23,7 @@ struct AssentCommand: AsyncParsableCommand {
             LogoutCommand.self, VaultCommand.self, AdminCommand.self, DoctorCommand.self,
         ])
     static func main() async {
-        // tpm2-tss writes to standard error what we say ourselves. Whoever wants it sets TSS2_LOG.
+        // tpm2-tss writes to standard error what we say ourselves. To see it, set TSS2_LOG.
         setenv("TSS2_LOG", "all+none", 0)
         await main(nil)
     }

@@ -25,8 +25,9 @@ package enum ConfigurationFile {
 
     /// Reads the settings in `text`, which is the content of `file`. `body` makes a value of them.
     ///
-    /// - Throws: ``ConfigurationError`` with the line of the first thing that is wrong: what the reader noted, keys that
-    ///   `body` did not ask for, and the ``SettingsIssue`` that it throws. Other errors of `body` are thrown as they are.
+    /// - Throws: ``ConfigurationError`` with the line of the first thing that is wrong: what the reader noted, keys
+    ///   that `body` did not ask for, and the ``SettingsIssue`` that it throws. Other errors of `body` are thrown as
+    ///   they are.
     package static func read<Value>(
         _ text: String, file: String, _ body: (SettingsReader<Void>) throws -> Value
     ) throws -> Value {

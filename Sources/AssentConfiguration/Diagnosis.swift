@@ -4,7 +4,8 @@ package struct Diagnosis: Sendable, Hashable {
     package enum Verdict: Sendable, Hashable {
         /// As it should be.
         case fine
-        /// Worth knowing although nothing is wrong: a choice that somebody made, or something that could not be looked at.
+        /// Worth knowing although nothing is wrong: a choice that somebody made, or something that could not be looked
+        /// at.
         case note
         /// Wrong. The text says what to do.
         case problem

@@ -3,11 +3,12 @@ public import AssentVault
 import Foundation
 
 extension VaultKeys {
-    /// A device of this build that never gives its key out. It fails where there is none; it never becomes a software key.
+    /// A device of this build that never gives its key out. It fails where there is none; it never becomes a software
+    /// key.
     public static var requireHardware: VaultKeys { VaultKeys(.requireHardware, hardware: HardwareKeys.providers) }
 
-    /// A device when one is available while the vault is made, `otherwise` when none is. Decided once: a vault made with a
-    /// device never opens without it.
+    /// A device when one is available while the vault is made, `otherwise` when none is. Decided once: a vault made
+    /// with a device never opens without it.
     public static func preferHardware(otherwise: Software) -> VaultKeys {
         VaultKeys(.preferHardware, hardware: HardwareKeys.providers, otherwise: otherwise)
     }
@@ -34,8 +35,8 @@ extension VaultKeys {
     #endif
 
     #if TPM && os(Linux)
-    /// Keys and a counter against rollback in a TPM 2.0 (package trait `TPM`); fails where there is none. The wrapped keys
-    /// lie in the vault's directory.
+    /// Keys and a counter against rollback in a TPM 2.0 (package trait `TPM`); fails where there is none. The wrapped
+    /// keys lie in the vault's directory.
     ///
     /// - Parameters:
     ///   - tcti: how to reach the TPM, as tpm2-tools take it.

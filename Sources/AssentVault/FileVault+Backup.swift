@@ -3,7 +3,8 @@ import AssentCore
 import Foundation
 
 extension FileVault {
-    /// Keeps the vault out of backups: restored to another device it could not be opened, and an old copy is a rollback.
+    /// Keeps the vault out of backups: restored to another device it could not be opened, and an old copy is a
+    /// rollback.
     static func excludeFromBackup(_ directory: URL) throws {
         var directory = directory
         var values = URLResourceValues()

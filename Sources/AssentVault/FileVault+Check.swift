@@ -35,7 +35,8 @@ extension FileVault {
         return try bytes.map { UnverifiedVaultInfo(claimed: VaultInfo(try VaultFile(decoding: $0).header)) }
     }
 
-    /// Opens every secret, says which are damaged, and cleans up after updates and changes of key that were interrupted.
+    /// Opens every secret, says which are damaged, and cleans up after updates and changes of key that were
+    /// interrupted.
     ///
     /// - Parameter removingDamaged: whether to remove the secrets that cannot be opened; those in a list of names that
     ///   cannot be read go with it. The others stay as they are.
@@ -87,8 +88,8 @@ extension FileVault {
                 throw error
             }
         }
-        // Syncs the directory too: until this manifest is surely on the disk, a loss of power could bring back one that needs
-        // an older key.
+        // Syncs the directory too: until this manifest is surely on the disk, a loss of power could bring back one that
+        // needs an older key.
         report.removedLeftovers = try removeLeftovers(self.contents ?? contents)
         report.removedKeys = try await removeOldKeys(self.contents ?? contents)
         return report
@@ -101,7 +102,8 @@ extension FileVault {
         return before - (try files.list().count)
     }
 
-    /// Keys of other epochs: of changes of key that were interrupted before they took effect, or before their last step.
+    /// Keys of other epochs: of changes of key that were interrupted before they took effect, or before their last
+    /// step.
     private func removeOldKeys(_ contents: Contents) async throws -> Int {
         let guardian = contents.guardian
         let prefix = VaultGuardian.keyPrefix(vaultID: contents.header.vaultID)

@@ -56,8 +56,8 @@ extension FileVault {
         return bytes
     }
 
-    /// One update, under the lock: the new record and the new list of names are written beside the old ones, and the new
-    /// manifest makes them current.
+    /// One update, under the lock: the new record and the new list of names are written beside the old ones, and the
+    /// new manifest makes them current.
     func apply(
         _ name: String, _ value: Secret?, _ expected: ExpectedVersion, to contents: Contents
     ) async throws -> UInt64 {

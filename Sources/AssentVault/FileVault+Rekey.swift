@@ -1,18 +1,18 @@
 import AssentCore
 
 extension FileVault {
-    /// Gives the vault new keys and a new data key, and seals everything anew: at the same provider, at another, or with
-    /// another protection level. This is the only way in which a vault's protection changes, up or down.
+    /// Gives the vault new keys and a new data key, and seals everything anew: at the same provider, at another, or
+    /// with another protection level. This is the only way in which a vault's protection changes, up or down.
     ///
-    /// It happens whole or not at all, also when the process is killed in the middle; until it is done it needs the vault's
-    /// space twice. Afterwards the old keys are destroyed, so that old copies of the vault cannot be read any more. Other
-    /// processes that have the vault open go on when their ``VaultKeys`` allow the new provider.
+    /// It happens whole or not at all, also when the process is killed in the middle; until it is done it needs the
+    /// vault's space twice. Afterwards the old keys are destroyed, so that old copies of the vault cannot be read any
+    /// more. Other processes that have the vault open go on when their ``VaultKeys`` allow the new provider.
     ///
     /// - Parameter keys: what is to guard the vault from now on; it replaces what the vault was opened with.
     /// - Returns: what became of the old keys.
-    /// - Throws: ``/AssentCore/SecretStoreError`` as opening does, with `keyUnavailable` when the new provider cannot be used,
-    ///   and `tampered` or `truncated` when a record is damaged: see ``check(removingDamaged:)``. The vault is then as it
-    ///   was.
+    /// - Throws: ``/AssentCore/SecretStoreError`` as opening does, with `keyUnavailable` when the new provider cannot
+    ///   be used, and `tampered` or `truncated` when a record is damaged: see ``check(removingDamaged:)``. The vault is
+    ///   then as it was.
     public func rekey(to keys: VaultKeys) async throws -> RekeyOutcome {
         let providers = keys.providers(for: surroundings)
         return try await updating { try await self.rekey($0, to: providers) }

@@ -4,16 +4,17 @@ public import Foundation
 /// Secrets in a directory of sealed files, crash-safe, for several processes at once.
 ///
 /// Each value is a file of its own (AES-256-GCM under a random data key, bound to vault, store, name and version); one
-/// manifest says which file is current. Header and manifest are signed by a key that only the ``/AssentCore/KeyProvider``
-/// can use and whose public part comes from it, and the data key is wrapped to another such key (``ECIES``). So a record
-/// that is swapped, missing, forged or rolled back is detected, and the others stay readable. An update costs the same
-/// however many secrets there are, up to the length of one of 64 lists of names.
+/// manifest says which file is current. Header and manifest are signed by a key that only the
+/// ``/AssentCore/KeyProvider`` can use and whose public part comes from it, and the data key is wrapped to another such
+/// key (``ECIES``). So a record that is swapped, missing, forged or rolled back is detected, and the others stay
+/// readable. An update costs the same however many secrets there are, up to the length of one of 64 lists of names.
 ///
 /// Putting back an old copy of the *whole* directory while no process has the vault open is detected only where the
 /// provider has a ``/AssentCore/RollbackCounter``; ``VaultInfo/isRollbackProtected`` says whether it has.
 ///
 /// In memory, values are wiped when the last ``/AssentCore/Secret`` is released, and so are the buffers that the cipher
-/// wrote them to; copies that the operating system or a caller made are not. `docs/vault.md` has the format and the errors.
+/// wrote them to; copies that the operating system or a caller made are not. `docs/vault.md` has the format and the
+/// errors.
 public actor FileVault: SecretStore {
     /// What the vault's file said when it was last read, and who vouches for it.
     struct Contents {
@@ -66,8 +67,8 @@ public actor FileVault: SecretStore {
     ///
     /// - Parameters:
     ///   - directory: a directory for this vault alone, accessible to nobody else.
-    ///   - store: which of the app's stores it is, 1 to 200 bytes. A vault opens only under the name that it was made with,
-    ///     so that one of the same user's vaults cannot be put in another's place.
+    ///   - store: which of the app's stores it is, 1 to 200 bytes. A vault opens only under the name that it was made
+    ///     with, so that one of the same user's vaults cannot be put in another's place.
     ///   - keys: what may guard the vault, and how much protection is insisted on. A vault opens only with the provider
     ///     that it was made with; see ``rekey(to:)``.
     ///   - createIfMissing: whether to make a new vault when there is none.
@@ -125,8 +126,8 @@ public actor FileVault: SecretStore {
 
     /// The secret called `name`, or `nil` when there is none. Never anything but what was stored under this name.
     ///
-    /// - Throws: ``/AssentCore/SecretStoreError`` with code `tampered` or `truncated` when this record is damaged; others
-    ///   stay readable.
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `tampered` or `truncated` when this record is damaged;
+    ///   others stay readable.
     public func value(_ name: String) async throws -> StoredSecret? {
         let name = try SecretName.normalized(name)
         return try await reading { try self.value(name, in: $0) }
@@ -142,8 +143,8 @@ public actor FileVault: SecretStore {
     /// Sets or removes a secret; see ``/AssentCore/SecretStore/update(_:to:expected:)``.
     ///
     /// A damaged record can be overwritten or removed. Cancelling the task does not stop it. When this throws, the old
-    /// value is still there; only when the very last step failed (`diskFull`, `storageFailed`, `keyUnavailable`) it may be
-    /// the new one, so read it again.
+    /// value is still there; only when the very last step failed (`diskFull`, `storageFailed`, `keyUnavailable`) it may
+    /// be the new one, so read it again.
     /// - Throws: ``/AssentCore/SecretStoreError``: `versionMismatch`, `invalidInput`, and what opening a vault throws.
     @discardableResult
     public func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
@@ -157,8 +158,8 @@ public actor FileVault: SecretStore {
         try await updating { try await self.clear($0) }
     }
 
-    /// Waits until no task and no other process holds `name`. Tasks of this vault take turns in order of arrival; between
-    /// processes there is no order.
+    /// Waits until no task and no other process holds `name`. Tasks of this vault take turns in order of arrival;
+    /// between processes there is no order.
     ///
     /// - Throws: ``/AssentCore/SecretStoreError`` with code `busy` at the deadline, `CancellationError` when cancelled.
     public func lease(_ name: String, deadline: Date) async throws -> any SecretLease {

@@ -43,8 +43,8 @@ struct CrashTests {
         return contents
     }
 
-    /// Loses power before each step of `change` in turn, from the end, and in every way that POSIX allows. Returns what was
-    /// found wrong, at most `limit` times.
+    /// Loses power before each step of `change` in turn, from the end, and in every way that POSIX allows. Returns what
+    /// was found wrong, at most `limit` times.
     static func wrecks(
         _ change: Change, faults: [SimulatedDisk.Fault] = [], upTo limit: Int = .max
     ) async throws -> [String] {

@@ -3,10 +3,10 @@ import Foundation
 
 /// Every state that POSIX allows a disk to be found in after it lost power, one after the other.
 ///
-/// A directory that was not synced may hold any mixture: each name stands for any of the files that it stood for since the
-/// last sync, whatever other names do, so that changes are dropped and reordered and a rename may be half done. The content
-/// of a file that was not synced may be the old one, the new one, cut off anywhere, zeros of its length, or zeros with a
-/// later block behind them; that a name is on the disk says nothing about the content of its file.
+/// A directory that was not synced may hold any mixture: each name stands for any of the files that it stood for since
+/// the last sync, whatever other names do, so that changes are dropped and reordered and a rename may be half done. The
+/// content of a file that was not synced may be the old one, the new one, cut off anywhere, zeros of its length, or
+/// zeros with a later block behind them; that a name is on the disk says nothing about the content of its file.
 struct DiskOutcomes: Sequence, IteratorProtocol {
     private let state: SimulatedDisk.State
     /// The choice at each fork; the last one is counted up first.

@@ -19,7 +19,8 @@ struct SecureCookieStoreTests {
         await store.cookies(for: try Origin(url), path: path).map { "\($0.name)=\($0.value.reveal())" }
     }
 
-    /// A cookie that `https://am.example.com/am/json` set, and a call: whether the call brings it (RFC 6265 §5.1, §5.4).
+    /// A cookie that `https://am.example.com/am/json` set, and a call: whether the call brings it (RFC 6265 §5.1,
+    /// §5.4).
     struct Match: Sendable, CustomTestStringConvertible {
         let setCookie: String
         let url: String

@@ -3,7 +3,8 @@ import Foundation
 
 @testable import AssentVault
 
-/// A disk in memory that can fail, be killed or lose power before any operation, and that then forgets what was not synced.
+/// A disk in memory that can fail, be killed or lose power before any operation, and that then forgets what was not
+/// synced.
 ///
 /// File content is on the platter after `sync`; directory entries after `syncDirectory`. What was not synced when the
 /// power went is there or not, each piece by itself and in any order, as POSIX allows; see ``outcomes``.

@@ -19,8 +19,8 @@ struct TamperTests {
         return disk
     }
 
-    /// Reads the secret `name` from a copy of `disk` after `damage`: the value, or the error's code. What is damaged stays
-    /// there to be looked at and repaired.
+    /// Reads the secret `name` from a copy of `disk` after `damage`: the value, or the error's code. What is damaged
+    /// stays there to be looked at and repaired.
     private static func read(
         _ disk: SimulatedDisk, damage: (SimulatedDisk) -> Void
     ) async -> Result<String?, SecretStoreError> {

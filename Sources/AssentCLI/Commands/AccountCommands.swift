@@ -5,7 +5,7 @@ import Foundation
 /// `assent token`
 struct TokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "token", abstract: "Print an access token that is good now, refreshed if it has to be.",
+        commandName: "token", abstract: "Print a valid access token, refreshed if necessary.",
         discussion: """
             The token is a secret: hand it on by standard input, never in a command line, which other users of the machine see.
 
@@ -39,7 +39,7 @@ struct TokenCommand: AsyncParsableCommand {
 /// `assent userinfo`
 struct UserInfoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "userinfo", abstract: "Print what the server tells about the user, as JSON.")
+        commandName: "userinfo", abstract: "Print what the server knows about the user, as JSON.")
 
     @OptionGroup var client: ClientOptions
 
@@ -59,13 +59,13 @@ struct LogoutCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logout", abstract: "Sign out: revoke the tokens, end the session, empty the vault.",
         discussion: """
-            The vault is emptied whatever the server says. What the server could not be told because it did not answer is kept \
-            sealed, and told with --retry. Exit status 1 when the server does not know all.
+            The vault is emptied whatever the server says. When the server does not answer, the sign-out is kept sealed, and \
+            --retry repeats it. Exit status 1 when the server does not know everything.
             """)
 
     @OptionGroup var client: ClientOptions
 
-    @Flag(name: .long, help: "Sign nobody out; tell the server what earlier sign-outs could not.")
+    @Flag(name: .long, help: "Do not sign out: repeat earlier sign-outs that the server did not get.")
     var retry = false
 
     @Flag(name: .long, help: "Print the result as JSON.")
@@ -77,7 +77,8 @@ struct LogoutCommand: AsyncParsableCommand {
             let assent = try client.load().assent()
             let result = retry ? nil : await assent.logout()
             var undone = result?.undone ?? []
-            // An earlier sign-out may wait to be passed on: only when that is done, too, does the server know everything.
+            // An earlier sign-out may wait to be passed on: only when that is done, too, does the server know
+            // everything.
             if undone.isEmpty, result?.localFailure == nil { undone = try await assent.retryLogout() }
             await assent.shutdown()
             if json {

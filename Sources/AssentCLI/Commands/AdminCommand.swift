@@ -66,7 +66,7 @@ struct AdminCommand: AsyncParsableCommand {
     /// `assent admin disable`
     struct Disable: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shut a user out: sessions and tokens stop counting at once.")
+            abstract: "Lock a user out: sessions and tokens become invalid at once.")
 
         @OptionGroup var client: ClientOptions
 
@@ -87,14 +87,14 @@ struct AdminCommand: AsyncParsableCommand {
     /// `assent admin keys rotate`
     struct Rotate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make new signing keys. What the old ones have signed counts until it expires.")
+            abstract: "Make new signing keys. What the old keys signed stays valid until it expires.")
 
         @OptionGroup var client: ClientOptions
 
         @Option(name: .long, help: "Only the keys of id_token or access_token.")
         var purpose: String?
 
-        @Flag(name: .long, help: "A key may be in other hands: what the old ones have signed stops counting at once.")
+        @Flag(name: .long, help: "Somebody else may have a key: what the old keys signed becomes invalid at once.")
         var discardOld = false
 
         func validate() throws {

@@ -77,7 +77,7 @@ struct LoginCommand: AsyncParsableCommand {
     func validate() throws {
         guard (1...3600).contains(timeout) else { throw ValidationError("--timeout is 1 to 3600 seconds") }
         if browser, journey != nil || passwordFile != nil || passwordDescriptor != nil {
-            throw ValidationError("--browser asks everything in the browser; it goes with no journey and no password")
+            throw ValidationError("--browser asks everything in the browser: leave out --journey and the password")
         }
     }
 }

@@ -116,7 +116,7 @@ struct TerminalApproval: Sendable {
         // What a transaction's page says in its own text is what the lines above say, checked against the request.
         let action = try TerminalAnswers(console: console).answer(&step, showingTexts: approval.display.isEmpty)
         approval.step = step
-        // The first button approves; whoever presses another does not want this.
+        // The first button approves; another button declines.
         if let confirmation = step[ConfirmationCallback.self], let chosen = confirmation.selectedIndex,
             chosen != confirmation.options.first?.value
         {

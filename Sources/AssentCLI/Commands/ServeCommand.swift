@@ -45,7 +45,8 @@ struct ServeCommand: AsyncParsableCommand {
                         .init(service: server),
                         .init(
                             service: Announcement(server: server, configuration: configuration, console: console),
-                            // Without a name the group writes the whole service into the log, the configuration with it.
+                            // Without a name the group writes the whole service into the log, the configuration with
+                            // it.
                             successTerminationBehavior: .ignore, serviceName: "Announcement"),
                     ], logger: logger))
             try await Self.run(group)
@@ -109,7 +110,7 @@ private struct Announcement: Service {
             let isWritten = try file.write(to: path)
             console.say("")
             if isWritten, !isNew {
-                console.say("\(path) has changed: whoever signed in with the earlier one needs it again.")
+                console.say("\(path) has changed: everybody who signed in with the old file needs the new one.")
             }
             if (try? ClientFile.load(path)) == nil {
                 console.warn(

@@ -5,8 +5,8 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Everything that the story needs on this machine: the bank, the server with its gateway, the network before the gateway,
-/// in a directory of its own that only this user may read.
+/// Everything that the story needs on this machine: the bank, the server with its gateway, the network before the
+/// gateway, in a directory of its own that only this user may read.
 final class DemoWorld: Sendable {
     /// Where everything is kept; removed at the end.
     let directory: String

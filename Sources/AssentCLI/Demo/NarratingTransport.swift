@@ -1,8 +1,8 @@
 import AssentCore
 import HTTPTypes
 
-/// Tells what the app sends and what comes back: method, path, status, and of the header fields those that the story is about.
-/// Never a body, a token, or a query's value.
+/// Tells what the app sends and what comes back: method, path, status, and of the header fields those that the story is
+/// about. Never a body, a token, or a query's value.
 struct NarratingTransport: HTTPTransport {
     let transport: any HTTPTransport
     let narration: Narration

@@ -2,8 +2,8 @@ import AssentCore
 import NIOCore
 import NIOPosix
 
-/// A stretch of network that the demo can cut: it passes TCP bytes to a port on this machine and, when told to, drops the
-/// connection at the moment when the next reply would come back.
+/// A stretch of network that the demo can cut: it passes TCP bytes to a port on this machine and, when told to, drops
+/// the connection at the moment when the next reply would come back.
 final class Relay: Sendable {
     /// The port that it listens on, on 127.0.0.1.
     let port: Int

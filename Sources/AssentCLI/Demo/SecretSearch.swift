@@ -12,7 +12,8 @@ struct SecretSearch: Sendable {
     private struct Piece {
         let name: String
         let bytes: [UInt8]
-        /// Whether it counts only between characters that are neither letters nor digits: six digits are part of many numbers.
+        /// Whether it is a leak only between characters that are neither letters nor digits: six digits are part of
+        /// many numbers.
         let standsAlone: Bool
     }
 

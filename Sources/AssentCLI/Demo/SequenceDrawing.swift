@@ -34,8 +34,8 @@ struct SequenceDrawing: Sendable {
         .failed { fill:#ff7b72 } }
         """
 
-    /// The SVG; `label` says to people who cannot see it what it shows. A file of its own has to name its namespace, a part
-    /// of a page need not.
+    /// The SVG; `label` says to people who cannot see it what it shows. A file of its own has to name its namespace, a
+    /// part of a page need not.
     func svg(label: String, isFile: Bool) -> String {
         let (body, height) = draw()
         return """

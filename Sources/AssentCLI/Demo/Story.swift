@@ -5,8 +5,8 @@ import Foundation
 import HTTPTypes
 import Logging
 
-/// The story that every part of Assent serves, on real sockets: sign in, read, be asked, approve, pay once; and everything
-/// that must not work.
+/// The story that every part of Assent serves, on real sockets: sign in, read, be asked, approve, pay once; and
+/// everything that must not work.
 struct Story: Sendable {
     let world: DemoWorld
     let clock: DemoClock
@@ -98,7 +98,8 @@ struct Story: Sendable {
         narration.tell(.note(.app, "trusts only chains with one of \(pins) pinned keys"))
         try await signIn(assent, forcing: false)
         let tokens = try await assent.tokens.tokens()
-        // The first two parts of a JWT say "localhost" in base 64, which a certificate does too; the last is what counts.
+        // The first two parts of a JWT say "localhost" in base 64, which a certificate does too; the last is what
+        // counts.
         let signature = tokens.accessToken.reveal().split(separator: ".").last.map(String.init) ?? ""
         remember("access token", Secret(signature))
         if let refresh = tokens.refreshToken { remember("refresh token", refresh) }

@@ -45,7 +45,7 @@ struct PinExamination {
         return findings
     }
 
-    /// The pins that count: those of host and port, else those of the host.
+    /// The pins that apply: those of host and port, else those of the host.
     private var entry: ClientFile.HostPins? {
         let exact = client.pins.first {
             (try? NormalizedHost($0.host)) == nil && (try? Origin(headerValue: "https://\($0.host)")) == origin

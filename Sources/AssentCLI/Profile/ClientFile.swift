@@ -45,7 +45,7 @@ struct ClientFile: Sendable, Equatable {
                 "cannot be read. Name the client.yaml that 'assent serve' wrote: assent login --config …/client.yaml")
         }
         var read = try parse(text, file: path)
-        // Whoever reads it later, from its copy in the profile too, may be somewhere else.
+        // The profile keeps a copy, which is read from another directory.
         if let authority = read.authority, !authority.hasPrefix("/") {
             read.authority =
                 URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(authority)
@@ -98,9 +98,9 @@ struct ClientFile: Sendable, Equatable {
         return all
     }
 
-    /// Writes the file for the users of a server, unless the one that is there says the same. An operator who made one pin a
-    /// `singlePin`, or named the `authority` of the server's own certificate, has said what this file cannot say by itself: the
-    /// first stays until the key changes, the second for good.
+    /// Writes the file for the users of a server, unless the one that is there says the same. An operator who made one
+    /// pin a `singlePin`, or named the `authority` of the server's own certificate, has said what this file cannot say
+    /// by itself: the first stays until the key changes, the second for good.
     ///
     /// - Returns: whether it was written.
     func write(to path: String) throws -> Bool {

@@ -1,8 +1,8 @@
 import Assent
 import Foundation
 
-/// Signs in through a browser: opens one where there is a display, always says where to go, and takes the address that a
-/// browser on another machine ended at.
+/// Signs in through a browser: opens one where there is a display, always says where to go, and takes the address that
+/// a browser on another machine ended at.
 struct BrowserLogin: Sendable {
     let console: Console
     var environment = ProcessInfo.processInfo.environment

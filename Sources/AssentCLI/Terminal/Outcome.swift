@@ -27,7 +27,8 @@ struct Outcome: Equatable {
     ///   - console: where the command speaks.
     ///   - reportsErrors: whether a script that asked for JSON gets the error as JSON, too.
     ///   - work: what the command does.
-    /// - Throws: `ExitCode` with the status, and every error that is not about this program's work, such as wrong usage.
+    /// - Throws: `ExitCode` with the status, and every error that is not about this program's work, such as wrong
+    ///   usage.
     static func run(_ console: Console, reportsErrors: Bool = false, _ work: () async throws -> Void) async throws {
         do {
             try await work()

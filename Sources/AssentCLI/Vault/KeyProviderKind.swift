@@ -4,10 +4,11 @@ import AssentCore
 import AssentPlatform
 import Foundation
 
-/// A kind of key provider that can guard a vault of the command line, and the user's choice of one: `<profile>.vault.yaml`.
+/// A kind of key provider that can guard a vault of the command line, and the user's choice of one:
+/// `<profile>.vault.yaml`.
 ///
-/// The choice lies with the configuration and not with the vault, so that a vault that was exchanged cannot choose. A new
-/// kind is a file in this folder and a line in ``KeyProviderKinds/all``.
+/// The choice lies with the configuration and not with the vault, so that a vault that was exchanged cannot choose. A
+/// new kind is a file in this folder and a line in ``KeyProviderKinds/all``.
 protocol KeyProviderKind: Sendable, Equatable {
     /// The name on the command line and in the file.
     static var name: String { get }

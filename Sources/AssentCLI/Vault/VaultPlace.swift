@@ -117,8 +117,8 @@ struct VaultPlace: Sendable {
             "A change of key to \(pending.keyProvider.name) was begun and never took effect: \(keyProvider.name) guards the vault."
     }
 
-    /// Takes back what was announced for a change of key, and what it left at `keyProvider`, unless the change took effect or
-    /// that is uncertain.
+    /// Takes back what was announced for a change of key, and what it left at `keyProvider`, unless the change took
+    /// effect or that is uncertain.
     func withdraw(_ keyProvider: any KeyProviderKind, keyChange: UInt32) async {
         guard let claim = try? FileVault.inspect(directory), claim.claimed.keyChanges < keyChange else { return }
         if let choiceFile { try? FileManager.default.removeItem(atPath: choiceFile + ".new") }

@@ -1,8 +1,8 @@
 /// Reads a mapping of settings strictly. It knows which keys were asked for, so that ``finish()`` refuses the others: a
 /// misspelled setting cannot silently fall back to a default.
 ///
-/// Something wrong is noted with its place and reading goes on with a substitute, so that all mistakes are found at once.
-/// Look at ``issues`` before you use what was read. A reader and the readers inside of it share their issues.
+/// Something wrong is noted with its place and reading goes on with a substitute, so that all mistakes are found at
+/// once. Look at ``issues`` before you use what was read. A reader and the readers inside of it share their issues.
 ///
 /// `Context` is what a kind of settings needs beside the values, for example the known types of node; `Void` for none.
 package struct SettingsReader<Context> {

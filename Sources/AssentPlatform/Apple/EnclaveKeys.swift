@@ -6,7 +6,8 @@ import Dispatch
 import Foundation
 import Security
 
-/// A key in the enclave by its tag. The key itself is looked up at each use, since a `SecKey` is bound to a thread's prompt.
+/// A key in the enclave by its tag. The key itself is looked up at each use, since a `SecKey` is bound to a thread's
+/// prompt.
 struct EnclaveKey: Sendable {
     private let tag: Data
     private let accessGroup: String?

@@ -6,10 +6,11 @@ import Security
 
 /// Secrets as generic passwords in the keychain.
 ///
-/// Items are readable after the first unlock, on this device only: they are neither synchronized nor restored to another
-/// device. Sharing with other apps is an explicit `accessGroup`. Nothing but items of this service is ever touched. The
-/// keychain itself encrypts; the file vault with ``SecureEnclaveKeyProvider`` also detects swapped and rolled back items,
-/// which this does not. Leases exclude tasks of this process, not other processes: apps that share a group use a vault.
+/// Items are readable after the first unlock, on this device only: they are neither synchronized nor restored to
+/// another device. Sharing with other apps is an explicit `accessGroup`. Nothing but items of this service is ever
+/// touched. The keychain itself encrypts; the file vault with ``SecureEnclaveKeyProvider`` also detects swapped and
+/// rolled back items, which this does not. Leases exclude tasks of this process, not other processes: apps that share a
+/// group use a vault.
 public actor KeychainSecretStore: SecretStore {
     private struct Item {
         var version: UInt64

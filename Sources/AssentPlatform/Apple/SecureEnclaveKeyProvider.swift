@@ -7,8 +7,9 @@ import Security
 
 /// Keys in the Secure Enclave (Apple Platform Security, "Keychain data protection"; `kSecAttrTokenIDSecureEnclave`).
 ///
-/// A key stays on the device it was made on: it is neither in backups nor synchronized. Which people must be there when it is
-/// used, and whether another finger or face loses it, follows from ``AssentVault/KeyOptions``; the system asks them itself.
+/// A key stays on the device it was made on: it is neither in backups nor synchronized. Which people must be there when
+/// it is used, and whether another finger or face loses it, follows from ``AssentVault/KeyOptions``; the system asks
+/// them itself.
 public struct SecureEnclaveKeyProvider: KeyProvider {
     private enum Use: String {
         case signing
@@ -105,10 +106,11 @@ public struct SecureEnclaveKeyProvider: KeyProvider {
         }
     }
 
-    /// The key with which a vendor's iOS SDK sealed its values, for ``AssentVault/VendorSealed``. This app must be the one
-    /// that the SDK was in.
+    /// The key with which a vendor's iOS SDK sealed its values, for ``AssentVault/VendorSealed``. This app must be the
+    /// one that the SDK was in.
     ///
-    /// - Parameter applicationTag: `com.forgerock.ios.securedKey.identifier` or `com.pingidentity.securedKey.identifier`.
+    /// - Parameter applicationTag: `com.forgerock.ios.securedKey.identifier` or
+    ///   `com.pingidentity.securedKey.identifier`.
     /// - Returns: `nil` when there is none.
     /// - Throws: ``AssentCore/KeyProviderError`` when the keychain refuses.
     public func vendorKey(applicationTag: String) throws -> (any KeyAgreementKey)? {

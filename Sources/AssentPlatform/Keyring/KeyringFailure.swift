@@ -38,7 +38,7 @@ struct KeyringFailure: Error {
     }
 
     static let expired = SecretStoreError(
-        .expired, "The time that the secret was kept for is over. Get it anew: sign in again.")
+        .expired, "The secret expired. Get a new one: sign in again.")
 
     static let revoked = SecretStoreError(
         .revoked,

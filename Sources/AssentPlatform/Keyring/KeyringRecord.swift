@@ -6,8 +6,8 @@ import Foundation
 
 /// One value in the kernel: a keyring `=<name in base64url>` with a key `head` and the keys `0`, `1`… of the value.
 ///
-/// It is built in the thread's own keyring, which the kernel clears when the thread or the process ends, and then linked
-/// into the store in one step, so that readers see the old record or the new one.
+/// It is built in the thread's own keyring, which the kernel clears when the thread or the process ends, and then
+/// linked into the store in one step, so that readers see the old record or the new one.
 struct KeyringRecord {
     /// What the key `head` says. It does not expire with the value.
     struct Head: Hashable {

@@ -6,13 +6,14 @@ import Glibc
 
 /// Secrets in the memory of the Linux kernel, in a keyring of this user (keyrings(7)), for several processes at once.
 ///
-/// For a short job or a service on a host with no disk to write to. Nothing is in a file, nothing outlives the kernel, and
-/// values may expire by themselves. It is **not** sealed: any program of the same user can read and change it, and so can
-/// root. Other users have no access. Where a keyring vanished (restart, see
-/// ``KeyringAnchor``) the store is empty and versions begin anew; a ``/AssentVault/FileVault`` keeps what must stay.
+/// For a short job or a service on a host with no disk to write to. Nothing is in a file, nothing outlives the kernel,
+/// and values may expire by themselves. It is **not** sealed: any program of the same user can read and change it, and
+/// so can root. Other users have no access. Where a keyring vanished (restart, see ``KeyringAnchor``) the store is
+/// empty and versions begin anew; a ``/AssentVault/FileVault`` keeps what must stay.
 ///
-/// Each value is a keyring of its own, which one step puts in the former one's place: a reader sees the old value or the
-/// new one, and of a process that is killed meanwhile nothing stays behind. `docs/vault.md` has the layout and the errors.
+/// Each value is a keyring of its own, which one step puts in the former one's place: a reader sees the old value or
+/// the new one, and of a process that is killed meanwhile nothing stays behind. `docs/vault.md` has the layout and the
+/// errors.
 ///
 /// The kernel bounds what a user other than root may keep: by default 200 keys and 20,000 bytes, of which a value takes
 /// three keys and some 200 bytes beyond its own.
@@ -41,13 +42,14 @@ public actor KeyringSecretStore: SecretStore {
     /// A store in the kernel. Nothing is looked at or made before the first call.
     ///
     /// - Parameters:
-    ///   - store: which of the user's stores it is, 1 to 200 bytes without NUL. All programs of the user that give the same
-    ///     name and anchor share it: name it after the app.
+    ///   - store: which of the user's stores it is, 1 to 200 bytes without NUL. All programs of the user that give the
+    ///     same name and anchor share it: name it after the app.
     ///   - anchor: which keyring holds it, and so how long it lives.
-    ///   - timeToLive: for how many seconds each value is given out after it was written, 1 to 10 years; `nil` for as long
-    ///     as the keyring lives. The kernel wipes it then.
-    ///   - lockDirectory: where processes exclude each other: a directory of this user alone, made (mode 0700) when it is
-    ///     missing, and the same for all of them. Only empty files lie there. By default `/dev/shm/assent-keyring-<uid>`.
+    ///   - timeToLive: for how many seconds each value is given out after it was written, 1 to 10 years; `nil` for as
+    ///     long as the keyring lives. The kernel wipes it then.
+    ///   - lockDirectory: where processes exclude each other: a directory of this user alone, made (mode 0700) when it
+    ///     is missing, and the same for all of them. Only empty files lie there. By default
+    ///     `/dev/shm/assent-keyring-<uid>`.
     ///   - lockTimeout: how many seconds an update waits for other processes' updates.
     ///   - clock: judges deadlines and times to live.
     /// - Throws: ``/AssentCore/SecretStoreError`` with code `invalidInput`.
@@ -86,8 +88,8 @@ public actor KeyringSecretStore: SecretStore {
 
     /// The secret called `name`, or `nil` when there is none.
     ///
-    /// - Throws: ``/AssentCore/SecretStoreError``: `expired`, `revoked`, `tampered`, `storeUnavailable`, `notPermitted`,
-    ///   `invalidInput`, `storageFailed`. Other secrets stay readable.
+    /// - Throws: ``/AssentCore/SecretStoreError``: `expired`, `revoked`, `tampered`, `storeUnavailable`,
+    ///   `notPermitted`, `invalidInput`, `storageFailed`. Other secrets stay readable.
     public func value(_ name: String) throws -> StoredSecret? {
         let name = try SecretName.normalized(name)
         return try kernel.value(name)
@@ -106,8 +108,8 @@ public actor KeyringSecretStore: SecretStore {
 
     /// Sets or removes a secret; see ``/AssentCore/SecretStore/update(_:to:expected:)``.
     ///
-    /// What expired, was revoked or damaged can be overwritten or removed when `expected` is `any`; what has expired also
-    /// by its version. When this throws, the old value is still there.
+    /// What expired, was revoked or damaged can be overwritten or removed when `expected` is `any`; what has expired
+    /// also by its version. When this throws, the old value is still there.
     /// - Throws: ``/AssentCore/SecretStoreError``: `versionMismatch`, `quotaExceeded`, `busy`, and what reading throws.
     @discardableResult
     public func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {

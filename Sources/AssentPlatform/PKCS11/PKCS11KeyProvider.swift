@@ -7,15 +7,16 @@ public import Foundation
 
 /// Keys in a PKCS#11 token (PKCS #11 v2.40, OASIS): a smart card, a YubiKey, an HSM, or SoftHSM.
 ///
-/// The token is found by its label, never by a slot number, which changes. Keys are made inside it (P-256, `CKA_SENSITIVE`,
-/// not `CKA_EXTRACTABLE`), and a key that can be read out is not used. A public key is trusted only after the token has
-/// shown that it holds the private part.
+/// The token is found by its label, never by a slot number, which changes. Keys are made inside it (P-256,
+/// `CKA_SENSITIVE`, not `CKA_EXTRACTABLE`), and a key that can be read out is not used. A public key is trusted only
+/// after the token has shown that it holds the private part.
 ///
-/// The PIN is asked for when a key is first needed. PKCS#11 then regards the whole *process* as logged in until the last
-/// session ends: whoever runs code in it can use the keys. A token that is pulled out and inserted again asks anew.
+/// The PIN is asked for when a key is first needed. PKCS#11 then regards the whole *process* as logged in until the
+/// last session ends: whoever runs code in it can use the keys. A token that is pulled out and inserted again asks
+/// anew.
 ///
-/// What it cannot do: a shared secret leaves the token (only the private key stays inside), SoftHSM is software although
-/// it speaks PKCS#11, and PKCS#11 has no counters, so a vault rolled back as a whole is not noticed.
+/// What it cannot do: a shared secret leaves the token (only the private key stays inside), SoftHSM is software
+/// although it speaks PKCS#11, and PKCS#11 has no counters, so a vault rolled back as a whole is not noticed.
 public actor PKCS11KeyProvider: KeyProvider {
     private static let pinTries = 3
     /// Begins the `CKA_ID` of each key made here, so that other programs' keys are left alone.
@@ -45,8 +46,8 @@ public actor PKCS11KeyProvider: KeyProvider {
     ///   - token: the token's label, as `pkcs11-tool -L` shows it.
     ///   - serial: the token's serial number, for when several tokens have one label.
     ///   - pin: who knows the PIN; `nil` for tokens with a keypad of their own, or without a PIN.
-    ///   - existing: keys that another program made, such as those in a YubiKey's PIV slots: a name of ours and the key's
-    ///     `CKA_ID`. They are used and never removed.
+    ///   - existing: keys that another program made, such as those in a YubiKey's PIV slots: a name of ours and the
+    ///     key's `CKA_ID`. They are used and never removed.
     ///   - lockTimeout: how many seconds making a key waits for others who make keys through the same module.
     ///   - clock: bounds how long making a key waits for other processes.
     ///   - random: makes the `CKA_ID`s.
@@ -71,8 +72,8 @@ public actor PKCS11KeyProvider: KeyProvider {
     /// What a PKCS#11 token promises. Whether it really is a device, PKCS#11 does not prove.
     public nonisolated var protection: KeyProtection { .hardware }
 
-    /// What ``/AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was named who
-    /// knows the PIN, the user's presence by it. There is no biometry.
+    /// What ``/AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was
+    /// named who knows the PIN, the user's presence by it. There is no biometry.
     public nonisolated var capabilities: KeyCapabilities {
         KeyCapabilities(wrappings: [.ecies], hasSeparateChip: true, presence: presence == nil ? [] : [.pin])
     }

@@ -5,8 +5,8 @@ import Foundation
 
 /// A loaded PKCS#11 module.
 ///
-/// p11-kit loads it: it counts who in this process has initialized the module, so that finalizing here ends nobody else's
-/// sessions (PKCS#11 has one state per process), and it starts anew in a forked child.
+/// p11-kit loads it: it counts who in this process has initialized the module, so that finalizing here ends nobody
+/// else's sessions (PKCS#11 has one state per process), and it starts anew in a forked child.
 final class PKCS11Module {
     private static let versions: ClosedRange<UInt8> = 2...3
     private static let slotLimit: CK_ULONG = 1_024
@@ -80,7 +80,7 @@ final class PKCS11Module {
         try slots().compactMap { slot in
             var info = CK_TOKEN_INFO()
             let result = try function(\.C_GetTokenInfo)(slot, &info)
-            // A token that was pulled out between the two calls is none.
+            // A token that was pulled out between the two calls counts as absent.
             guard result == CKR_OK, info.flags & CKF_TOKEN_INITIALIZED != 0 else { return nil }
             guard Self.text(info.label) == label, serial == nil || Self.text(info.serialNumber) == serial else {
                 return nil

@@ -80,7 +80,8 @@ extension PKCS11Session {
         )
     }
 
-    /// Proves that the private key belongs to `point`: the public part lies in the token where anybody could put another.
+    /// Proves that the private key belongs to `point`: the public part lies in the token where anybody could put
+    /// another.
     func provePossession(
         _ point: [UInt8], key: CK_OBJECT_HANDLE, use: PKCS11KeyUse, contextPIN: Secret?
     ) throws {

@@ -105,7 +105,8 @@ final class PKCS11Session {
         return [CKS_RO_USER_FUNCTIONS, CKS_RW_USER_FUNCTIONS].contains(info.state)
     }
 
-    /// Makes a P-256 key pair that stays in the token; its attributes are checked after, since a module may ignore them.
+    /// Makes a P-256 key pair that stays in the token; its attributes are checked after, since a module may ignore
+    /// them.
     func generate(name: String, id: [UInt8], use: PKCS11KeyUse) throws {
         guard canWrite else { throw PKCS11Failure.readOnly }
         let shared = [

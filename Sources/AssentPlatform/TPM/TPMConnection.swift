@@ -5,9 +5,10 @@ import Foundation
 
 /// A connection with a TPM for one operation, with the storage root key loaded and a session under way.
 ///
-/// The session is salted with the storage root key and encrypts what goes over the wire in both directions (AES-128-CFB),
-/// and PINs go into HMACs only: who listens on the bus learns neither PINs nor shared secrets. What it made in the TPM is
-/// flushed when it is released, since a TPM has room for three objects. Touched only on its provider's thread.
+/// The session is salted with the storage root key and encrypts what goes over the wire in both directions
+/// (AES-128-CFB), and PINs go into HMACs only: who listens on the bus learns neither PINs nor shared secrets. What it
+/// made in the TPM is flushed when it is released, since a TPM has room for three objects. Touched only on its
+/// provider's thread.
 final class TPMConnection {
     private var transport: OpaquePointer?
     private let context: OpaquePointer

@@ -8,7 +8,8 @@ struct TPMFailure: Error {
     /// What was being done, for people.
     let action: String
 
-    /// The TPM's own code without the number of the handle, session or parameter; `nil` when it did not come from the TPM.
+    /// The TPM's own code without the number of the handle, session or parameter; `nil` when it did not come from the
+    /// TPM.
     var response: UInt32? {
         // Layers 11 and 12 are resource managers, which pass the TPM's codes on.
         guard [0, 11, 12].contains((code >> 16) & 0xFF) else { return nil }

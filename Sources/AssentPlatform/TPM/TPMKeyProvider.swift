@@ -7,15 +7,16 @@ public import Foundation
 /// Keys and counters in a TPM 2.0, through tpm2-tss (ESYS).
 ///
 /// Keys are made in the TPM (P-256, bound to it) below a storage root key of the owner hierarchy. A TPM has no room for
-/// keys, so each lies wrapped in a file of `directory`, of use to this TPM only. Their PIN is enforced by the TPM, which
-/// refuses all of them for a time after too many wrong tries. A key whose file was exchanged for another's does not
-/// answer to the user's PIN; *without* a PIN, whoever may use the TPM can put a key of his own there.
+/// keys, so each lies wrapped in a file of `directory`, of use to this TPM only. Their PIN is enforced by the TPM,
+/// which refuses all of them for a time after too many wrong tries. A key whose file was exchanged for another's does
+/// not answer to the user's PIN; *without* a PIN, whoever may use the TPM can put a key of their own there.
 ///
 /// Each operation has a connection and an encrypted session of its own (who only listens on the bus learns nothing; who
-/// also changes what goes over it is not kept out, since nobody says beforehand which storage root key is the right one).
+/// also changes what goes over it is not kept out, since nobody says beforehand which storage root key is the right
+/// one).
 ///
-/// Counters are NV indexes, by name, for the whole TPM: name them after a vault's id. Whoever may use the TPM as owner can
-/// make them jump ahead, never back, and can remove them, which is noticed.
+/// Counters are NV indexes, by name, for the whole TPM: name them after a vault's id. Whoever may use the TPM as owner
+/// can make them jump ahead, never back, and can remove them, which is noticed.
 public actor TPMKeyProvider: KeyProvider {
     private static let pinTries = 3
     private static let lockTimeout: TimeInterval = 10
@@ -66,8 +67,8 @@ public actor TPMKeyProvider: KeyProvider {
     /// A TPM is a device. (A simulated one, such as swtpm, says that it is, too.)
     public nonisolated var protection: KeyProtection { .hardware }
 
-    /// What ``/AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was named who
-    /// knows the PIN, the user's presence by it. There is no biometry.
+    /// What ``/AssentVault/KeyOptions`` can count on: keys in a chip that agree on secrets, and, when somebody was
+    /// named who knows the PIN, the user's presence by it. There is no biometry.
     public nonisolated var capabilities: KeyCapabilities {
         KeyCapabilities(wrappings: [.ecies], hasSeparateChip: true, presence: presence == nil ? [] : [.pin])
     }
@@ -396,7 +397,8 @@ public actor TPMKeyProvider: KeyProvider {
 public enum TPMParent: Hashable, Sendable {
     /// A storage root key that is derived from the owner hierarchy's seed each time. Needs an owner without a password.
     case ownerHierarchy
-    /// A persistent storage key by its handle, for example `0x81000001`, which the owner has made. A real TPM is faster so.
+    /// A persistent storage key by its handle, for example `0x81000001`, which the owner has made. A real TPM is faster
+    /// so.
     case persistent(UInt32)
 }
 #endif

@@ -6,15 +6,16 @@ public import Logging
 ///
 /// Matching and replacement are those of RFC 6265 with the limits of RFC 6265bis. Three things differ from a browser:
 ///
-/// - There is no list of public suffixes, so a `Domain` attribute is refused as far as it would let another host have the
-///   cookie: one that names the host or a parent of it leaves the cookie to the host that set it, anything else refuses
-///   the cookie. A load balancer's cookie for `.example.com` therefore goes back to the host that sent it, and nowhere else.
-/// - A cookie without a lifetime ends with the process, unless its name is in `persisting`: AM's load balancers' `amlbcookie`
-///   names the node that has the user's session, which outlives the process too.
+/// - There is no list of public suffixes, so a `Domain` attribute is refused as far as it would let another host have
+///   the cookie: one that names the host or a parent of it leaves the cookie to the host that set it, anything else
+///   refuses the cookie. A load balancer's cookie for `.example.com` therefore goes back to the host that sent it, and
+///   nowhere else.
+/// - A cookie without a lifetime ends with the process, unless its name is in `persisting`: AM's load balancers'
+///   `amlbcookie` names the node that has the user's session, which outlives the process too.
 /// - At most ``cookiesInAll`` cookies are kept on the disk; the oldest make room.
 ///
-/// A store that cannot be read or written stops no call: the calls go without what is on the disk, and the logger is told
-/// why, without any value.
+/// A store that cannot be read or written stops no call: the calls go without what is on the disk, and the logger is
+/// told why, without any value.
 public actor SecureCookieStore: CookieJar {
     /// The most cookies that are kept on the disk. Each has at most 4,096 bytes of name and value.
     public static let cookiesInAll = 100
@@ -92,7 +93,8 @@ public actor SecureCookieStore: CookieJar {
 
     private func isLasting(_ cookie: Cookie) -> Bool { cookie.expires != nil || persisting.contains(cookie.name) }
 
-    /// The cookies that a request to `path` at `origin` carries: those with longer paths first, then in the order they were set.
+    /// The cookies that a request to `path` at `origin` carries: those with longer paths first, then in the order they
+    /// were set.
     public func cookies(for origin: Origin, path: String) async -> [Cookie] {
         var stored = known?.cookies ?? []
         do {

@@ -4,17 +4,17 @@ import Foundation
 
 /// Elliptic Curve Integrated Encryption Scheme, byte for byte as Apple's Security framework does it.
 ///
-/// For an exchange with what Apple devices seal, and to seal small secrets for a key whose private part sits in a token, a
-/// TPM or a Secure Enclave. A sealed message is `ephemeral public point ‖ ciphertext ‖ 16-byte tag`: the secret agreed on
-/// with a fresh key goes through the X9.63 KDF (SEC 1 §3.6.1) with the ephemeral point as shared info, and AES-GCM takes its
-/// key from there: 128 bits on P-256, 256 bits on P-384. Its IV has 16 bytes, all zero, or in the "variable IV" form those
-/// after the key. There is no associated data.
+/// For an exchange with what Apple devices seal, and to seal small secrets for a key whose private part sits in a
+/// token, a TPM or a Secure Enclave. A sealed message is `ephemeral public point ‖ ciphertext ‖ 16-byte tag`: the
+/// secret agreed on with a fresh key goes through the X9.63 KDF (SEC 1 §3.6.1) with the ephemeral point as shared info,
+/// and AES-GCM takes its key from there: 128 bits on P-256, 256 bits on P-384. Its IV has 16 bytes, all zero, or in the
+/// "variable IV" form those after the key. There is no associated data.
 ///
-/// It says nothing about who sealed: whoever knows the public point can.
+/// It says nothing about who sealed: everybody who knows the public point can.
 ///
 /// Checked against what Apple's framework sealed: variable IV on P-256 with SHA-256, zero IV on P-384 with SHA-384. No
-/// Apple-made message with zero IV on P-256 was available; that form is checked in both directions against an independent
-/// implementation. Secrets that are handed over are wiped; the cipher's own buffers on the way are not.
+/// Apple-made message with zero IV on P-256 was available; that form is checked in both directions against an
+/// independent implementation. Secrets that are handed over are wiped; the cipher's own buffers on the way are not.
 public struct ECIES: Hashable, Sendable {
     private enum Digest {
         case sha256
@@ -64,9 +64,9 @@ public struct ECIES: Hashable, Sendable {
 
     /// Opens what was sealed for `key`.
     ///
-    /// - Throws: ``/AssentCore/SecretStoreError`` with code `tampered` when another key or another form sealed it or one bit
-    ///   was changed, which cannot be told apart, `invalidInput` when it is longer than ``byteLimit`` allows; and what `key`
-    ///   throws.
+    /// - Throws: ``/AssentCore/SecretStoreError`` with code `tampered` when another key or another form sealed it or
+    ///   one bit was changed, which cannot be told apart, `invalidInput` when it is longer than ``byteLimit`` allows;
+    ///   and what `key` throws.
     public func open(_ sealed: [UInt8], with key: any KeyAgreementKey) async throws -> Secret {
         guard let curve = ECIESCurve(key.publicPoint) else {
             throw SecretStoreError(

@@ -7,7 +7,8 @@ enum ECIESCurve {
     case p256(P256.KeyAgreement.PublicKey)
     case p384(P384.KeyAgreement.PublicKey)
 
-    /// `nil` unless `point` is uncompressed and on the curve. The compressed form, the hybrid form and infinity are not.
+    /// `nil` unless `point` is uncompressed and on the curve. The compressed form, the hybrid form and infinity are
+    /// not.
     init?(_ point: [UInt8]) {
         guard point.first == 0x04 else { return nil }
         switch point.count {

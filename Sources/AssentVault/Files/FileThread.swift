@@ -1,6 +1,7 @@
 import Dispatch
 
-/// Runs an actor's work on a queue of its own, so that waiting for a disk, a token or scrypt holds up no cooperative thread.
+/// Runs an actor's work on a queue of its own, so that waiting for a disk, a token or scrypt holds up no cooperative
+/// thread.
 package final class FileThread: SerialExecutor {
     private let queue = DispatchQueue(label: "assent.vault")
 

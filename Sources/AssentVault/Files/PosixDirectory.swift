@@ -246,7 +246,8 @@ private final class DescriptorLock: FileLock {
             return file
         }
         guard let open else { return }
-        // Closing alone would leave the lock to a child process that was forked meanwhile, until it runs another program.
+        // Closing alone would leave the lock to a child process that was forked meanwhile, until it runs another
+        // program.
         _ = Glue.setLock(open, F_UNLCK, 0, length: 0)
         PosixDirectory.closeQuietly(open)
     }

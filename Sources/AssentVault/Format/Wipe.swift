@@ -12,8 +12,8 @@ import Glibc
 
 /// Overwrites buffers that held a secret, in a way that the compiler does not leave out.
 ///
-/// Only the buffer itself: copies that Swift made on the way (when an array grew, or was shared) are not reached, so that
-/// a buffer to be wiped is made at its full size and handed to nobody.
+/// Only the buffer itself: copies that Swift made on the way (when an array grew, or was shared) are not reached, so
+/// that a buffer to be wiped is made at its full size and handed to nobody.
 package enum Wipe {
     package static func bytes(_ buffer: inout [UInt8]) {
         buffer.withUnsafeMutableBytes { clear($0) }

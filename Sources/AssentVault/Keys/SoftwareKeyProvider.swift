@@ -4,12 +4,12 @@ public import Foundation
 
 /// Private keys in a file of their own: P-256, for signing (ES256) and for key agreement.
 ///
-/// Under a passphrase (scrypt, RFC 7914) who gets the file can try passphrases, each at the cost of ``ScryptCost``. Without
-/// one the keys are ``/AssentCore/KeyProtection/unprotected``: whoever can read the file has them; keep it off the backups
-/// that hold the vault.
+/// Under a passphrase (scrypt, RFC 7914) somebody who gets the file can try passphrases, each at the cost of
+/// ``ScryptCost``. Without one the keys are ``/AssentCore/KeyProtection/unprotected``: whoever can read the file has
+/// them; keep it off the backups that hold the vault.
 ///
-/// The file is made with the first key, with mode 0600. It must be a regular file of the user who runs this, readable by
-/// nobody else, in a directory that nobody else can write to. Several processes may use one file.
+/// The file is made with the first key, with mode 0600. It must be a regular file of the user who runs this, readable
+/// by nobody else, in a directory that nobody else can write to. Several processes may use one file.
 public actor SoftwareKeyProvider: KeyProvider {
     private enum Guardian {
         case nobody
@@ -43,7 +43,7 @@ public actor SoftwareKeyProvider: KeyProvider {
             directory: Self.opener(file))
     }
 
-    /// Keys in `file` in plain sight of whoever can read it.
+    /// Keys in `file`, which everybody who can read it can use.
     public init(
         unprotectedFile file: URL, random: any RandomSource = SystemRandom(), clock: any WallClock = SystemClock()
     ) {
@@ -162,13 +162,15 @@ public actor SoftwareKeyProvider: KeyProvider {
         try await change { file in for slot in slots { file.keys[slot] = nil } }
     }
 
-    /// Seals the file anew under another passphrase and a fresh salt, at once and whole, for this and all other processes.
+    /// Seals the file anew under another passphrase and a fresh salt, at once and whole, for this and all other
+    /// processes.
     ///
     /// The keys stay the same: an old copy of the file still opens with the old passphrase. Change the vault's key
     /// afterwards (``FileVault/rekey(to:)``), so that such a copy is worth nothing.
     /// The cost stays, since a vault remembers it.
     /// - Parameter passphrase: knows or asks for the new passphrase; from now on it answers for this provider.
-    /// - Throws: ``/AssentCore/KeyProviderError`` with code `unsupported` without a passphrase, `unavailable` without a file.
+    /// - Throws: ``/AssentCore/KeyProviderError`` with code `unsupported` without a passphrase, `unavailable` without a
+    ///   file.
     public func changePassphrase(to passphrase: any UserPresence) async throws {
         guard case .passphrase(_, let cost) = guardian else {
             throw KeyProviderError(

@@ -1,8 +1,8 @@
 import AssentCore
 import Crypto
 
-/// A vault's two keys at its provider: one signs what the vault's file says, the other opens the data key. And the counter
-/// that notices an old copy of everything, where the provider has counters.
+/// A vault's two keys at its provider: one signs what the vault's file says, the other opens the data key. And the
+/// counter that notices an old copy of everything, where the provider has counters.
 ///
 /// The public parts come from the provider only: a file that brings its own key along proves nothing.
 struct VaultGuardian: Sendable {
@@ -74,7 +74,8 @@ struct VaultGuardian: Sendable {
         }
     }
 
-    /// Makes the keys of a new vault, or of a new epoch. What an interrupted attempt left under this name is removed first.
+    /// Makes the keys of a new vault, or of a new epoch. What an interrupted attempt left under this name is removed
+    /// first.
     static func make(vaultID: [UInt8], epoch: UInt32, provider: any KeyProvider) async throws -> VaultGuardian {
         let name = keyName(vaultID: vaultID, epoch: epoch)
         return try await asking {
@@ -135,8 +136,8 @@ struct VaultGuardian: Sendable {
     private static let notUnwrapped = SecretStoreError(
         .wrongKey, "The key provider's key does not open this vault's data key. Check the device, or restore the key.")
 
-    /// The counter's number when it is where a vault left it at `expected`; one behind means that a commit was interrupted
-    /// before its last step, which is made up for.
+    /// The counter's number when it is where a vault left it at `expected`; one behind means that a commit was
+    /// interrupted before its last step, which is made up for.
     static func counted(_ counter: any RollbackCounter, upTo expected: UInt64) async throws -> UInt64 {
         let value = try await asking { try await counter.value() }
         if value == expected { return value }

@@ -12,14 +12,15 @@ public enum ProtectionLevel: String, Hashable, Sendable, CaseIterable {
     case software
 }
 
-/// What may guard a vault, and how much protection the app insists on. There is no default: what is weaker has to be said.
+/// What may guard a vault, and how much protection the app insists on. There is no default: what is weaker has to be
+/// said.
 ///
 /// ```swift
 /// let vault = try await FileVault.open(directory, keys: .passphrase(Secret("correct horse")))
 /// ```
 ///
-/// A vault is guarded by one provider, which is chosen when the vault is made and written into its header. Opening it later
-/// uses that provider or fails; another one takes an explicit ``FileVault/rekey(to:)``.
+/// A vault is guarded by one provider, which is chosen when the vault is made and written into its header. Opening it
+/// later uses that provider or fails; another one takes an explicit ``FileVault/rekey(to:)``.
 public struct VaultKeys: Sendable {
     /// What the app insists on.
     public let level: ProtectionLevel
@@ -53,8 +54,8 @@ public struct VaultKeys: Sendable {
         VaultKeys(.requireHardware, hardware: { _ in providers })
     }
 
-    /// The first of `providers` that is available while the vault is made, and `otherwise` when none is. What a provider
-    /// that is available cannot do is an error all the same.
+    /// The first of `providers` that is available while the vault is made, and `otherwise` when none is. What a
+    /// provider that is available cannot do is an error all the same.
     public static func preferHardware(_ providers: [any KeyProvider], otherwise: Software) -> VaultKeys {
         VaultKeys(.preferHardware, hardware: { _ in providers }, otherwise: otherwise)
     }

@@ -14,7 +14,7 @@ struct VaultProviders: Sendable {
             switch await provider.availability {
             case .available: return provider
             case .unavailable(let reason): reasons.append("\(provider.kind): \(reason)")
-            // It is there: whoever locks it must not thereby choose a weaker key.
+            // It is there: somebody who locks it must not thereby choose a weaker key.
             case .lockedOut(let reason): throw SecretStoreError(.keyLocked, reason)
             }
         }
@@ -58,7 +58,7 @@ struct VaultProviders: Sendable {
         guard hardware.allSatisfy({ $0.protection == .hardware }) else {
             throw SecretStoreError(
                 .keyUnavailable,
-                "Hardware was asked for, and a provider that was given is none. Give a hardware provider.")
+                "Hardware was asked for, and a provider that was given is not hardware. Give a hardware provider.")
         }
         guard software?.protection != .hardware else {
             throw SecretStoreError(

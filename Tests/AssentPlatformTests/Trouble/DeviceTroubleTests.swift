@@ -18,8 +18,8 @@ struct DeviceTroubleTests {
             [device], otherwise: SoftwareKeyProvider(unprotectedFile: place.url.appending(path: "software.key")))
     }
 
-    /// What a vault says, which must be an error that tells what to do; every file of it stays as it was, and no software
-    /// takes the device's place, though it would be there.
+    /// What a vault says, which must be an error that tells what to do; every file of it stays as it was, and no
+    /// software takes the device's place, though it would be there.
     private static func open(
         _ place: TemporaryDirectory, _ device: any KeyProvider, _ trouble: String = ""
     ) async throws -> SecretStoreError {

@@ -4,9 +4,9 @@ import Foundation
 
 /// Keys of another provider that a user must be there for, and that are lost when another finger or face is enrolled.
 ///
-/// Each key comes with a mark at the same provider, made from its name and what was enrolled then. A key whose mark does not
-/// fit what is enrolled now is destroyed at the next attempt to find or use it, with the error `keyLost`; it does not come
-/// back when the old enrollment does. Keys that were made without this are no concern of its.
+/// Each key comes with a mark at the same provider, made from its name and what was enrolled then. A key whose mark
+/// does not fit what is enrolled now is destroyed at the next attempt to find or use it, with the error `keyLost`; it
+/// does not come back when the old enrollment does. Keys that were made without this are no concern of its.
 public struct BiometricKeyProvider: KeyProvider {
     private static let markPrefix = "enrolled."
 
@@ -53,7 +53,8 @@ public struct BiometricKeyProvider: KeyProvider {
 
     /// The signing key called `name`. It asks for the user at each use.
     ///
-    /// - Throws: ``/AssentCore/KeyProviderError`` with code `keyLost` when something else was enrolled since it was made.
+    /// - Throws: ``/AssentCore/KeyProviderError`` with code `keyLost` when something else was enrolled since it was
+    ///   made.
     public func signingKey(named name: String) async throws -> (any SigningKey)? {
         guard let key = try await keys.signingKey(named: name) else { return nil }
         try await check(name)
@@ -68,7 +69,8 @@ public struct BiometricKeyProvider: KeyProvider {
 
     /// The key agreement key called `name`. It asks for the user at each use.
     ///
-    /// - Throws: ``/AssentCore/KeyProviderError`` with code `keyLost` when something else was enrolled since it was made.
+    /// - Throws: ``/AssentCore/KeyProviderError`` with code `keyLost` when something else was enrolled since it was
+    ///   made.
     public func agreementKey(named name: String) async throws -> (any KeyAgreementKey)? {
         guard let key = try await keys.agreementKey(named: name) else { return nil }
         try await check(name)

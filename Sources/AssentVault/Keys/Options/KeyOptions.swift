@@ -23,7 +23,8 @@ public struct KeyCapabilities: Hashable, Sendable {
     /// How its guarded keys wrap; nothing when it guards none.
     public var wrappings: Set<KeyWrapping>
 
-    /// Whether the keys are in a chip of their own: StrongBox, a Secure Enclave, a TPM, a token; else in a part of the processor.
+    /// Whether the keys are in a chip of their own: StrongBox, a Secure Enclave, a TPM, a token; else in a part of the
+    /// processor.
     public var hasSeparateChip: Bool
 
     /// How the user can prove to be there: methods that are set up now.
@@ -44,7 +45,8 @@ public struct KeyCapabilities: Hashable, Sendable {
     }
 }
 
-/// What an app wants of a key. Nothing of it is ever given up silently; only ``ProtectionLevel/preferHardware`` leaves a choice.
+/// What an app wants of a key. Nothing of it is ever given up silently; only ``ProtectionLevel/preferHardware`` leaves
+/// a choice.
 public struct KeyDemand: Hashable, Sendable {
     /// Who must prove to be there when the key is used.
     public enum Presence: Hashable, Sendable {
@@ -95,12 +97,12 @@ public struct KeyOptions: Hashable, Sendable {
 
     /// Chooses, from these two and nothing else.
     ///
-    /// A guarded key is preferred to software, a chip of its own to none, and a symmetric key inside the guardian to key
-    /// agreement to RSA. The vendor's SDKs fall back where a device lacks something; here it is an error, except that
-    /// `preferHardware` may become software when the device guards no key at all.
+    /// A guarded key is preferred to software, a chip of its own to none, and a symmetric key inside the guardian to
+    /// key agreement to RSA. The vendor's SDKs fall back where a device lacks something; here it is an error, except
+    /// that `preferHardware` may become software when the device guards no key at all.
     ///
-    /// - Throws: ``/AssentCore/KeyProviderError`` with code `unsupported` when the device cannot do it, `userAbsent` when
-    ///   the user would first have to set something up.
+    /// - Throws: ``/AssentCore/KeyProviderError`` with code `unsupported` when the device cannot do it, `userAbsent`
+    ///   when the user would first have to set something up.
     public static func choose(
         for demand: KeyDemand, on device: KeyCapabilities
     ) throws(KeyProviderError) -> KeyOptions {
