@@ -1,5 +1,6 @@
-/// A URL in the one form in which it is decided on, bound to a transaction and forwarded: scheme and host in lower case, the port written,
-/// slashes single, escapes in upper case and only where they are needed (RFC 3986 §6.2.2). The query stays as it was sent.
+/// A URL in the one form in which it is decided on, bound to a transaction and forwarded: scheme and host in lower
+/// case, the port written, slashes single, escapes in upper case and only where they are needed (RFC 3986 §6.2.2). The
+/// query stays as it was sent.
 ///
 /// A URL that two programs could read differently (dot segments, encoded slashes, double encoding, …) has no such form.
 package struct CanonicalResource: Sendable, Hashable {
@@ -63,10 +64,12 @@ package struct CanonicalResource: Sendable, Hashable {
     /// The request target to forward: exactly what was decided on.
     package var target: String { path + (query.map { "?" + $0 } ?? "") }
 
-    /// The query with its parameters sorted by name, those of one name in their order: what two requests are compared by.
+    /// The query with its parameters sorted by name, those of one name in their order: what two requests are compared
+    /// by.
     package var comparedQuery: String? { query.map { Self.sorted($0) } }
 
-    /// The same resource without the parameter `name`, and the values that the parameter had, as they stood in the query.
+    /// The same resource without the parameter `name`, and the values that the parameter had, as they stood in the
+    /// query.
     package func removingParameter(_ name: String) -> (resource: CanonicalResource, values: [String]) {
         guard let query else { return (self, []) }
         var values: [String] = []

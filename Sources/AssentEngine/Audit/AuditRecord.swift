@@ -7,7 +7,8 @@ package struct AuditRecord: Sendable, Hashable {
     /// When it was written, to the millisecond; `nil` for one that was not written yet.
     package private(set) var at: Date?
 
-    /// Its number in the log: a later record has a greater one, whatever the clock said. `nil` for one that was not written yet.
+    /// Its number in the log: a later record has a greater one, whatever the clock said. `nil` for one that was not
+    /// written yet.
     package private(set) var sequence: Int64?
 
     /// What happened, for example `transaction.take`.

@@ -1,7 +1,7 @@
 package import AssentCore
 
-/// Finds out who sends a request. Every endpoint asks here, so that one rule decides which session is alive, which realm it
-/// belongs to, and which access token is valid.
+/// Finds out who sends a request. Every endpoint asks here, so that one rule decides which session is alive, which
+/// realm it belongs to, and which access token is valid.
 package struct Callers: Sendable {
     private let sessions: Sessions
     private let providers: [String: OAuthProvider]
@@ -40,8 +40,8 @@ package struct Callers: Sendable {
         }
     }
 
-    /// The caller of a service behind the gateway. An access token decides alone: a session beside it does not replace a bad
-    /// one. The session is noted as used.
+    /// The caller of a service behind the gateway. An access token decides alone: a session beside it does not replace
+    /// a bad one. The session is noted as used.
     ///
     /// - Throws: ``StoreError`` when the database cannot serve.
     package func caller(
@@ -64,8 +64,8 @@ package struct AccessTokenRequirement: Sendable {
     /// The scopes, all of them.
     package let scopes: [String]
 
-    /// What it must be issued for (`aud`), one of them (RFC 9068 §4): a token that another service was given must not let that
-    /// service in here.
+    /// What it must be issued for (`aud`), one of them (RFC 9068 §4): a token that another service was given must not
+    /// let that service in here.
     package let audience: [String]
 
     /// Whether the realm's issuer is an audience too.

@@ -2,7 +2,8 @@ import AssentStore
 import Logging
 
 extension EngineContext {
-    /// Runs `body` and translates what the store throws into what the engine throws. The log gets the store's own words.
+    /// Runs `body` and translates what the store throws into what the engine throws. The log gets the store's own
+    /// words.
     func translatingStoreErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
         do {
             return try await body()

@@ -37,8 +37,8 @@ extension EngineError {
     /// The caller may not do this.
     package static let forbidden = EngineError(.forbidden)
 
-    /// The transaction cannot be approved here, whatever the reason: unknown, expired, of another session, or in another
-    /// state.
+    /// The transaction cannot be approved here, whatever the reason: unknown, expired, of another session, or in
+    /// another state.
     package static let transactionUnreadable = EngineError(.transactionUnreadable)
 
     /// Something in the engine or in its database is broken: `detail` is for the operator.

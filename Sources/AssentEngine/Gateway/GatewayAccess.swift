@@ -1,8 +1,8 @@
 package import AssentCore
 import Logging
 
-/// What the gateway asks of the engine, in the order of a request: who sends it and which policies are about it, what is
-/// decided, and, with a transaction, that it is forwarded once.
+/// What the gateway asks of the engine, in the order of a request: who sends it and which policies are about it, what
+/// is decided, and, with a transaction, that it is forwarded once.
 package struct GatewayAccess: Sendable {
     private let callers: Callers
     private let settlement: AccessSettlement
@@ -125,8 +125,8 @@ extension AccessSettlement {
         .invalidRequest, .tooLarge, .unsupportedMediaType, .tooManyRequests,
     ]
 
-    /// Decides on a request at the gateway and settles its transaction. A transaction id that does not help is a refusal,
-    /// never a new advice. Whatever fails, the request is denied.
+    /// Decides on a request at the gateway and settles its transaction. A transaction id that does not help is a
+    /// refusal, never a new advice. Whatever fails, the request is denied.
     package func settle(_ request: GatewayRequest) async -> AccessDecision {
         guard let matched = request.admission.matched else { return .denied(.unavailable) }
         let presented = request.admission.caller.presented

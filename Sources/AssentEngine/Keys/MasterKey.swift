@@ -2,7 +2,8 @@ package import AssentCore
 import Crypto
 import Foundation
 
-/// The key from outside the database under which the database's secrets are sealed (AES-256-GCM, a derived key for each purpose).
+/// The key from outside the database under which the database's secrets are sealed (AES-256-GCM, a derived key for each
+/// purpose).
 package struct MasterKey: Sendable {
     /// What a sealed value is for. A value sealed for one purpose does not open for another.
     package enum Purpose: String, Sendable {
@@ -42,7 +43,8 @@ package struct MasterKey: Sendable {
         return [UInt8](combined)
     }
 
-    /// Opens what ``seal(_:for:context:)`` made. Throws when it was changed, moved to another place or sealed under another key.
+    /// Opens what ``seal(_:for:context:)`` made. Throws when it was changed, moved to another place or sealed under
+    /// another key.
     package func open(_ sealed: [UInt8], for purpose: Purpose, context: String) throws -> Secret {
         do {
             let box = try AES.GCM.SealedBox(combined: sealed)

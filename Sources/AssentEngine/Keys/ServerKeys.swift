@@ -2,12 +2,13 @@ package import AssentCore
 package import AssentJOSE
 package import AssentStore
 
-/// The server's signing keys: one for each purpose, made at the first start, sealed under the master key, rotated at will.
+/// The server's signing keys: one for each purpose, made at the first start, sealed under the master key, rotated at
+/// will.
 ///
-/// All nodes share the keys in the store. Each keeps a copy for at most ``staleness`` seconds, so that it sees a rotation on
-/// another node by then, and looks at once when a signature names a key that it does not know.
+/// All nodes share the keys in the store. Each keeps a copy for at most ``staleness`` seconds, so that it sees a
+/// rotation on another node by then, and looks at once when a signature names a key that it does not know.
 package final class ServerKeys: Sendable {
-    /// What a key signs. A signature made for one purpose does not count for another.
+    /// What a key signs. A signature made for one purpose is not valid for another.
     package enum Purpose: String, Sendable, Hashable, CaseIterable {
         /// ID tokens.
         case idToken = "id_token"
@@ -78,8 +79,8 @@ package final class ServerKeys: Sendable {
         return Secret(try await JWS.sign(JSONValue.object(claims).serializedBytes(), header: header, with: key))
     }
 
-    /// The claims of a JWT that a key of this purpose has signed; `nil` for anything else. Whether the claims still count is
-    /// the caller's to check. With `includesExpiredKeys`, keys count that are no longer published.
+    /// The claims of a JWT that a key of this purpose has signed; `nil` for anything else. Whether the claims still
+    /// count is the caller's to check. With `includesExpiredKeys`, keys count that are no longer published.
     package func claims(
         of token: Secret, type: String, for purpose: Purpose, includesExpiredKeys: Bool = false
     ) async throws -> JWTClaims? {
@@ -113,10 +114,10 @@ package final class ServerKeys: Sendable {
         return (try? JWTClaims(payload: verified.payload)).map { ($0, keyID) }
     }
 
-    /// Makes a new key for a purpose. The old one signs no more and stays published until what it signed has expired. When
-    /// another node rotates at the same moment, that counts for both. With `discardingOld` the old keys' signatures stop
-    /// counting, on other nodes within ``staleness``: the key may be in other hands. The `accompanying` statements succeed or
-    /// fail together with it. Returns whether it was this call that did it.
+    /// Makes a new key for a purpose. The old one signs no more and stays published until what it signed has expired.
+    /// When another node rotates at the same moment, that counts for both. With `discardingOld` the old keys'
+    /// signatures stop counting, on other nodes within ``staleness``: the key may be in other hands. The `accompanying`
+    /// statements succeed or fail together with it. Returns whether it was this call that did it.
     @discardableResult
     package func rotate(
         _ purpose: Purpose, discardingOld: Bool = false, accompanying: [SQLStatement] = []

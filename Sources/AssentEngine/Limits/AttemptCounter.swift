@@ -1,7 +1,8 @@
 import AssentCore
 import AssentStore
 
-/// Counts attempts in the store, so that all nodes share one count: guesses at a second factor, creations of transactions.
+/// Counts attempts in the store, so that all nodes share one count: guesses at a second factor, creations of
+/// transactions.
 package struct AttemptCounter: Sendable {
     private let context: EngineContext
 

@@ -2,14 +2,15 @@ import AssentCore
 import Foundation
 
 extension OAuthProvider {
-    /// The client that a request to the token, revocation or introspection endpoint comes from: `none`, `client_secret_post` or
-    /// `client_secret_basic`, never two of them (RFC 6749 §2.3).
+    /// The client that a request to the token, revocation or introspection endpoint comes from: `none`,
+    /// `client_secret_post` or `client_secret_basic`, never two of them (RFC 6749 §2.3).
     ///
     /// - Parameters:
     ///   - parameters: the form.
     ///   - authorization: the value of the `Authorization` header, if there is one.
     /// - Returns: the client.
-    /// - Throws: ``OAuthError`` `invalid_client`, which wants other credentials where the header was used, or `invalid_request`.
+    /// - Throws: ``OAuthError`` `invalid_client`, which wants other credentials where the header was used, or
+    ///   `invalid_request`.
     package func client(
         authenticating parameters: OAuthParameters, authorization: String?
     ) throws(OAuthError) -> OAuthClient {

@@ -3,7 +3,8 @@ package import AssentCore
 extension OAuthProvider {
     /// The provider's metadata (OpenID Connect Discovery 1.0 §3, RFC 8414 §2, RFC 9207 §3).
     ///
-    /// `assent_refresh_attempt_supported` tells our own client that a refresh may be repeated with the same `attempt_id`.
+    /// `assent_refresh_attempt_supported` tells our own client that a refresh may be repeated with the same
+    /// `attempt_id`.
     package func metadata() -> JSONValue {
         let base = configuration.endpointBase
         var scopes: [String] = []

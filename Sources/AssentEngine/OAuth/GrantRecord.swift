@@ -52,7 +52,8 @@ extension OAuthProvider {
         ]
     }
 
-    /// Ends a grant, so that none of its tokens counts any more. Nothing happens, and nothing is noted, when it has ended.
+    /// Ends a grant, so that none of its tokens is valid any more. Nothing happens, and nothing is noted, when it has
+    /// ended.
     func revoke(_ grant: GrantRecord, because reason: String, event: String) async throws {
         do {
             _ = try await context.database.run(revocation(of: grant, because: reason, event: event))

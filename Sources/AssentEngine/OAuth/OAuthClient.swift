@@ -39,13 +39,13 @@ package struct OAuthClient: Sendable, Hashable {
     /// What it may do at the token endpoint.
     package var grantTypes: Set<GrantType> = [.authorizationCode, .refreshToken]
 
-    /// How many seconds an access token counts.
+    /// How many seconds an access token is valid.
     package var accessTokenLifetime: Int64 = 3600
 
     /// How many seconds a refresh token may be used; its successor lives as long again.
     package var refreshTokenLifetime: Int64 = 7 * 24 * 3600
 
-    /// How many seconds an ID token counts.
+    /// How many seconds an ID token is valid.
     package var idTokenLifetime: Int64 = 3600
 
     /// Whether the user is taken to agree, since the client is the operator's own. The vendor's SDKs need it.

@@ -15,8 +15,8 @@ package struct OAuthParameters: Sendable, CustomStringConvertible, CustomReflect
 
     /// Parameters that were decoded elsewhere.
     ///
-    /// - Throws: ``OAuthError`` `invalid_request` for too many, for too long ones, and for one that is there twice (RFC 6749
-    ///   §3.1; `resource` may be, RFC 8707 §2).
+    /// - Throws: ``OAuthError`` `invalid_request` for too many, for too long ones, and for one that is there twice (RFC
+    ///   6749 §3.1; `resource` may be, RFC 8707 §2).
     package init(_ form: FormItems) throws(OAuthError) {
         guard form.items.count <= Self.limit else { throw .invalidRequest("The request has too many parameters.") }
         guard form.items.allSatisfy({ $0.name.utf8.count <= 128 && $0.value.utf8.count <= Self.valueLimit }) else {
@@ -32,8 +32,8 @@ package struct OAuthParameters: Sendable, CustomStringConvertible, CustomReflect
 
     /// Parameters from a query or a form body as they came.
     ///
-    /// One of the vendor's SDKs does not encode its values: spaces are taken as they are, and only the first `=` of a parameter
-    /// divides it.
+    /// One of the vendor's SDKs does not encode its values: spaces are taken as they are, and only the first `=` of a
+    /// parameter divides it.
     /// - Throws: ``OAuthError`` `invalid_request`, also for what is not percent-encoded UTF-8.
     package init(urlEncoded bytes: some Sequence<UInt8>) throws(OAuthError) {
         let text = bytes.map { $0 == UInt8(ascii: " ") ? UInt8(ascii: "+") : $0 }

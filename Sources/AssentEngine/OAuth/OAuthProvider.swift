@@ -21,11 +21,11 @@ package struct OAuthProviderConfiguration: Sendable {
     /// For how many seconds a refresh that is repeated by the same attempt gets the same successor.
     package var refreshGrace: Int64 = 60
 
-    /// The least `max_age` that is honoured as asked, in seconds: below it the way from the sign-in back to this endpoint
-    /// would already be too long, and the user would sign in for ever.
+    /// The least `max_age` that is honoured as asked, in seconds: below it the way from the sign-in back to this
+    /// endpoint would already be too long, and the user would sign in for ever.
     package var leastMaxAge: Int64 = 10
 
-    /// A configuration; of clients with the same id the last counts, so validate beforehand.
+    /// A configuration. Of clients with the same id the last is taken, so validate beforehand.
     package init(realm: String, issuer: String, endpointBase: String? = nil, clients: [OAuthClient]) {
         self.realm = realm
         self.issuer = issuer
@@ -36,17 +36,17 @@ package struct OAuthProviderConfiguration: Sendable {
     /// The client of that id.
     package func client(_ id: String) -> OAuthClient? { clients[id] }
 
-    /// The longest that a signed token of any client counts, in seconds.
+    /// The longest that a signed token of any client is valid, in seconds.
     var longestSignedLifetime: Int64 {
         clients.values.map { max($0.accessTokenLifetime, $0.idTokenLifetime) }.max() ?? 0
     }
 }
 
-/// A realm's OpenID provider: what users have granted to clients, and the codes and tokens that were issued for it (RFC 6749,
-/// OpenID Connect Core).
+/// A realm's OpenID provider: what users have granted to clients, and the codes and tokens that were issued for it (RFC
+/// 6749, OpenID Connect Core).
 ///
-/// A grant begins with a code and ends when it is revoked or none of its tokens can be used any more. Every single-use step is
-/// one atomic statement; codes and refresh tokens are in the store as hashes only.
+/// A grant begins with a code and ends when it is revoked or none of its tokens can be used any more. Every single-use
+/// step is one atomic statement; codes and refresh tokens are in the store as hashes only.
 package struct OAuthProvider: Sendable {
     let context: EngineContext
     let sessions: Sessions
@@ -114,7 +114,7 @@ package struct TokenReply: Sendable {
     /// `Bearer`, or `DPoP` when the token is bound to a key.
     package let tokenType: String
 
-    /// How many seconds the access token counts.
+    /// How many seconds the access token is valid.
     package let expiresIn: Int64
 
     /// The refresh token, if the client may refresh.

@@ -1,8 +1,8 @@
 import AssentCore
 import Logging
 
-/// Decides on accesses and settles their transactions: takes the one that the request names, or creates the one that the
-/// policies ask for.
+/// Decides on accesses and settles their transactions: takes the one that the request names, or creates the one that
+/// the policies ask for.
 package struct AccessSettlement: Sendable {
     let context: EngineContext
 
@@ -34,8 +34,8 @@ package struct AccessSettlement: Sendable {
         return settled
     }
 
-    /// Takes the transaction that the question names. Where it names none, or one that does not help an enforcement point
-    /// that asks over REST, creates one.
+    /// Takes the transaction that the question names. Where it names none, or one that does not help an enforcement
+    /// point that asks over REST, creates one.
     private func spendOrRequire(
         _ pending: PolicyAssessment.Pending, _ question: AccessQuestion, _ reasons: inout [String]
     ) async throws -> AccessDecision {
@@ -68,8 +68,8 @@ package struct AccessSettlement: Sendable {
 }
 
 extension Transactions.Kind {
-    /// What an id is answered with that is unknown, expired, used, or of another request: REST's enforcement points get a
-    /// new transaction as AM gives them one, the gateway's clients a refusal.
+    /// What an id is answered with that is unknown, expired, used, or of another request: REST's enforcement points get
+    /// a new transaction as AM gives them one, the gateway's clients a refusal.
     var replacesUselessTransactions: Bool { self == .policy }
 }
 

@@ -1,8 +1,8 @@
 import AssentCore
 
 extension AccessSettlement {
-    /// Whether `caller` may ask about `subject` in a realm, which must be their own. Everybody may ask about themselves;
-    /// about others only somebody with the role `pep` or `admin`.
+    /// Whether `caller` may ask about `subject` in a realm, which must be their own. Everybody may ask about
+    /// themselves; about others only somebody with the role `pep` or `admin`.
     ///
     /// - Throws: ``EngineError`` `forbidden`.
     package func authorize(
@@ -20,10 +20,11 @@ extension AccessSettlement {
     /// Decides on resources, as AM's `policies?_action=evaluate` does, for a caller who must have the right to ask.
     ///
     /// The client's address (`IP` in the environment) is believed only of an enforcement point.
-    /// A transaction id that does not help (unknown, expired, for another request) is not an error: the decision carries the
-    /// advice of a new transaction.
-    /// - Throws: ``EngineError``: `forbidden` as ``authorize(_:toAskAbout:realm:)``, `unknownPolicySet`, `invalidResources`,
-    ///   what ``TransactionDisplay`` throws for a body that cannot be shown to the user; `unavailable`.
+    /// A transaction id that does not help (unknown, expired, for another request) is not an error: the decision
+    /// carries the advice of a new transaction.
+    /// - Throws: ``EngineError``: `forbidden` as ``authorize(_:toAskAbout:realm:)``, `unknownPolicySet`,
+    ///   `invalidResources`, what ``TransactionDisplay`` throws for a body that cannot be shown to the user;
+    ///   `unavailable`.
     package func settle(_ request: EvaluateRequest, caller: LiveSession) async throws -> [PolicyDecision] {
         try authorize(caller, toAskAbout: request.subject, realm: request.realm)
         let address = (request.environment["IP"] ?? request.environment["requestIp"])?.first.flatMap(IPv4Address.init)

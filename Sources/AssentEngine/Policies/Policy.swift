@@ -32,7 +32,7 @@ package struct Policy: Sendable, Hashable {
     /// Its name, unique in its set.
     package let name: String
 
-    /// Whether it counts.
+    /// Whether it is in force.
     package let isActive: Bool
 
     /// Which resources it is about.

@@ -20,7 +20,8 @@ struct ConditionOutcome {
 }
 
 extension PolicyCondition {
-    /// Evaluates without touching a transaction: AM gives transactions the lowest precedence, everything else comes first.
+    /// Evaluates without touching a transaction: AM gives transactions the lowest precedence, everything else comes
+    /// first.
     func evaluate(_ facts: PolicyFacts) -> ConditionOutcome {
         switch self {
         case .and(let conditions): return Self.all(conditions, facts)
@@ -108,7 +109,7 @@ package struct PolicyAssessment: Sendable {
     /// What is granted and denied if every pending transaction were approved.
     package private(set) var actions: [String: Bool] = [:]
 
-    /// What the enforcement point is told besides.
+    /// What the enforcement point gets besides.
     package private(set) var attributes: [String: [String]] = [:]
 
     /// Why, for the log and for an administrator who asks.

@@ -25,7 +25,8 @@ package enum DecisionSubject: Sendable, Hashable {
     case session(PresentedSession)
     /// Nobody: no session, or one that is no longer alive.
     case anonymous
-    /// Claims that nobody has verified (`jwt` or `claims`): no subject or condition that needs a session holds for them.
+    /// Claims that nobody has verified (`jwt` or `claims`): no subject or condition that needs a session holds for
+    /// them.
     case claims(JSONObject)
 
     var presented: PresentedSession? {
@@ -33,8 +34,8 @@ package enum DecisionSubject: Sendable, Hashable {
     }
 }
 
-/// The parts of the protected request that a URL does not show. An enforcement point that asks over REST may send them in the
-/// environment: `method`, `contentType`, and `body` as unpadded base64url.
+/// The parts of the protected request that a URL does not show. An enforcement point that asks over REST may send them
+/// in the environment: `method`, `contentType`, and `body` as unpadded base64url.
 package struct RequestContent: Sendable, Hashable {
     /// The HTTP method.
     package let method: String
@@ -52,7 +53,8 @@ package struct RequestContent: Sendable, Hashable {
         self.body = body
     }
 
-    /// The parts from the environment of an evaluate request; `nil` when it names no method, or the body is not base64url.
+    /// The parts from the environment of an evaluate request; `nil` when it names no method, or the body is not
+    /// base64url.
     package init?(environment: [String: [String]]) {
         guard let method = environment["method"]?.first else { return nil }
         var body: [UInt8]?
@@ -105,7 +107,7 @@ package struct PolicyDecision: Sendable, Hashable {
     /// Granted and denied actions; what is not named is denied.
     package let actions: [String: Bool]
 
-    /// What the enforcement point is told besides.
+    /// What the enforcement point gets besides.
     package let attributes: [String: [String]]
 
     /// What the user can do to be granted more; of one kind.

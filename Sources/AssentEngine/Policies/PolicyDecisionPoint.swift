@@ -1,7 +1,7 @@
 package import AssentCore
 
-/// Says what the policies grant. It is a value without I/O: the same question always has the same answer, and nothing is
-/// spent or stored. What takes and creates transactions is ``AccessSettlement``.
+/// Says what the policies grant. It is a value without I/O: the same question always has the same answer, and nothing
+/// is spent or stored. What takes and creates transactions is ``AccessSettlement``.
 package struct PolicyDecisionPoint: Sendable {
     private let policySets: [PolicySet]
 
@@ -21,6 +21,7 @@ package struct PolicyDecisionPoint: Sendable {
     ///   - set: the set.
     ///   - resource: the resource.
     ///   - action: only the policies that speak of this action are taken; `nil` when the action is not known.
+    /// - Returns: the policies, in the order of the set.
     package func match(_ set: PolicySet, resource: CanonicalResource, action: String?) -> MatchedPolicies {
         MatchedPolicies(
             set: set, resource: resource, action: action,

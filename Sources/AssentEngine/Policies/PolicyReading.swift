@@ -1,7 +1,8 @@
 package import AssentCore
 
 extension PolicySet {
-    /// Reads a policy set: `name`, `realm`, `actions`, `policies`, each policy in AM's JSON with our `bind` and `display`.
+    /// Reads a policy set: `name`, `realm`, `actions`, `policies`, each policy in AM's JSON with our `bind` and
+    /// `display`.
     ///
     /// ```yaml
     /// name: bank

@@ -2,8 +2,9 @@ package import AssentCore
 
 /// Which resources a policy is about: a URL with wildcards, compared part by part as AM does.
 ///
-/// Scheme, host, port, path and query are compared each by itself, without regard to case; a pattern without a query matches
-/// no request that has one (`…/*?*` matches those); a missing port is the scheme's own, or any when the scheme is a wildcard.
+/// Scheme, host, port, path and query are compared each by itself, without regard to case; a pattern without a query
+/// matches no request that has one (`…/*?*` matches those); a missing port is the scheme's own, or any when the scheme
+/// is a wildcard.
 package struct ResourcePattern: Sendable, Hashable {
     /// The pattern as it was written.
     package let text: String

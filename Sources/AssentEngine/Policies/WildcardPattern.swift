@@ -1,7 +1,7 @@
 /// A text with wildcards, matched without regard to ASCII case in time that grows with the sum of both lengths.
 ///
-/// `*` stands for any run of characters, also none and also with slashes; `-*-` for a run within one segment. A pattern has
-/// one kind of them.
+/// `*` stands for any run of characters, also none and also with slashes; `-*-` for a run within one segment. A pattern
+/// has one kind of them.
 struct WildcardPattern: Sendable, Hashable {
     private let segments: [[[UInt8]]]
     private let isPerSegment: Bool
@@ -46,7 +46,8 @@ struct WildcardPattern: Sendable, Hashable {
         return true
     }
 
-    /// Knuth, Morris, Pratt: a failed comparison never looks at a byte of the text again from the beginning of the piece.
+    /// Knuth, Morris, Pratt: a failed comparison never looks at a byte of the text again from the beginning of the
+    /// piece.
     private static func endOfFirst(_ piece: [UInt8], in text: ArraySlice<UInt8>, steps: inout Int) -> Int? {
         var fallback = [0]
         var matched = 0

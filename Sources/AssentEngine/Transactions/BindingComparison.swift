@@ -54,8 +54,8 @@ enum ComparedField: CaseIterable {
 }
 
 extension TransactionBinding {
-    /// The first field in which `other` differs, of those that are compared. The policy's revision is one of them, so both
-    /// bind the same.
+    /// The first field in which `other` differs, of those that are compared. The policy's revision is one of them, so
+    /// both bind the same.
     func firstDifference(from other: TransactionBinding) -> TransactionRefusal? {
         ComparedField.allCases.first { field in
             field.bound.map(bound.contains) ?? true && field.values(of: self) != field.values(of: other)

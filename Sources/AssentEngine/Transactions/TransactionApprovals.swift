@@ -48,8 +48,9 @@ package protocol TransactionApprovals: Sendable {
     /// The approval again, at a later step. Throws the same error when it is no longer IN_PROGRESS for this session.
     func check(id: String, session: LiveSession) async throws -> PendingApproval
 
-    /// The statements that make it COMPLETED, to run in one transaction with the end of the journey. They fail as a whole
-    /// (``StoreError`` `unexpectedCount`) when it is no longer IN_PROGRESS, is expired, or its session or user is no longer live.
+    /// The statements that make it COMPLETED, to run in one transaction with the end of the journey. They fail as a
+    /// whole (``StoreError`` `unexpectedCount`) when it is no longer IN_PROGRESS, is expired, or its session or user is
+    /// no longer live.
     func completion(of approval: PendingApproval, session: LiveSession) -> [SQLStatement]
 
     /// The journey, or the user, said no: it can no longer become COMPLETED. Returns whether that changed anything.

@@ -50,8 +50,8 @@ package struct TransactionBinding: Sendable, Hashable {
         keyThumbprint = presented.keyThumbprint
     }
 
-    /// Type, parameter names and character set in lower case, without white space around the delimiters (RFC 9110 §8.3.1); other
-    /// values as they are: a multipart boundary is another one in another case.
+    /// Type, parameter names and character set in lower case, without white space around the delimiters (RFC 9110
+    /// §8.3.1); other values as they are: a multipart boundary is another one in another case.
     static func normalised(mediaType: String) -> String {
         let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         var parts: [String] = []
@@ -66,8 +66,8 @@ package struct TransactionBinding: Sendable, Hashable {
     }
 }
 
-/// Why a transaction was not started, completed or taken: the first field or rule that does not match. The word stands in the
-/// audit log; a client learns only that it was refused.
+/// Why a transaction was not started, completed or taken: the first field or rule that does not match. The word stands
+/// in the audit log; a client learns only that it was refused.
 package enum TransactionRefusal: String, Sendable, Hashable, CaseIterable {
     /// There is no such transaction.
     case unknown

@@ -13,11 +13,11 @@ package enum ForwardingResult<Reply: Sendable>: Sendable {
 }
 
 extension Transactions {
-    /// Forwards the request of a taken transaction: records that it is about to be sent, sends it once, and records what
-    /// became of it.
+    /// Forwards the request of a taken transaction: records that it is about to be sent, sends it once, and records
+    /// what became of it.
     ///
-    /// All of that is done also when the task is cancelled, for example because the client has gone away: the service may
-    /// have acted, and what became of the request must be on record.
+    /// All of that is done also when the task is cancelled, for example because the client has gone away: the service
+    /// may have acted, and what became of the request must be on record.
     ///
     /// - Parameters:
     ///   - transaction: the transaction that was taken for the request.
@@ -44,8 +44,8 @@ extension Transactions {
         }.value
     }
 
-    /// Records that the request of a taken transaction is about to be sent. Returns whether this was the first to say so:
-    /// nobody else may send it.
+    /// Records that the request of a taken transaction is about to be sent. Returns whether this was the first to say
+    /// so: nobody else may send it.
     func recordForwarding(id: String) async throws -> Bool {
         try await context.translatingStoreErrors {
             try await !context.database.run(
@@ -54,8 +54,8 @@ extension Transactions {
         }
     }
 
-    /// Records what became of the request of a taken transaction. What is known is not overwritten; `taken` and `forwarded`
-    /// are not outcomes and change nothing.
+    /// Records what became of the request of a taken transaction. What is known is not overwritten; `taken` and
+    /// `forwarded` are not outcomes and change nothing.
     func recordOutcome(id: String, _ outcome: UpstreamOutcome) async throws {
         guard let columns = outcome.columns else { return }
         try await context.translatingStoreErrors {
@@ -76,7 +76,8 @@ extension Transactions {
         }
     }
 
-    /// What became of a transaction, for the session that it was made in; `nil` for everybody else and when there is none.
+    /// What became of a transaction, for the session that it was made in; `nil` for everybody else and when there is
+    /// none.
     package func outcome(id: String, session: LiveSession) async throws -> TransactionRecord? {
         try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds

@@ -43,7 +43,8 @@ package struct TransactionRecord: Sendable, Hashable {
     /// What became of the request after it was taken.
     package let outcome: UpstreamOutcome?
 
-    /// The `data` of the Metadata callback: what is bound, for the client to compare with the request that it will repeat.
+    /// The `data` of the Metadata callback: what is bound, for the client to compare with the request that it will
+    /// repeat.
     package var metadata: JSONValue {
         var object = JSONObject([
             .init(name: "_type", value: "AssentTransaction"),

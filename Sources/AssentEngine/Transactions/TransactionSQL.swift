@@ -53,8 +53,8 @@ package enum TransactionSQL {
         WHERE id = ?1 AND state IN ('CREATED', 'IN_PROGRESS') AND session_id = ?3 AND user_id = ?4 RETURNING id
         """
 
-    /// COMPLETED → TAKEN: 3…18 the binding, 19…21 whether query, method and body are compared. This one statement is what
-    /// makes an approval good for one access.
+    /// COMPLETED → TAKEN: 3…18 the binding, 19…21 whether query, method and body are compared. This one statement is
+    /// what makes an approval good for one access.
     package static let take = """
         UPDATE transactions SET state = 'TAKEN', taken_at = ?2
         WHERE id = ?1 AND state = 'COMPLETED' AND \(inTime) AND completed_at <= ?2 + \(clockTolerance)
@@ -87,7 +87,8 @@ package enum TransactionSQL {
         WHERE id = ?1 AND state = 'TAKEN' AND (outcome IS NULL OR outcome = 'unknown') RETURNING *
         """
 
-    /// Deletes what is past: 1 the time before which unused ones must have expired, 2 the same for what taken ones left.
+    /// Deletes what is past: 1 the time before which unused ones must have expired, 2 the same for what taken ones
+    /// left.
     static let purge = """
         DELETE FROM transactions WHERE (state <> 'TAKEN' AND expires_at <= ?1) OR (state = 'TAKEN' AND expires_at <= ?2)
         RETURNING id

@@ -53,7 +53,8 @@ extension Transactions {
         return try rows.first.map { Found(record: try TransactionRecord($0), isLive: try $0.bool("live")) }
     }
 
-    /// Writes the one audit record of a refusal, and with it that the time of `record` is over when that was the reason.
+    /// Writes the one audit record of a refusal, and with it that the time of `record` is over when that was the
+    /// reason.
     func close(
         _ record: TransactionRecord?, reason: TransactionRefusal, at now: Int64, note: AuditRecord
     ) async throws {

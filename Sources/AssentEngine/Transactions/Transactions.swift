@@ -48,8 +48,8 @@ package struct Transactions: TransactionApprovals {
 
     /// Makes a transaction.
     ///
-    /// - Throws: ``EngineError``: `tooManyRequests` when the session has made too many, `sessionRequired` when it is no longer
-    ///   alive, `unavailable`.
+    /// - Throws: ``EngineError``: `tooManyRequests` when the session has made too many, `sessionRequired` when it is no
+    ///   longer alive, `unavailable`.
     package func create(
         _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayField], ttl: Int64
     ) async throws -> TransactionRecord {

@@ -4,7 +4,7 @@ import Foundation
 
 /// What administrators and auditors may do, each act with its audit record.
 ///
-/// The first administrator is made by a one-time token that only who can read the server's data directory has.
+/// The first administrator is made by a one-time token that only someone who can read the server's data directory has.
 package struct Administration: Sendable {
     private let context: EngineContext
     private let audit: AuditLog
@@ -54,7 +54,8 @@ package struct Administration: Sendable {
 
     /// Gives a user of the administrator's realm exactly these roles.
     ///
-    /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user, `lastAdministrator`.
+    /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user,
+    /// `lastAdministrator`.
     package func setRoles(_ roles: Set<Role>, of username: String, by session: LiveSession) async throws {
         let user = try await subject(username, of: "admin.roles", by: session)
         var detail = JSONObject()
@@ -70,9 +71,11 @@ package struct Administration: Sendable {
                 [.text(Self.text(roles)), .text(user.id), SQLValue(roles.contains(.admin))], expecting: .exactly(1)))
     }
 
-    /// Lets a user of the administrator's realm in again, or shuts them out; their sessions and tokens stop counting at once.
+    /// Lets a user of the administrator's realm in again, or shuts them out; their sessions and tokens stop counting at
+    /// once.
     ///
-    /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user, `lastAdministrator`.
+    /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user,
+    /// `lastAdministrator`.
     package func setActive(_ active: Bool, of username: String, by session: LiveSession) async throws {
         let user = try await subject(username, of: "admin.active", by: session)
         var detail = JSONObject()
@@ -87,7 +90,8 @@ package struct Administration: Sendable {
                 """, [SQLValue(active), .text(user.id)], expecting: .exactly(1)))
     }
 
-    /// Makes new signing keys for these purposes; with `discardingOld`, what the old ones have signed stops counting at once.
+    /// Makes new signing keys for these purposes; with `discardingOld`, what the old ones have signed stops counting at
+    /// once.
     ///
     /// Throws ``EngineError`` `forbidden` without the role `admin`.
     package func rotate(

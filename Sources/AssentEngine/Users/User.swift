@@ -41,7 +41,7 @@ package enum Role: String, Sendable, Hashable, CaseIterable {
     case pep
 }
 
-/// The users in the store. Passwords and second factors have their own rooms.
+/// The users in the store. Passwords and second factors are in folders of their own.
 package struct Users: Sendable {
     private let context: EngineContext
 
@@ -62,8 +62,8 @@ package struct Users: Sendable {
         try await context.database.run(.read("SELECT * FROM users WHERE id = ?1", [.text(id)])).first.map(User.init)
     }
 
-    /// Makes a user if the realm has none of that name; `nil` when it has. The `passwordHash` is what `Passwords` made, or
-    /// `nil` for a user without a password.
+    /// Makes a user if the realm has none of that name; `nil` when it has. The `passwordHash` is what `Passwords` made,
+    /// or `nil` for a user without a password.
     package func create(
         username: String, realm: String, passwordHash: String?, roles: Set<Role> = [],
         attributes: JSONObject = JSONObject(), secondFactor: TOTP? = nil
@@ -78,8 +78,8 @@ package struct Users: Sendable {
         }
     }
 
-    /// The statements that make a user together with the second factor, to be run as one transaction: a user who must have
-    /// one is never there without it. They fail with `unexpectedCount` when the realm has a user of that name.
+    /// The statements that make a user together with the second factor, to be run as one transaction: a user who must
+    /// have one is never there without it. They fail with `unexpectedCount` when the realm has a user of that name.
     package func creating(
         username: String, realm: String, passwordHash: String?, roles: Set<Role>, attributes: JSONObject,
         secondFactor: TOTP?

@@ -10,8 +10,8 @@ struct AdviceReply {
 
     /// 401 with a challenge for a client that asked for it, else a redirect to the server.
     ///
-    /// A browser would repeat an unsafe method and its body to the server when it follows a 307; a navigation gets 303, which
-    /// makes a GET of it. Its body is then lost, so it is told no way back to the resource.
+    /// A browser would repeat an unsafe method and its body to the server when it follows a 307; a navigation gets 303,
+    /// which makes a GET of it. Its body is then lost, so it gets no way back to the resource.
     func reply(to request: Request, resource: CanonicalResource, realm: String, advice: Advice) throws -> Response {
         if request.headers[.authenticateResponse]?.lowercased() == "header" {
             var response = Response.problem(401, "The user must do something first: see WWW-Authenticate.")

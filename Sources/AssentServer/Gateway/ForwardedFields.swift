@@ -22,8 +22,8 @@ enum ForwardedFields {
         "forwarded",
     ]
 
-    /// What the names begin with by which proxies, gateways and sign-in services in front of applications tell them who calls:
-    /// by the first letter, since most fields have another one.
+    /// What the names begin with by which proxies, gateways and sign-in services in front of applications tell them who
+    /// calls: by the first letter, since most fields have another one.
     private static let claimFamilies = Dictionary(
         grouping: [
             "x-forwarded-", "x-original-", "x-rewrite-", "x-remote-", "x-real-", "x-auth-request-", "x-authenticated-",

@@ -21,8 +21,8 @@ extension HTTPBody {
         }
 
         func next() async throws -> [UInt8]? {
-            // Who waits here for the end when the service has answered already is cancelled, and with that wait the whole
-            // connection stops being read: the client's next request would hang.
+            // Who waits here for the end when the service has answered already is cancelled, and with that wait the
+            // whole connection stops being read: the client's next request would hang.
             if missing == 0 { return nil }
             var current = iterator
             defer { iterator = current }

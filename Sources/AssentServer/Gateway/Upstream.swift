@@ -16,12 +16,12 @@ struct Upstream: Sendable {
         case unknown
     }
 
-    /// For requests that may stream and repeat: each event loop has its own connections, so that a request that is answered
-    /// on one never changes threads.
+    /// For requests that may stream and repeat: each event loop has its own connections, so that a request that is
+    /// answered on one never changes threads.
     private let kept: [ObjectIdentifier: NIOTransport]
 
-    /// For requests that must not go out on a connection that the service may be closing right now: each has its own. It
-    /// stands in also for requests that come from no event loop.
+    /// For requests that must not go out on a connection that the service may be closing right now: each has its own.
+    /// It stands in also for requests that come from no event loop.
     private let single: NIOTransport
 
     private let origins: [String: Origin]
@@ -38,8 +38,8 @@ struct Upstream: Sendable {
     ///   - services: the URLs.
     ///   - timeout: how long a service may be silent.
     ///   - group: where requests are answered.
-    ///   - logger: is told about services that do not answer.
-    /// - Throws: `WireError` or `NIOTransportError` when a URL is none.
+    ///   - logger: gets a line about each service that does not answer.
+    /// - Throws: `WireError` or `NIOTransportError` when a text is not a URL.
     init(
         services: some Sequence<String>, timeout: Duration = .seconds(30),
         group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger
@@ -74,8 +74,8 @@ struct Upstream: Sendable {
         await single.shutdown()
     }
 
-    /// Sends a request to one of the services and returns the reply once its header is there. With `once` it goes out once at
-    /// most, on a connection of its own.
+    /// Sends a request to one of the services and returns the reply once its header is there. With `once` it goes out
+    /// once at most, on a connection of its own.
     ///
     /// - Throws: ``Failure``.
     func forward(

@@ -3,7 +3,7 @@ import AssentEngine
 import Foundation
 import NIOCore
 
-/// Where a connection comes from, as far as limits go.
+/// Where a connection comes from, for limits by address.
 struct ClientAddress: Sendable {
     private let address: SocketAddress?
 
@@ -12,7 +12,8 @@ struct ClientAddress: Sendable {
     /// The IPv4 address, also of a client that has one and came by IPv6; `nil` for any other.
     var ipv4: IPv4Address? { limitKey.flatMap(IPv4Address.init) }
 
-    /// The IPv4 address, or the /64 network of an IPv6 address: one subscriber has all of that. `nil` for what has no address.
+    /// The IPv4 address, or the /64 network of an IPv6 address: one subscriber has all of that. `nil` for what has no
+    /// address.
     var limitKey: String? {
         switch address {
         case .v4: return address?.ipAddress

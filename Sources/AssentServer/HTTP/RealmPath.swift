@@ -1,7 +1,7 @@
 /// Which realm and which endpoint a path below `/json` or `/oauth2` names.
 ///
-/// AM's clients write realms in several ways (am-server reference: `realms/root/realms/alpha`, the short `realms/alpha`,
-/// the old `alpha`, and `?realm=/alpha`, which overrides the path); all mean the same.
+/// AM's clients write realms in several ways (am-server reference: `realms/root/realms/alpha`, the short
+/// `realms/alpha`, the old `alpha`, and `?realm=/alpha`, which overrides the path); all mean the same.
 struct RealmPath: Hashable {
     /// The realm, for example `/` or `/alpha/beta`.
     let realm: String

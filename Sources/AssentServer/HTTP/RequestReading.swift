@@ -50,8 +50,8 @@ extension Request {
         return type == "application/json" || type.hasSuffix("+json")
     }
 
-    /// A query parameter; `nil` when it is missing. A plus sign is a space, as browsers write it. One that occurs twice is
-    /// refused.
+    /// A query parameter; `nil` when it is missing. A plus sign is a space, as browsers write it. One that occurs twice
+    /// is refused.
     func query(_ name: String) throws -> String? {
         do {
             return try QueryString(uri.query ?? "").single(name)
@@ -60,7 +60,8 @@ extension Request {
         }
     }
 
-    /// A query parameter that is a truth value. AM's clients send `ForceAuth=false` on every step: presence says nothing.
+    /// A query parameter that is a truth value. AM's clients send `ForceAuth=false` on every step: presence says
+    /// nothing.
     func flag(_ name: String) throws -> Bool {
         try query(name)?.lowercased() == "true"
     }

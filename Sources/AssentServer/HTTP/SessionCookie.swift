@@ -60,8 +60,8 @@ struct SessionCookie: Sendable, Hashable {
         "\(name)=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Secure; HttpOnly; SameSite=Lax"
     }
 
-    /// A `Cookie` field's value without the session cookie, and without what is no cookie by RFC 6265 §4.1.1, which a service
-    /// might cut in other places: what may be forwarded to a protected service.
+    /// A `Cookie` field's value without the session cookie, and without what is no cookie by RFC 6265 §4.1.1, which a
+    /// service might cut in other places: what may be forwarded to a protected service.
     func removed(from cookieField: String) -> String? {
         let kept = cookieField.utf8.split(separator: Self.semicolon).filter { pair in
             pair.allSatisfy { $0 < 0x80 } && !isNamed(by: pair)
@@ -71,8 +71,8 @@ struct SessionCookie: Sendable, Hashable {
         return String(decoding: Array(pairs.joined(separator: [Self.semicolon])), as: UTF8.self)
     }
 
-    /// Whether a service behind the gateway may set the cookie of this `Set-Cookie`: not the session cookie, and none without a
-    /// name, whose value a browser sends back as if it were name and value.
+    /// Whether a service behind the gateway may set the cookie of this `Set-Cookie`: not the session cookie, and none
+    /// without a name, whose value a browser sends back as if it were name and value.
     func mayBeSet(by setCookieField: String) -> Bool {
         let pair = setCookieField.utf8.prefix { $0 != Self.semicolon }
         guard pair.allSatisfy({ $0 < 0x80 }), pair.contains(Self.equals),
@@ -81,8 +81,8 @@ struct SessionCookie: Sendable, Hashable {
         return !isNamed(by: pair)
     }
 
-    /// Whether a `name=value` pair is the session cookie to anybody who reads it: white space around the name does not count
-    /// (RFC 6265 §5.2), and neither does an empty name before it.
+    /// Whether a `name=value` pair is the session cookie to anybody who reads it: white space around the name does not
+    /// count (RFC 6265 §5.2), and neither does an empty name before it.
     private func isNamed(by pair: Substring.UTF8View) -> Bool {
         pair.drop { Self.isSpace($0) || $0 == Self.equals }.prefix { $0 != Self.equals }
             .reversed().drop(while: Self.isSpace).reversed().elementsEqual(name.utf8)

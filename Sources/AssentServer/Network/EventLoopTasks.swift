@@ -18,8 +18,9 @@ final class EventLoopExecutor: TaskExecutor {
     }
 }
 
-/// A connection whose requests are answered on its own event loop: between reading a request and writing its reply nothing
-/// is handed to another thread and back. What takes long (password hashes, writes to the database) has threads of its own.
+/// A connection whose requests are answered on its own event loop: between reading a request and writing its reply
+/// nothing is handed to another thread and back. What takes long (password hashes, writes to the database) has threads
+/// of its own.
 struct EventLoopConnection<Base: ServerChildChannel>: ServerChildChannel {
     let base: Base
 

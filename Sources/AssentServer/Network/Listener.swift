@@ -13,7 +13,7 @@ protocol RequestHandler: Sendable {
     func respond(to request: Request, from client: ClientAddress) async throws -> Response
 }
 
-/// One listening address with TLS. It answers 503 until it is told what to do, since URLs that the server hands out can
+/// One listening address with TLS. It answers 503 until it gets its handler, since URLs that the server hands out can
 /// hold its port, which is known only once it listens.
 final class Listener: Service {
     private enum State {
@@ -72,7 +72,8 @@ final class Listener: Service {
         self.handler.withLock { $0 = handler }
     }
 
-    /// Listens until the service group shuts down. Then idle connections are closed, and those with a request after its reply.
+    /// Listens until the service group shuts down. Then idle connections are closed, and those with a request after its
+    /// reply.
     func run() async throws {
         let server = HTTPServerBuilder.onEventLoops(
             .init(

@@ -35,7 +35,8 @@ final class OpenConnections: Sendable {
         }
     }
 
-    /// Closes all connections, and those that are still being accepted as soon as they are. Returns how many it has closed.
+    /// Closes all connections, and those that are still being accepted as soon as they are. Returns how many it has
+    /// closed.
     func cut() -> Int {
         let channels = state.withLock { state in
             defer { (state.isDraining, state.isCut) = (true, true) }
@@ -67,11 +68,12 @@ final class OpenConnections: Sendable {
     }
 }
 
-/// Hands each connection to its task in the moment that it is set up.
+/// Hands each connection to its task as soon as it is set up.
 ///
-/// Hummingbird's server takes connections from a sequence. One that is accepted while the sequence ends is dropped there, and
-/// when a `NIOAsyncChannel` is dropped NIO ends the process: "Deinited NIOAsyncWriter without calling finish()" (swift-nio
-/// #2637, #2813). Here the sequence holds only a reference; the task owns the connection and finishes it in any case.
+/// Hummingbird's server takes connections from a sequence. One that is accepted while the sequence ends is dropped
+/// there, and when a `NIOAsyncChannel` is dropped NIO ends the process: "Deinited NIOAsyncWriter without calling
+/// finish()" (swift-nio #2637, #2813). Here the sequence holds only a reference; the task owns the connection and
+/// finishes it in any case.
 struct OwnedConnection<Base: ServerChildChannel>: ServerChildChannel {
     struct Value: ServerChildChannelValue {
         let channel: any Channel

@@ -1,7 +1,8 @@
 import NIOCore
 
-/// Closes a connection whose client does not take what it is sent: Hummingbird's idle timeout does not count while a reply is
-/// being written, so such a client would keep connection, reply and, at the gateway, the service's connection for ever.
+/// Closes a connection whose client does not take what it is sent: Hummingbird's idle timeout does not count while a
+/// reply is being written, so such a client would keep connection, reply and, at the gateway, the service's connection
+/// for ever.
 final class WriteTimeout: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Any
 

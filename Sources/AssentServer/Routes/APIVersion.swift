@@ -1,8 +1,8 @@
 import AssentCore
 import HTTPTypes
 
-/// `Accept-API-Version`: which version of AM's interface a client wants. Its parts come in either order and with or without
-/// a space, as the vendor's SDKs differ in that.
+/// `Accept-API-Version`: which version of AM's interface a client wants. Its parts come in either order and with or
+/// without a space, as the vendor's SDKs differ in that.
 enum APIVersion {
     /// The newest major version of a resource that any of AM's releases has had here.
     private static let newestResource = 5

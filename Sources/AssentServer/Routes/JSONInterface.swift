@@ -5,7 +5,8 @@ import HTTPTypes
 import Hummingbird
 import Logging
 
-/// `/json`: AM's REST interface. Finds the realm, the route and the caller of a request, and answers errors in AM's form.
+/// `/json`: AM's REST interface. Finds the realm, the route and the caller of a request, and answers errors in AM's
+/// form.
 struct JSONInterface: Sendable {
     /// The realms that there are.
     let realms: Set<String>

@@ -4,8 +4,8 @@ import AssentJOSE
 import HTTPTypes
 import Hummingbird
 
-/// The OAuth 2 / OpenID Connect endpoints of all realms, below `/oauth2`. Finds the realm, the route and the caller of a
-/// request, and answers errors in OAuth's form.
+/// The OAuth 2 / OpenID Connect endpoints of all realms, below `/oauth2`. Finds the realm, the route and the caller of
+/// a request, and answers errors in OAuth's form.
 struct OAuthRoutes: Sendable {
     let providers: [String: OAuthProvider]
     let callers: Callers

@@ -22,8 +22,9 @@ struct PolicyRoutes: Sendable {
         let explain = try call.request.flag("_explain") && caller.user.roles.contains(.admin)
         let answers = try await access.settle(
             EvaluateRequest(
-                realm: call.realm, policySet: body["application"]?.string ?? Self.defaultPolicySet, resources: resources,
-                subject: subject, environment: try environment(body["environment"])), caller: caller)
+                realm: call.realm, policySet: body["application"]?.string ?? Self.defaultPolicySet,
+                resources: resources, subject: subject, environment: try environment(body["environment"])),
+            caller: caller)
         return .json(200, .array(answers.map { $0.json(explained: explain) }))
     }
 
@@ -41,8 +42,8 @@ struct PolicyRoutes: Sendable {
         return .claims(object["claims"]?.object ?? JSONObject())
     }
 
-    /// Whether a text has the form of a session token. AM refuses other texts, above all OAuth access tokens. Those say in
-    /// their claims whose access they are for; no session says it.
+    /// Whether a text has the form of a session token. AM refuses other texts, above all OAuth access tokens. Those say
+    /// in their claims whose access they are for; no session says it.
     private static func mayBeSessionToken(_ text: String) -> Bool {
         let dots = text.utf8.count { $0 == UInt8(ascii: ".") }
         return !text.isEmpty && text.utf8.count <= SessionCookie.maxLength && dots != 2

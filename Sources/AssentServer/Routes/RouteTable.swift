@@ -1,26 +1,26 @@
 import HTTPTypes
 
-/// Which routes exist, who may call them, how, and with how much. Each request is held to its row before the route sees it:
-/// first the caller, then the method; the body's limit holds when the route reads it.
+/// Which routes exist, who may call them, how, and with how much. Each request is held to its row before the route sees
+/// it: first the caller, then the method; the body's limit holds when the route reads it.
 ///
-/// Two addresses have no row: the hosted pages (``SignInRoute``), which answer browsers, and the gateway, whose routes are in
-/// the configuration.
+/// Two addresses have no row: the hosted pages (``SignInRoute``), which answer browsers, and the gateway, whose routes
+/// are in the configuration.
 enum RouteTable {
     /// At the root of the server's address.
     static let root = [
         RouteRule("healthz", methods: nil, caller: .anyone), RouteRule("readyz", methods: nil, caller: .anyone),
     ]
 
-    /// AM's REST interface and ours beside it, below `/json` and the realm. A request that changes something and carries the
-    /// session's cookie needs a header field that no browser adds unasked, and `Accept-API-Version` must name a version that
-    /// AM has had; both hold for all rows.
+    /// AM's REST interface and ours beside it, below `/json` and the realm. A request that changes something and
+    /// carries the session's cookie needs a header field that no browser adds unasked, and `Accept-API-Version` must
+    /// name a version that AM has had; both hold for all rows.
     static let json = [
         // Journeys find the session themselves: it may be upgraded, replaced, or bound to a transaction.
         RouteRule("authenticate", methods: [.post], caller: .anyone, bodyLimit: 256 << 10),
 
-        // Free of the caller and of the realm: whoever has a session's token may ask about that session and end it. AM's
-        // clients name the session in the body, the query, a field or the cookie, and send this to the realm that they are
-        // configured for, also about a session of another realm.
+        // Free of the caller and of the realm: someone who has a session's token may ask about that session and end it.
+        // AM's clients name the session in the body, the query, a field or the cookie, and send this to the realm that
+        // they are configured for, also about a session of another realm.
         RouteRule("sessions", methods: [.post], caller: .anyone, bodyLimit: 1 << 20, takesAction: true),
 
         // A session of another realm is refused as AM refuses it. About others may ask somebody with the role `pep` or
@@ -29,7 +29,8 @@ enum RouteTable {
             "policies", methods: [.post], caller: .session(foreign: .forbidden), bodyLimit: 1 << 20,
             takesAction: true),
 
-        // Ours. The engine asks for the role `admin` and records refusals; for `bootstrap` it asks for the one-time token.
+        // Ours. The engine asks for the role `admin` and records refusals; for `bootstrap` it asks for the one-time
+        // token.
         RouteRule(
             "administration", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 16 << 10,
             takesAction: true),
@@ -40,9 +41,9 @@ enum RouteTable {
         RouteRule("serverinfo/*", methods: nil, caller: .anyone),
     ]
 
-    /// OAuth 2.0 and OpenID Connect, below `/oauth2` and the realm, by the paths that AM has. Pages of any origin may read the
-    /// answers of endpoints that an app in a browser calls itself: a browser adds nothing to such a call by which the server
-    /// would know the user, since the form or `Authorization` decides.
+    /// OAuth 2.0 and OpenID Connect, below `/oauth2` and the realm, by the paths that AM has. Pages of any origin may
+    /// read the answers of endpoints that an app in a browser calls itself: a browser adds nothing to such a call by
+    /// which the server would know the user, since the form or `Authorization` decides.
     static let oauth = [
         // RFC 6749 §3.1. The session is used where there is one.
         RouteRule("authorize", methods: [.get, .post], caller: .optionalSession, bodyLimit: 64 << 10),

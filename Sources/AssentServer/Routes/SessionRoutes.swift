@@ -30,8 +30,8 @@ struct SessionRoutes: Sendable {
         }
     }
 
-    /// Which session is meant: named in the body, the query, the field of the cookie's name, or the cookie, in this order. A
-    /// client that logs an old session out has the new one's cookie beside it, and means the old one.
+    /// Which session is meant: named in the body, the query, the field of the cookie's name, or the cookie, in this
+    /// order. A client that logs an old session out has the new one's cookie beside it, and means the old one.
     private func target(of request: Request, body: JSONObject) throws -> Secret? {
         let inQuery = try request.query("tokenId")
         if let named = body["tokenId"]?.string ?? inQuery, !named.isEmpty { return Secret(named) }

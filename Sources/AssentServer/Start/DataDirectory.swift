@@ -40,8 +40,9 @@ struct DataDirectory: Sendable {
     /// The database's path.
     var database: String { file("assent.sqlite") }
 
-    /// Makes the database's file for this user alone before SQLite would make it for whom the umask says; what SQLite puts beside
-    /// it gets the same mode. One that others could read is refused or, where the directory kept them out, closed.
+    /// Makes the database's file for this user alone before SQLite would make it for whom the umask says; what SQLite
+    /// puts beside it gets the same mode. One that others could read is refused or, where the directory kept them out,
+    /// closed.
     func keepDatabasePrivate() throws {
         guard FileManager.default.fileExists(atPath: database) else { return try PrivateFile.create(database, []) }
         for path in [database, database + "-wal", database + "-shm"] {

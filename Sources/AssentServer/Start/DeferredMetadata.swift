@@ -2,8 +2,8 @@ import Logging
 
 /// Gives metadata to the handler behind it when something is logged.
 ///
-/// Hummingbird names each request in its logger's metadata, and swift-log's own handlers format metadata as soon as it is set:
-/// work for a line that is hardly ever written.
+/// Hummingbird names each request in its logger's metadata, and swift-log's own handlers format metadata as soon as it
+/// is set: work for a line that is hardly ever written.
 struct DeferredMetadata: LogHandler {
     private var base: any LogHandler
     var metadata: Logger.Metadata = [:]

@@ -11,7 +11,8 @@ public struct Endpoints: Sendable {
     /// The PEM file of the CA to trust, when it is a generated one.
     public let authorityFile: String?
 
-    /// The pins of the certificate's key and of its issuer's; one alone when the issuer's certificate is not in the chain's file.
+    /// The pins of the certificate's key and of its issuer's; one alone when the issuer's certificate is not in the
+    /// chain's file.
     public let pins: [Pin]
 
     /// The name of the session cookie.

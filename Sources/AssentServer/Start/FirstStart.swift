@@ -2,8 +2,9 @@ import AssentCore
 import AssentEngine
 import Foundation
 
-/// What a start stores that somebody must be told of: users with generated credentials, and the token for the first
-/// administrator. It is done once the server listens, so that a start that fails has not made credentials that nobody saw.
+/// What a start stores that somebody must see: users with generated credentials, and the token for the first
+/// administrator. It is done once the server listens, so that a start that fails has not made credentials that nobody
+/// saw.
 actor FirstStart {
     private let context: EngineContext
     private let seeding: UserSeeding
@@ -26,7 +27,7 @@ actor FirstStart {
         self.bootstrapPath = bootstrapPath
     }
 
-    /// What was stored. Whoever asks first has it done; the others wait for the same.
+    /// What was stored. The first caller starts the work; the others wait for its result.
     func result() async throws -> Result {
         let work = work ?? Task { try await store() }
         self.work = work

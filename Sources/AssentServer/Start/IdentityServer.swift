@@ -29,8 +29,8 @@ public final class IdentityServer: Service {
     private let firstStart: FirstStart
     private let logger: Logger
 
-    /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can be
-    /// checked before a request comes.
+    /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can
+    /// be checked before a request comes.
     ///
     /// Throws ``/AssentConfiguration/ConfigurationError`` with what to do.
     public init(
@@ -90,8 +90,8 @@ public final class IdentityServer: Service {
 
     /// What clients must know, once the server listens.
     ///
-    /// By then the users of the configuration are stored. Throws what ``run()`` throws when it does not come to that, for
-    /// example because a port is taken: then nothing was stored.
+    /// By then the users of the configuration are stored. Throws what ``run()`` throws when it does not come to that,
+    /// for example because a port is taken: then nothing was stored.
     public var endpoints: Endpoints {
         get async throws {
             let publicURL = Self.withPort(try await serverListener.port, in: configuration.publicURL)
@@ -122,10 +122,9 @@ public final class IdentityServer: Service {
     }
 
     /// Serves until the service group shuts down; what has begun is finished first, as far as
-    /// `drainSeconds` allow. Cancelling ends all connections at once; what was forwarded is recorded all
-    /// the same.
+    /// `drainSeconds` allows. Cancelling ends all connections at once; what was forwarded is recorded all the same.
     public func run() async throws {
-        // Whoever waits for the endpoints is told, also when it ends before a listener has begun.
+        // Callers that wait for the endpoints get an error, also when this ends before a listener has begun.
         defer { for listener in [serverListener, gatewayListener].compactMap(\.self) { listener.giveUpStarting() } }
         let upstream = try Upstream(services: (configuration.gateway?.routes ?? []).map(\.upstream), logger: logger)
         let group = ServiceGroup(

@@ -9,8 +9,8 @@ enum PrivateFile {
     /// - Parameters:
     ///   - path: where it is.
     ///   - limit: how many bytes it may have.
-    ///   - isNamed: whether the operator has named it. Then it may be a link, as those are that certbot and Kubernetes make;
-    ///     what the server makes for itself is none, and a link in its place is somebody else's.
+    ///   - isNamed: whether the operator has named it. Then it may be a symbolic link, as certbot and Kubernetes
+    ///     create; the server's own files never are, and a link in their place is somebody else's.
     /// - Returns: its content.
     /// - Throws: ``ConfigurationError`` when it is missing, no plain file, readable by others, or too large.
     static func read(_ path: String, limit: Int = 1 << 20, isNamed: Bool = false) throws -> [UInt8] {

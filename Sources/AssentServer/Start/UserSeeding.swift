@@ -97,8 +97,8 @@ struct UserSeeding: Sendable {
         return Secret(password)
     }
 
-    /// A hash that can be read and, outside of development, costs what this server's own cost: until its first sign-in, each
-    /// check of whatever name would have to pay for both costs.
+    /// A hash that can be read and, outside of development, costs what this server's own cost: until its first sign-in,
+    /// each check of whatever name would have to pay for both costs.
     private func checked(hash text: String, username: String) throws -> String {
         let place = "passwordHash of \(username)"
         guard let hash = PasswordHash(text) else {

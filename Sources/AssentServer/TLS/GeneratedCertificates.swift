@@ -6,8 +6,8 @@ import X509
 
 /// A certificate for localhost from a private CA made for it alone, for development.
 ///
-/// The CA can issue nothing but leaf certificates for localhost and loopback addresses (path length 0, name constraints),
-/// lives for days, and its key is forgotten as soon as it has signed.
+/// The CA can issue nothing but leaf certificates for localhost and loopback addresses (path length 0, name
+/// constraints), lives for days, and its key is forgotten as soon as it has signed.
 public struct GeneratedCertificates: Sendable {
     /// The CA's certificate as PEM: what a client trusts.
     public let authorityPEM: String

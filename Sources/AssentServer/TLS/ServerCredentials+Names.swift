@@ -5,8 +5,8 @@ import SwiftASN1
 import X509
 
 extension ServerCredentials {
-    /// The hosts of `urls` that the certificate does not name, so that clients refuse it there (RFC 9525 §6.3). Addresses are not
-    /// looked at.
+    /// The hosts of `urls` that the certificate does not name, so that clients refuse it there (RFC 9525 §6.3).
+    /// Addresses are not looked at.
     func hostsNotNamed(in urls: [String]) throws -> [String] {
         guard case .certificate(let leaf)? = chain.first else { return [] }
         let names = try Certificate(derEncoded: leaf.toDERBytes()).extensions.subjectAlternativeNames ?? .init()

@@ -14,7 +14,8 @@ struct ServerCredentials: Sendable {
     /// The CA to trust, as PEM, when it is not one that everybody knows.
     let authorityPEM: String?
 
-    /// Pins for the configuration of clients: the leaf's and its issuer's; the leaf's alone when its issuer is not known.
+    /// Pins for the configuration of clients: the leaf's and its issuer's; the leaf's alone when its issuer is not
+    /// known.
     let pins: [Pin]
 
     /// The operator's own certificate.
@@ -91,8 +92,8 @@ struct ServerCredentials: Sendable {
         }
     }
 
-    /// The leaf's pin and that of the certificate that signed it. Another one that only stands in the file would be a backup that
-    /// never fits.
+    /// The leaf's pin and that of the certificate that signed it. Another one that only stands in the file would be a
+    /// backup that never fits.
     private static func pins(leaf: Certificate, issuers pem: String) throws -> [Pin] {
         let own = try GeneratedCertificates.pin(of: leaf)
         let issuer = try PEMDocument.parseMultiple(pemString: pem).lazy.compactMap { try? Certificate(pemDocument: $0) }

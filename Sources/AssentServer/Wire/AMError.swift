@@ -3,8 +3,8 @@ import AssentEngine
 import HTTPTypes
 import Hummingbird
 
-/// An error in the form that AM's REST endpoints have: ForgeRock's Common REST envelope with `code`, `reason`, `message` and,
-/// where there is one, `detail` (am-server reference §9).
+/// An error in the form that AM's REST endpoints have: ForgeRock's Common REST envelope with `code`, `reason`,
+/// `message` and, where there is one, `detail` (am-server reference §9).
 struct AMError: Error, Hashable, Sendable {
     /// The HTTP status, also `code`.
     let status: Int

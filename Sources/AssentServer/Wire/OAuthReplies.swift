@@ -18,8 +18,8 @@ extension TokenReply {
 }
 
 extension OAuthError {
-    /// The status that belongs to the error (RFC 6749 §5.2, RFC 6750 §3.1; 400 to client credentials in the form, as AM's
-    /// clients know it).
+    /// The status that belongs to the error (RFC 6749 §5.2, RFC 6750 §3.1; 400 to client credentials in the form, as
+    /// AM's clients know it).
     var status: Int {
         switch (code, wanted) {
         case (_, .clientCredentials), (.invalidToken, _): 401

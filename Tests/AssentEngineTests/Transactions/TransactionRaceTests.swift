@@ -38,7 +38,8 @@ struct TransactionRaceTests {
         try second.close()
     }
 
-    /// Holds every task that looks before it leaps until all have looked: a take made of a look and a leap grants to all.
+    /// Holds every task that looks before it leaps until all have looked: a take made of a look and a leap grants to
+    /// all.
     @Test("The take decides and changes in one statement: nobody can come between")
     func noLookBeforeTheLeap() async throws {
         let fixture = try await TransactionFixture()

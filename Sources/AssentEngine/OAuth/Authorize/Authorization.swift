@@ -10,8 +10,8 @@ extension OAuthProvider {
     ///   - decision: what the user said, where they were asked. The route makes sure that it was they who said it
     ///     (``isCSRFToken(_:of:)``).
     /// - Returns: what to do; errors that the client may know are in the redirect.
-    /// - Throws: ``OAuthError`` that is shown to the user and goes to no client: the client is unknown, or the redirect URI is
-    ///   not the client's. ``StoreError`` when the database cannot serve.
+    /// - Throws: ``OAuthError`` that is shown to the user and goes to no client: the client is unknown, or the redirect
+    ///   URI is not the client's. ``StoreError`` when the database cannot serve.
     package func authorize(
         _ parameters: OAuthParameters, session: LiveSession?, decision: AuthorizationDecision? = nil
     ) async throws -> AuthorizationOutcome {
@@ -37,7 +37,7 @@ extension OAuthProvider {
         }
     }
 
-    /// What a client is told whose user gives up instead of signing in (RFC 6749 §4.1.2.1 `access_denied`).
+    /// What a client gets when its user gives up instead of signing in (RFC 6749 §4.1.2.1 `access_denied`).
     ///
     /// - Parameter parameters: the client's request.
     /// - Returns: where to send the browser.
@@ -48,8 +48,8 @@ extension OAuthProvider {
             ["error": "access_denied", "error_description": "The user did not sign in."], state: parameters["state"])
     }
 
-    /// What a client is told that needs the user's consent where nobody can be asked for it (OpenID Connect Core §3.1.2.6
-    /// `consent_required`).
+    /// What a client gets that needs the user's consent where nobody can be asked for it (OpenID Connect Core
+    /// §3.1.2.6 `consent_required`).
     ///
     /// - Parameter parameters: the client's request.
     /// - Returns: where to send the browser.

@@ -43,8 +43,8 @@ package struct AuthorizationRedirect: Sendable, CustomStringConvertible, CustomR
 
 /// A sign-in that must come before the client's request can be answered.
 package struct LoginDemand: Sendable {
-    /// Whether the browser has a session that does not do: somebody must sign in although it is there. It ends when that
-    /// has happened, not before: the request may come from a link on anybody's page.
+    /// Whether the browser has a session that does not do: somebody must sign in although it is there. It ends when
+    /// that has happened, not before: the request may come from a link on anybody's page.
     package let replacesSession: Bool
 
     /// The request to come back with (`goto`): the one that came, without a `prompt=login` that would ask again.

@@ -1,7 +1,7 @@
 import AssentCore
 
-/// A request to the authorization endpoint whose client and redirect URI are already known to be good, so that every error goes
-/// to the client.
+/// A request to the authorization endpoint whose client and redirect URI are already known to be good, so that every
+/// error goes to the client.
 struct AuthorizationRequest: Sendable {
     enum Prompt: String {
         case none

@@ -8,8 +8,8 @@ enum RedirectURI {
         "view-source", "ws", "wss",
     ]
 
-    /// Why `uri` cannot be registered, or `nil` when it can: `https`, `http` to a loopback address (RFC 8252 §7.3), or an
-    /// app's own scheme (§7.1), absolute, without a fragment (RFC 6749 §3.1.2).
+    /// Why `uri` cannot be registered, or `nil` when it can: `https`, `http` to a loopback address (RFC 8252 §7.3), or
+    /// an app's own scheme (§7.1), absolute, without a fragment (RFC 6749 §3.1.2).
     static func fault(in uri: String) -> String? {
         guard uri.utf8.count <= 2048, uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             return "is too long or has characters that a URI cannot have"
@@ -33,8 +33,8 @@ enum RedirectURI {
         }
     }
 
-    /// Whether `requested` is the registered URI: the same text or the same but for the port of a loopback IP address (RFC 8252
-    /// §7.3).
+    /// Whether `requested` is the registered URI: the same text or the same but for the port of a loopback IP address
+    /// (RFC 8252 §7.3).
     static func matches(_ requested: String, registered: String) -> Bool {
         if requested.utf8.elementsEqual(registered.utf8) { return true }
         guard let one = withoutLoopbackPort(requested), let other = withoutLoopbackPort(registered)

@@ -25,7 +25,7 @@ package struct AccessGrant: Sendable {
     /// When it was issued, in seconds since 1970.
     package let issuedAt: Int64
 
-    /// From when on it does not count, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     package let expiresAt: Int64
 
     /// The granting session, while it is alive. The grant outlives it.
@@ -41,7 +41,8 @@ package struct AccessGrant: Sendable {
     package let keyThumbprint: String?
 }
 
-/// Why an access token does not count. For the log and the audit record; the client is told ``OAuthError/invalidToken``.
+/// Why an access token is not valid. For the log and the audit record; the client gets
+/// ``OAuthError/invalidToken``.
 package enum AccessRefusal: String, Sendable, Hashable {
     /// It is not an access token that a key of ours has signed.
     case notOurs
@@ -65,7 +66,7 @@ package enum AccessRefusal: String, Sendable, Hashable {
 
 /// The outcome of looking at an access token.
 package enum AccessCheck: Sendable {
-    /// It counts.
+    /// It is valid.
     case granted(AccessGrant)
     /// It does not.
     case refused(AccessRefusal)
@@ -80,14 +81,14 @@ extension OAuthProvider {
         return grant
     }
 
-    /// Whether an access token counts now: signed by us for this issuer, not expired, not revoked, its grant, user and client
-    /// as they were. The caller checks ``AccessGrant/audience`` and ``AccessGrant/scopes``.
+    /// Whether an access token is valid now: signed by us for this issuer, not expired, not revoked, its grant, user
+    /// and client as they were. The caller checks ``AccessGrant/audience`` and ``AccessGrant/scopes``.
     ///
     /// - Parameters:
     ///   - token: the token, without `Bearer`.
-    ///   - keyThumbprint: the thumbprint of the key whose DPoP proof the route has verified; a token that is bound to a key
-    ///     does not count without.
-    /// - Returns: what it stands for, or why it does not count.
+    ///   - keyThumbprint: the thumbprint of the key whose DPoP proof the route has verified; a token that is bound to a
+    ///     key is not valid without.
+    /// - Returns: what it stands for, or why it is not valid.
     /// - Throws: ``StoreError``.
     package func check(accessToken token: Secret, keyThumbprint: String? = nil) async throws -> AccessCheck {
         guard let claims = try await accessClaims(token) else { return .refused(.notOurs) }
@@ -121,8 +122,8 @@ extension OAuthProvider {
                 keyThumbprint: claims.keyThumbprint))
     }
 
-    /// A grant, its user, whether the token was revoked by itself, and the granting session while it is alive: all in one
-    /// read, so that nothing can end between two of them.
+    /// A grant, its user, whether the token was revoked by itself, and the granting session while it is alive: all in
+    /// one read, so that nothing can end between two of them.
     private static let accessQuery = """
         SELECT \(GrantRecord.columns), \(LiveSession.joinedColumns),
             (SELECT count(*) FROM revoked_access_tokens r WHERE r.id = ?2) AS token_revoked

@@ -2,11 +2,12 @@ package import AssentCore
 import AssentStore
 
 extension OAuthProvider {
-    /// The introspection endpoint (RFC 7662): what a token is, told to the client it was issued to, to a resource server that
-    /// it is meant for, and to a client that may introspect all. To anybody else, and for whatever does not count, the answer is
-    /// `{"active": false}`.
+    /// The introspection endpoint (RFC 7662): what a token is, told to the client it was issued to, to a resource
+    /// server that it is meant for, and to a client that may introspect all. To anybody else, and for whatever does not
+    /// count, the answer is `{"active": false}`.
     ///
-    /// - Throws: ``OAuthError`` `invalid_client` also for a public client: a token must not be tried out by just anybody.
+    /// - Throws: ``OAuthError`` `invalid_client` also for a public client: a token must not be tried out by just
+    ///   anybody.
     package func introspect(
         _ parameters: OAuthParameters, authorization: String? = nil
     ) async throws -> JSONValue {

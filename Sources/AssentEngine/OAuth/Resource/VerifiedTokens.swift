@@ -1,11 +1,11 @@
 import AssentCore
 import Crypto
 
-/// Access tokens whose signature this node has verified lately, found again by the SHA-256 of all their bytes: verifying costs
-/// as much as all the rest of a look-up.
+/// Access tokens whose signature this node has verified lately, found again by the SHA-256 of all their bytes:
+/// verifying costs as much as all the rest of a look-up.
 ///
-/// It knows what a token says, never whether it counts: its time, its grant, its session and the key that has signed it are
-/// looked at every time. Only tokens of ours come in here, so a stranger cannot push others out.
+/// It knows what a token says, never whether it is valid: its time, its grant, its session and the key that has signed
+/// it are looked at every time. Only tokens of ours come in here, so a stranger cannot push others out.
 final class VerifiedTokens: Sendable {
     struct Entry: Sendable {
         let claims: AccessClaims

@@ -10,11 +10,11 @@ package enum EndSessionOutcome: Sendable, Hashable {
 }
 
 extension OAuthProvider {
-    /// The end session endpoint (OpenID Connect RP-Initiated Logout 1.0 §2): ends the session that an ID token of ours, expired
-    /// or not, came from. The grants of that session stay; clients revoke their own.
+    /// The end session endpoint (OpenID Connect RP-Initiated Logout 1.0 §2): ends the session that an ID token of ours,
+    /// expired or not, came from. The grants of that session stay; clients revoke their own.
     ///
-    /// - Throws: ``OAuthError`` without a valid `id_token_hint`, or for a `post_logout_redirect_uri` that is not the client's;
-    ///   the session is then as it was.
+    /// - Throws: ``OAuthError`` without a valid `id_token_hint`, or for a `post_logout_redirect_uri` that is not the
+    ///   client's; the session is then as it was.
     package func endSession(_ parameters: OAuthParameters) async throws -> EndSessionOutcome {
         guard let claims = try await hintedClaims(Secret(try parameters.required("id_token_hint"))),
             let clientID = claims["aud"]?.string, let client = configuration.client(clientID),

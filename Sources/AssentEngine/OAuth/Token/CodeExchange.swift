@@ -5,7 +5,8 @@ import Crypto
 extension OAuthProvider {
     /// Changes a code for tokens (RFC 6749 §4.1.3, RFC 7636 §4.6).
     ///
-    /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends its grant.
+    /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends
+    /// its grant.
     func exchange(
         _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
     ) async throws -> TokenReply {
@@ -71,7 +72,8 @@ extension OAuthProvider {
         ]
     }
 
-    /// The statements that put a new refresh token in the store and keep the grant for as long as anything of it counts.
+    /// The statements that put a new refresh token in the store and keep the grant for as long as anything of it
+    /// counts.
     func issuing(
         _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
     ) -> [SQLStatement] {
@@ -109,8 +111,8 @@ extension OAuthProvider {
         try await revoke(grant, because: "code_reuse", event: "oauth.code")
     }
 
-    /// Whether a verifier belongs to a challenge, in constant time. An empty challenge goes with no verifier: who sends one
-    /// has asked for a check that somebody has taken out of the request (RFC 9700 §4.8.2).
+    /// Whether a verifier belongs to a challenge, in constant time. An empty challenge goes with no verifier: who sends
+    /// one has asked for a check that somebody has taken out of the request (RFC 9700 §4.8.2).
     private static func verifies(_ verifier: String?, challenge: String) -> Bool {
         guard let verifier else { return challenge.isEmpty }
         guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(RedirectURI.isUnreserved) else {

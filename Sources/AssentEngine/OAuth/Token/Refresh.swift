@@ -24,15 +24,15 @@ private struct RefreshRecord {
 }
 
 extension OAuthProvider {
-    /// How many characters an `attempt_id` has. It is the client's proof that it is the one that asked before, so a short one
-    /// that could be guessed is refused.
+    /// How many characters an `attempt_id` has. It is the client's proof that it is the one that asked before, so a
+    /// short one that could be guessed is refused.
     package static let attemptIDLength = 16...128
 
     /// Changes a refresh token for new tokens (RFC 6749 §6, RFC 9700 §4.14.2).
     ///
-    /// Each use makes a successor. When the reply was lost, the same client with the same key and the same `attempt_id` gets the
-    /// same successor once more, for a short while and as long as it is unused. Any other second use means that two parties
-    /// hold the token, and ends the grant.
+    /// Each use makes a successor. When the reply was lost, the same client with the same key and the same `attempt_id`
+    /// gets the same successor once more, for a short while and as long as it is unused. Any other second use means
+    /// that two parties hold the token, and ends the grant.
     func refresh(
         _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
     ) async throws -> TokenReply {
@@ -99,7 +99,7 @@ extension OAuthProvider {
         ]
     }
 
-    /// A second use: the same successor for whoever asks again in time, the end of the grant for anybody else.
+    /// A second use: the same successor for the client that asks again in time, the end of the grant for anybody else.
     private func repeated(
         _ spent: RefreshRecord, tokenID: String, attemptHash: String?, _ parameters: OAuthParameters,
         client: OAuthClient, keyThumbprint: String?
@@ -134,7 +134,8 @@ extension OAuthProvider {
         ).first.map(RefreshRecord.init)
     }
 
-    /// The scopes of the new access token: those of the grant that the client may still have, or those that it asks for.
+    /// The scopes of the new access token: those of the grant that the client may still have, or those that it asks
+    /// for.
     private func narrowed(
         _ parameters: OAuthParameters, grant: GrantRecord, client: OAuthClient
     ) throws(OAuthError) -> [String] {

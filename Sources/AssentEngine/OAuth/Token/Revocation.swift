@@ -2,8 +2,8 @@ import AssentCore
 import AssentStore
 
 extension OAuthProvider {
-    /// The revocation endpoint (RFC 7009). A refresh token takes its whole grant with it, an access token only itself; a token
-    /// that we do not know, and none at all (the browser SDK sends none at times), are as good as revoked.
+    /// The revocation endpoint (RFC 7009). A refresh token takes its whole grant with it, an access token only itself;
+    /// a token that we do not know, and none at all (the browser SDK sends none at times), are as good as revoked.
     ///
     /// - Throws: ``OAuthError`` `invalid_grant` for a token of another client (RFC 7009 §2.1), which stays as it is.
     package func revoke(_ parameters: OAuthParameters, authorization: String? = nil) async throws {
