@@ -54,6 +54,10 @@ extension EngineError.Code {
     /// The answer lacks a callback of the step.
     package static let missingCallback = Self("missingCallback")
 
+    /// A value of the answer is not what its callback asks for; `subject` is its place on the page, for example `2`, and
+    /// `detail` says what it must be.
+    package static let invalidAnswer = Self("invalidAnswer")
+
     /// The suspended journey is unknown, or can no longer be continued.
     package static let suspendedJourneyUnknown = Self("suspendedJourneyUnknown")
 
@@ -121,6 +125,7 @@ extension EngineError.Code {
         .stepBeingAnswered: "This step is being answered. Send the same answer again.",
         .wrongCallbackCount: "The answer has another number of callbacks than the step.",
         .missingCallback: "The answer lacks a callback of the step.",
+        .invalidAnswer: "is not what its callback asks for.",
         .suspendedJourneyUnknown: "The suspended journey is unknown or has expired.",
         .loginFailed: "The journey ended without success.",
         .accountLocked: "The account is locked for now.",

@@ -43,35 +43,20 @@ package struct TransactionRecord: Sendable, Hashable {
     /// What became of the request after it was taken.
     package let outcome: UpstreamOutcome?
 
-    /// The `data` of the Metadata callback: what is bound, for the client to compare with the request that it will
-    /// repeat.
-    package var metadata: JSONValue {
-        var object = JSONObject([
-            .init(name: "_type", value: "AssentTransaction"),
-            .init(name: "transactionId", value: .string(id)),
-        ])
-        if binding.bound.contains(.method) { object["method"] = binding.method.map { .string($0) } }
-        let told = binding.bound.contains(.query) ? url : String(url.prefix { $0 != "?" })
-        object["resource"] = .string(told)
-        if binding.bound.contains(.body) {
-            object["contentType"] = binding.mediaType.map { .string($0) }
-            object["bodySHA256"] = binding.bodyDigest.map { .string($0) }
-        }
-        object["display"] = .array(display.map(\.json))
-        object["expiresAt"] = .integer(expiresAt)
-        return .object(object)
-    }
-
-    /// The approval that the journey asks for.
-    var approval: PendingApproval {
-        PendingApproval(
-            id: id, journey: binding.specifier, metadata: metadata,
+    /// The approval that the journey asks for: what is bound, for the client to compare with the request that it will
+    /// repeat, and what the user is shown.
+    package var approval: PendingApproval {
+        let isBodyBound = binding.bound.contains(.body)
+        return PendingApproval(
+            id: id, journey: binding.specifier, method: binding.bound.contains(.method) ? binding.method : nil,
+            resource: binding.bound.contains(.query) ? url : String(url.prefix { $0 != "?" }),
+            contentType: isBodyBound ? binding.mediaType : nil, bodySHA256: isBodyBound ? binding.bodyDigest : nil,
             display: display, expiresAt: expiresAt)
     }
 }
 
 extension DisplayField {
-    /// The field as the Metadata callback has it.
+    /// The field as it is stored.
     var json: JSONValue { ["label": .string(label), "value": .string(value)] }
 }
 

@@ -18,7 +18,7 @@ package struct TransactionLimits: Sendable, Hashable {
 }
 
 /// The transactions in the store: each is one approval for one access.
-package struct Transactions: TransactionApprovals {
+package struct Transactions: Sendable {
     let context: EngineContext
     let limits: TransactionLimits
     let audit: AuditLog
@@ -83,6 +83,8 @@ package struct Transactions: TransactionApprovals {
     }
 
     /// CREATED → IN_PROGRESS, for the session that it was made for.
+    ///
+    /// - Throws: ``EngineError`` 401, the same for unknown, expired, foreign and in another state.
     package func start(id: String, session: LiveSession) async throws -> PendingApproval {
         try await context.translatingStoreErrors {
             let statement = SQLStatement(
@@ -90,28 +92,32 @@ package struct Transactions: TransactionApprovals {
             let note = audit.statement(record("transaction.start", .success, id: id, session: session))
             do {
                 let rows = try await context.database.run([statement, note])
-                guard let row = rows.first?.first else { throw Self.unreadable }
+                guard let row = rows.first?.first else { throw EngineError.transactionUnreadable }
                 return try TransactionRecord(row).approval
             } catch let error as StoreError where error.code == .unexpectedCount {
                 try await refuse("transaction.start", id: id, session: session)
-                throw Self.unreadable
+                throw EngineError.transactionUnreadable
             }
         }
     }
 
     /// The approval again, at a later step of its journey.
+    ///
+    /// - Throws: the same error when it is no longer IN_PROGRESS for this session.
     package func check(id: String, session: LiveSession) async throws -> PendingApproval {
         try await context.translatingStoreErrors {
             let rows = try await context.database.run(.read(TransactionSQL.check, own(id, session)))
             guard let row = rows.first else {
                 try await refuse("transaction.check", id: id, session: session)
-                throw Self.unreadable
+                throw EngineError.transactionUnreadable
             }
             return try TransactionRecord(row).approval
         }
     }
 
-    /// The statements that make it COMPLETED, to run in one transaction with the end of the journey.
+    /// The statements that make it COMPLETED, to run in one transaction with the end of the journey. They fail as a whole
+    /// (``StoreError`` `unexpectedCount`) when it is no longer IN_PROGRESS, has expired, or its session or user is no
+    /// longer live.
     package func completion(of approval: PendingApproval, session: LiveSession) -> [SQLStatement] {
         [
             SQLStatement(TransactionSQL.complete, own(approval.id, session), expecting: .exactly(1)),
@@ -144,9 +150,6 @@ package struct Transactions: TransactionApprovals {
             ).count
         }
     }
-
-    /// What is said to every transaction that cannot be approved here, whatever the reason.
-    static let unreadable = EngineError.transactionUnreadable
 
     private func own(_ id: String, _ session: LiveSession) -> [SQLValue] {
         [.text(id), .integer(context.clock.epochSeconds), .text(session.id), .text(session.user.id)]

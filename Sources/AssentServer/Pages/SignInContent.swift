@@ -1,34 +1,32 @@
 import AssentCore
 import AssentEngine
 
-/// A step of a journey as a form.
+/// A page of a journey as a form.
 struct SignInContent {
     private let page: AuthenticatePage
     private let callbacks: [PageCallback]
     private let isApproval: Bool
 
-    /// A step; `isApproval` says that the journey is a transaction's.
+    /// A page; `isApproval` says that the journey is a transaction's.
     init(_ page: AuthenticatePage, isApproval: Bool = false) {
         self.page = page
         self.isApproval = isApproval
-        callbacks = (page.content["callbacks"]?.array ?? []).enumerated().map {
-            PageCallback($0.element, at: $0.offset)
-        }
+        callbacks = page.content.prompts.enumerated().map { PageCallback($0.element, place: $0.offset + 1) }
     }
 
-    /// What the step asks, in short: the same step asked again has the same.
+    /// A digest of what the page asks: a page that asks the same again has the same.
     var digest: String {
-        Base64URL.encode(SHA2.sha256(JSONValue.object(page.content).serializedBytes()).prefix(12))
+        Base64URL.encode(SHA2.sha256(JSONValue.object(page.content.json).serializedBytes()).prefix(12))
     }
 
     /// What the page is called.
     var title: String {
-        if let header = page.content["header"]?.string { return header }
+        if let header = page.content.presentation.header { return header }
         if transaction != nil { return "Approve this request?" }
         return isApproval ? "Confirm that it is you" : "Sign in"
     }
 
-    /// The form, or `nil` when the step asks what a page cannot show.
+    /// The form, or `nil` when the page asks what a form cannot.
     ///
     /// - Parameters:
     ///   - action: where it is sent.
@@ -38,10 +36,10 @@ struct SignInContent {
     /// - Returns: the form.
     func html(action: String, client: String?, notice: SignInNotice?, canCancel: Bool = false) -> HTML? {
         guard callbacks.allSatisfy(\.isSupported) else { return nil }
-        let types = callbacks.map(\.type).joined(separator: " ")
+        let types = callbacks.map(\.prompt.kind.rawValue).joined(separator: " ")
         let alert: HTML? = notice.map { #"<p class="alert" id="alert" role="alert">\#($0.text)</p>"# }
         let context: HTML? = client.map { "<p class=\"lead\">to continue to <strong>\($0)</strong></p>" }
-        let description: HTML? = page.content["description"]?.string.map { "<p class=\"lead\">\($0)</p>" }
+        let description: HTML? = page.content.presentation.description.map { "<p class=\"lead\">\($0)</p>" }
         return """
             <h1>\(title)</h1>
             \(transaction == nil ? context : nil)\(description)\(alert)\(transaction?.html)
@@ -55,18 +53,19 @@ struct SignInContent {
             """
     }
 
-    /// What is to be approved, when the step is about a transaction.
+    /// What is to be approved, when the page is about a transaction.
     private var transaction: TransactionSummary? {
-        callbacks.lazy.compactMap { $0.outputs["data"].flatMap(TransactionSummary.init) }.first
+        for case .approval(let approval) in page.content.prompts { return TransactionSummary(approval: approval) }
+        return nil
     }
 
     private func fields(describedBy: String?) -> [HTML] {
         let firstField = callbacks.firstIndex(where: \.isField)
-        let asksName = callbacks.contains { $0.type == "NameCallback" }
-        let summary = transaction
+        let asksName = callbacks.contains { $0.prompt.kind == .name }
+        let hasSummary = transaction?.approval.display.isEmpty == false
         return callbacks.enumerated().compactMap { index, callback in
             // The text of an approval says what the lines above say.
-            if summary?.lines.isEmpty == false, callback.type == "TextOutputCallback" { return nil }
+            if hasSummary, callback.prompt.kind == .textOutput { return nil }
             return callback.html(
                 isFirst: index == firstField, asksName: asksName,
                 describedBy: index == firstField ? describedBy : nil)
@@ -75,18 +74,21 @@ struct SignInContent {
 
     private func buttons(canCancel: Bool) -> HTML {
         let cancel: HTML? = canCancel ? #"<button name="cancel" value="1" formnovalidate>Cancel</button>"# : nil
-        guard let confirmation = callbacks.first(where: { $0.type == "ConfirmationCallback" }) else {
-            return #"<p class="actions"><button class="primary">Continue</button>\#(cancel)</p>"#
+        for callback in callbacks {
+            guard case .confirmation(let options, let preset) = callback.prompt else { continue }
+            return buttons(options, preset: preset, name: callback.inputName, cancel: cancel)
         }
-        let options = confirmation.outputs["options"]?.strings ?? []
-        let preset = confirmation.outputs["defaultOption"]?.integer ?? 0
+        return #"<p class="actions"><button class="primary">Continue</button>\#(cancel)</p>"#
+    }
+
+    private func buttons(_ options: [String], preset: Int, name: String, cancel: HTML?) -> HTML {
         // Return in a field presses a form's first button, which must be the one that the journey means by default.
         let first: HTML? =
             preset == 0
             ? nil
-            : #"<button name="\#(exact: confirmation.inputName)" value="\#(Int(preset))" hidden tabindex="-1"></button>"#
+            : #"<button name="\#(exact: name)" value="\#(preset)" hidden tabindex="-1"></button>"#
         let shown: [HTML] = options.enumerated().map { index, text in
-            #"<button name="\#(exact: confirmation.inputName)" value="\#(index)"\#(index == 0 ? #" class="primary""# : "" as HTML)>\#(text)</button>"#
+            #"<button name="\#(exact: name)" value="\#(index)"\#(index == 0 ? #" class="primary""# : "" as HTML)>\#(text)</button>"#
         }
         return "\(first)<p class=\"actions\">\(shown)\(cancel)</p>"
     }
@@ -94,23 +96,12 @@ struct SignInContent {
 
 /// What an approval is for, from the server's own record.
 struct TransactionSummary {
-    let lines: [DisplayField]
-    private let request: String?
-
-    init?(_ data: JSONValue) {
-        guard data["_type"]?.string == "AssentTransaction" else { return nil }
-        lines = (data["display"]?.array ?? []).map {
-            DisplayField(label: $0["label"]?.string ?? "", value: $0["value"]?.string ?? "")
-        }
-        request = data["resource"]?.string.map {
-            [data["method"]?.string, $0].compactMap(\.self).joined(separator: " ")
-        }
-    }
+    let approval: PendingApproval
 
     var html: HTML {
-        let rows: [HTML] = lines.map { "<div><dt>\($0.label)</dt><dd>\($0.value)</dd></div>" }
+        let rows: [HTML] = approval.display.map { "<div><dt>\($0.label)</dt><dd>\($0.value)</dd></div>" }
         let list: HTML? = rows.isEmpty ? nil : "<dl class=\"summary\">\(rows)</dl>"
-        let source: HTML? = request.map { "<p class=\"source\">\($0)</p>" }
-        return "\(list)\(source)"
+        let request = [approval.method, approval.resource].compactMap(\.self).joined(separator: " ")
+        return "\(list)<p class=\"source\">\(request)</p>"
     }
 }

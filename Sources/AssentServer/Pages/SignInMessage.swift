@@ -14,14 +14,16 @@ struct SignInMessage {
         case .transactionUnreadable:
             self.init(
                 "This request cannot be approved",
-                "It was begun before, its time is over, or you are not signed in here as the user who made it. "
+                "It was begun before, it has expired, or you are not signed in here as the user who made it. "
                     + "Go back to the app and try again.")
         case .stepExpired: self.init("This took too long", "Please start again.", again: again)
         case _ where error.isFailedSignIn: self.init("Not signed in", SignInNotice(error).text, again: again)
         case .unknownJourney: self.init("This cannot be done here", "There is no such way to sign in.")
         case .busy, .unavailable, .internalFailure:
             self.init("Not available", "The server cannot answer now. Please try again in a moment.", again: again)
-        case _ where AMError(error).status == 400: self = .outOfDate(again: again)
+        case .invalidRequest, .unknownRealm, .unknownIndexType, .authIDUnreadable, .authIDInvalid, .stepAlreadyAnswered,
+            .stepAnsweredDifferently, .stepBeingAnswered, .wrongCallbackCount, .missingCallback, .invalidAnswer:
+            self = .outOfDate(again: again)
         default: self.init("This does not work", error.detail)
         }
     }

@@ -64,61 +64,14 @@ struct SignInRequest {
         }
     }
 
+    /// Asks for the journey's first page.
+    func begin(_ request: inout AuthenticateRequest) {
+        request.authIndexType = authIndexType
+        request.authIndexValue = authIndexValue
+        request.forceAuth = forceAuth
+        request.replacesSession = replacesSession
+    }
+
     /// The query by which the page comes back to itself.
     var query: String { FormEncoding.encode(parameters) }
-}
-
-/// A step that the page's form posted.
-struct SignInForm {
-    private static let limit = 64 << 10
-
-    /// The pointer to the step; `nil` when the journey is to begin.
-    let authID: String?
-
-    /// What the page showed, to tell whether the next one shows the same.
-    let shown: String?
-
-    /// Whether the user wants to go back without answering.
-    let isCancelled: Bool
-
-    private let types: [String]
-    private let form: FormItems
-
-    /// Reads the form.
-    ///
-    /// - Throws: ``RequestError`` 400, 413, 415.
-    init(_ request: Request) async throws {
-        let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
-        guard type == FormEncoding.mediaType else {
-            throw RequestError(415, "The media type must be \(FormEncoding.mediaType).")
-        }
-        let bytes = try await request.bytes(upTo: Self.limit)
-        do {
-            form = try FormEncoding.parse(bytes, limits: .init(bytes: Self.limit, items: 64))
-            authID = try form.single("authId")
-            shown = try form.single("shown")
-            isCancelled = try form.single("cancel") != nil
-            types = try (form.single("types") ?? "").split(separator: " ").map(String.init)
-        } catch {
-            throw RequestError(400, "The form cannot be read.")
-        }
-        guard types.count <= 32, form.duplicateNames.isEmpty else {
-            throw RequestError(400, "The form cannot be read.")
-        }
-    }
-
-    /// The step as the authenticate endpoint takes it. What each callback must be, the engine knows itself.
-    var body: JSONObject {
-        var object = JSONObject()
-        object["authId"] = authID.map(JSONValue.string)
-        object["callbacks"] = .array(
-            types.enumerated().map { index, type in
-                var callback = JSONObject([.init(name: "type", value: .string(type))])
-                if let value = form["IDToken\(index + 1)"] {
-                    callback["input"] = [["name": .string("IDToken\(index + 1)"), "value": .string(value)]]
-                }
-                return .object(callback)
-            })
-        return object
-    }
 }

@@ -73,24 +73,14 @@ struct SignInRoute: Sendable {
         var step = AuthenticateRequest(
             realm: wanted.realm, sessionToken: cookie.cookieToken(request.headers), clientAddress: client.limitKey,
             header: { name in HTTPField.Name(name).flatMap { request.headers[$0] } })
-        if let form, form.authID != nil {
-            step.body = form.body
-        } else {
-            step.authIndexType = wanted.authIndexType
-            step.authIndexValue = wanted.authIndexValue
-            step.forceAuth = wanted.forceAuth
-            step.replacesSession = wanted.replacesSession
-        }
+        if let answer = form?.answer { step.answer = answer } else { wanted.begin(&step) }
         let reply: AuthenticateReply
         do {
             reply = try await authentication.authenticate(step)
         } catch let error as EngineError where error.isFailedSignIn && !wanted.isTransaction && form?.authID != nil {
             // The journey is over. A person tries again, so the next one begins under the message.
-            step.body = JSONObject()
-            step.authIndexType = wanted.authIndexType
-            step.authIndexValue = wanted.authIndexValue
-            step.forceAuth = wanted.forceAuth
-            step.replacesSession = wanted.replacesSession
+            step.answer = nil
+            wanted.begin(&step)
             guard case .page(let first) = try await authentication.authenticate(step) else { throw error }
             return show(first, wanted, target, notice: .init(error))
         }

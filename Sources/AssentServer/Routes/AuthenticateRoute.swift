@@ -22,8 +22,9 @@ struct AuthenticateRoute: Sendable {
                 authIndexValue: try request.query("authIndexValue"), forceAuth: try request.flag("ForceAuth"),
                 noSession: try request.flag("noSession"), suspendedID: try request.query("suspendedId"),
                 sessionToken: cookie.token(fields),
-                body: try Request.jsonObject(raw, contentType: fields[.contentType]),
-                rawBody: raw, clientAddress: client.limitKey,
+                answer: try PageAnswer(
+                    Request.jsonObject(raw, contentType: fields[.contentType]), bytes: raw),
+                clientAddress: client.limitKey,
                 header: { name in HTTPField.Name(name).flatMap { fields[$0] } }))
         var headers: HTTPFields = [.contentAPIVersion: "resource=2.1"]
         if case .success(let success) = reply, success.isNewSession, let token = success.token {

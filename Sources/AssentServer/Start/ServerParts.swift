@@ -18,7 +18,7 @@ struct ServerParts: Sendable {
 
     /// The parts of a server at these addresses.
     ///
-    /// - Throws: ``EngineError`` or `JourneyIssue` for a configuration that the loader should have refused.
+    /// - Throws: ``EngineError`` or `SettingsIssue` for a configuration that the loader should have refused.
     init(
         _ context: EngineContext, configuration: ServerConfiguration, keys: ServerKeys, passwords: Passwords,
         cookie: SessionCookie, endpoints: Endpoints
@@ -43,9 +43,9 @@ struct ServerParts: Sendable {
         access = AccessSettlement(
             context, decisions: PolicyDecisionPoint(policySets: configuration.realms.flatMap(\.policySets)),
             transactions: transactions)
-        authentication = try Authentication(
-            context, settings: configuration.authenticationSettings, transactions: transactions, passwords: passwords,
-            oneTimePasswords: OneTimePasswords(context))
+        authentication = Authentication(
+            context, realms: try configuration.signIn, startsPerMinute: Int64(configuration.journeyStartsPerMinute),
+            transactions: transactions, passwords: passwords, oneTimePasswords: OneTimePasswords(context))
     }
 
     /// What deletes expired rows.
@@ -91,13 +91,16 @@ struct ServerParts: Sendable {
 
 extension ServerConfiguration {
     /// How the realms sign users in.
-    fileprivate var authenticationSettings: AuthenticationSettings {
-        var settings: [String: RealmAuthentication] = [:]
-        for realm in realms {
-            settings[realm.name] = RealmAuthentication(
-                journeys: realm.journeys, defaultJourney: realm.defaultJourney, sessionLimits: realm.sessionLimits,
-                failedTransaction: FailedTransaction(rawValue: realm.transactionFailureStatus) ?? .success)
+    fileprivate var signIn: [String: RealmSignIn] {
+        get throws {
+            var signIn: [String: RealmSignIn] = [:]
+            for realm in realms {
+                signIn[realm.name] = try RealmSignIn(
+                    journeys: realm.journeys, defaultJourney: realm.defaultJourney,
+                    sessionLimits: realm.sessionLimits,
+                    failedTransaction: realm.transactionFailureStatus == 401 ? .failure : .success)
+            }
+            return signIn
         }
-        return AuthenticationSettings(realms: settings, startsPerMinute: Int64(journeyStartsPerMinute))
     }
 }

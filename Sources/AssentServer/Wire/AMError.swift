@@ -39,6 +39,7 @@ struct AMError: Error, Hashable, Sendable {
             case .stepAlreadyAnswered: AMError(400, error.detail, errorCode: "110")
             case .wrongCallbackCount: AMError(400, "Incorrect number of callbacks found in JSON response")
             case .missingCallback: AMError(400, "Required callback not found in JSON response")
+            case .invalidAnswer: AMError(400, "IDToken\(error.subject ?? "") \(error.detail)")
             case .suspendedJourneyUnknown: AMError(401, Self.suspended)
             case .loginFailed: AMError(401, "Login failure", failureURL: "")
             case .accountLocked: AMError(401, "Your account has been locked.", errorCode: "112", failureURL: "")

@@ -111,15 +111,10 @@ struct JourneyValidationTests {
         #expect(journey.validate().count == 1)
     }
 
-    @Test("A default journey that does not exist is told")
-    func defaultJourney() async throws {
-        let fixture = try await JourneyFixture()
-        let realm = RealmAuthentication(journeys: [JourneyFixture.login], defaultJourney: "Other")
-        #expect(throws: SettingsIssue.self) {
-            try Authentication(
-                fixture.context, settings: AuthenticationSettings(realms: ["/": realm]),
-                transactions: fixture.transactions, passwords: fixture.passwords,
-                oneTimePasswords: fixture.oneTimePasswords)
+    @Test("A default journey that does not exist is named")
+    func defaultJourney() {
+        #expect(throws: SettingsIssue(path: "defaultJourney", "there is no journey Other")) {
+            try RealmSignIn(journeys: [JourneyFixture.login], defaultJourney: "Other")
         }
     }
 }

@@ -170,12 +170,11 @@ struct TransactionBindingTests {
             #expect(try row.text("media_type") == "application/json")
             #expect(try row.text("body_sha256") == digest)
             let approval = try await fixture.transactions.start(id: record.id, session: fixture.ana)
-            let told = approval.metadata
-            #expect(told == record.metadata)
-            #expect(told["method"]?.string == (bind.contains(.method) ? "POST" : nil))
-            #expect(told["bodySHA256"]?.string == (bind.contains(.body) ? digest : nil))
-            #expect(told["contentType"]?.string == (bind.contains(.body) ? "application/json" : nil))
-            #expect(told["resource"]?.string?.contains("kind=sepa") == bind.contains(.query))
+            #expect(approval == record.approval)
+            #expect(approval.method == (bind.contains(.method) ? "POST" : nil))
+            #expect(approval.bodySHA256 == (bind.contains(.body) ? digest : nil))
+            #expect(approval.contentType == (bind.contains(.body) ? "application/json" : nil))
+            #expect(approval.resource.contains("kind=sepa") == bind.contains(.query))
             _ = try await fixture.database.run(
                 fixture.transactions.completion(of: approval, session: fixture.ana))
             request.transactionID = record.id
@@ -206,7 +205,7 @@ struct TransactionBindingTests {
         let begun = try await fixture.create()
         _ = try await fixture.database.run(
             SQLStatement("UPDATE transactions SET bound = \(given)", expecting: .exactly(3)))
-        #expect(try await fixture.transactions.start(id: begun.id, session: fixture.ana).metadata == begun.metadata)
+        #expect(try await fixture.transactions.start(id: begun.id, session: fixture.ana) == begun.approval)
         _ = try await fixture.database.run(
             SQLStatement(
                 "UPDATE transactions SET method = NULL, query = NULL, media_type = NULL, body_sha256 = NULL WHERE id = ?1",

@@ -7,11 +7,12 @@ import Testing
 @Suite("Pages are made of text") struct RenderingTests {
     private static let hostile = "\"'><script>alert(1)</script><img src=x onerror=x>\u{202E}\u{0}\n&amp;"
 
-    private func content(_ callbacks: [CallbackPrompt], _ more: [(String, String)] = []) -> SignInContent {
-        var object = JSONObject()
-        for (name, value) in more { object[name] = .string(value) }
-        object["callbacks"] = .array(callbacks.enumerated().map { $0.element.json(at: $0.offset) })
-        return SignInContent(AuthenticatePage(authID: Secret("a\"><b"), content: object))
+    private func content(
+        _ prompts: [CallbackPrompt], _ presentation: PagePresentation = .plain
+    ) -> SignInContent {
+        SignInContent(
+            AuthenticatePage(
+                authID: Secret("a\"><b"), content: PageContent(presentation: presentation, prompts: prompts)))
     }
 
     /// The names of all elements that a reader of the page would find.
@@ -24,16 +25,16 @@ import Testing
         let evil = Self.hostile
         let prompts: [CallbackPrompt] = [
             .name(evil), .password(evil), .textInput(evil, default: evil), .textOutput(evil),
-            .textOutput(evil, kind: "1"), .textOutput(evil, kind: "2"),
+            .textOutput(evil, kind: .warning), .textOutput(evil, kind: .error),
             .choice(evil, choices: [evil, evil], default: 1),
-            .metadata([
-                "_type": "AssentTransaction", "method": .string(evil), "resource": .string(evil),
-                "display": [["label": .string(evil), "value": .string(evil)]],
-            ]), .confirmation([evil, evil], default: 1),
-            CallbackPrompt(
-                "HiddenValueCallback", outputs: [.init(name: "id", value: .string(evil))], inputs: [.text(evil)]),
+            .approval(
+                PendingApproval(
+                    id: evil, journey: evil, method: evil, resource: evil, contentType: evil, bodySHA256: evil,
+                    display: [DisplayField(label: evil, value: evil)], expiresAt: 0)),
+            .confirmation([evil, evil], default: 1), .hiddenValue(id: evil, value: evil),
+            .custom(CustomCallback(evil, outputs: [evil: .string(evil)])),
         ]
-        let page = content(prompts, [("header", evil), ("description", evil), ("stage", evil)])
+        let page = content(prompts, PagePresentation(stage: evil, header: evil, description: evil))
         let html = try #require(
             page.html(action: evil, client: evil, notice: SignInNotice(text: evil)))
         let known: Set<String> = [
@@ -60,7 +61,9 @@ import Testing
     func invisible() throws {
         let html = try #require(
             content([
-                .textOutput("var a = 1", kind: "4"), .metadata(["secret": "not for the page"]), .textOutput(""),
+                .textOutput("var a = 1", kind: .script),
+                .custom(CustomCallback("MetadataCallback", outputs: ["data": ["secret": "not for the page"]])),
+                .textOutput(""),
                 .name("N"),
             ]).html(action: "/", client: nil, notice: nil)
         ).description
@@ -71,10 +74,21 @@ import Testing
 
     @Test("What a page cannot ask is not asked wrongly")
     func unsupported() {
-        let binding = CallbackPrompt("DeviceBindingCallback", outputs: [], inputs: [.text(), .text("", suffix: "x")])
-        #expect(content([.name("N"), binding]).html(action: "/", client: nil, notice: nil) == nil)
-        let waiting = CallbackPrompt("PollingWaitCallback", outputs: [])
-        #expect(content([waiting]).html(action: "/", client: nil, notice: nil) != nil)
+        let binding = CustomCallback("DeviceBindingCallback", inputs: [.text(), .text(part: "x")])
+        #expect(content([.name("N"), .custom(binding)]).html(action: "/", client: nil, notice: nil) == nil)
+        let waiting = CustomCallback("PollingWaitCallback")
+        #expect(content([.custom(waiting)]).html(action: "/", client: nil, notice: nil) != nil)
+    }
+
+    @Test("A page that asks the same again has the same digest, and any other has another")
+    func digest() {
+        let asked: [CallbackPrompt] = [.name("N"), .password("P")]
+        #expect(content(asked).digest == content(asked).digest)
+        let others = [
+            content([.name("N"), .password("Q")]), content([.password("P"), .name("N")]), content([.name("N")]),
+            content(asked, PagePresentation(header: "H")),
+        ]
+        for other in others { #expect(other.digest != content(asked).digest) }
     }
 
     @Test("A text of several lines keeps them")

@@ -19,6 +19,7 @@ struct ErrorWireTests {
         (.stepAnsweredDifferently, 400, nil, nil, false), (.stepBeingAnswered, 400, nil, nil, false),
         (.wrongCallbackCount, 400, "Incorrect number of callbacks found in JSON response", nil, false),
         (.missingCallback, 400, "Required callback not found in JSON response", nil, false),
+        (.invalidAnswer, 400, "IDToken/x detail", nil, false),
         (
             .suspendedJourneyUnknown, 401,
             "org.forgerock.openam.auth.nodes.framework.token.SuspendedAuthSessionException: "

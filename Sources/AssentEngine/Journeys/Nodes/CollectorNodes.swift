@@ -1,7 +1,7 @@
 import AssentCore
 
 /// Asks who the user is. Nothing is proved by that.
-struct UsernameCollectorNode: JourneyNodeType {
+struct UsernameCollectorNode: RunnableNode {
     static let name = "UsernameCollectorNode"
     let outcomes = ["outcome"]
     private let prompt: String
@@ -12,13 +12,13 @@ struct UsernameCollectorNode: JourneyNodeType {
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
         guard let answer = context.answers?.first else { return .ask([.name(prompt)]) }
-        context.subject.username = answer.text
+        context.progress.subject.username = answer.text
         return .outcome("outcome")
     }
 }
 
 /// Asks for the password. The node that checks it must come before the next page: a password is never kept between two.
-struct PasswordCollectorNode: JourneyNodeType {
+struct PasswordCollectorNode: RunnableNode {
     static let name = "PasswordCollectorNode"
     let outcomes = ["outcome"]
     private let prompt: String
@@ -35,7 +35,7 @@ struct PasswordCollectorNode: JourneyNodeType {
 }
 
 /// Lets the user choose; each choice is an outcome.
-struct ChoiceCollectorNode: JourneyNodeType {
+struct ChoiceCollectorNode: RunnableNode {
     static let name = "ChoiceCollectorNode"
     let outcomes: [String]
     private let prompt: String
@@ -65,7 +65,7 @@ struct ChoiceCollectorNode: JourneyNodeType {
 }
 
 /// Tells something and asks yes or no.
-struct MessageNode: JourneyNodeType {
+struct MessageNode: RunnableNode {
     static let name = "MessageNode"
     let outcomes = ["true", "false"]
     private let message: String

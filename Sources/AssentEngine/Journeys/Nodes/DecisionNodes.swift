@@ -1,7 +1,7 @@
 import AssentCore
 
 /// Checks user name and password. An unknown user, a wrong and an empty password are the same.
-struct DataStoreDecisionNode: JourneyNodeType {
+struct DataStoreDecisionNode: RunnableNode {
     static let name = "DataStoreDecisionNode"
     let outcomes = ["true", "false"]
 
@@ -10,25 +10,27 @@ struct DataStoreDecisionNode: JourneyNodeType {
     func process(_ context: inout NodeContext) async throws -> NodeResult {
         let password = context.password
         context.password = nil
-        var username = context.subject.username
-        if username == nil, context.subject.userID != nil { username = try await context.claimedUser()?.username }
+        var username = context.progress.subject.username
+        if username == nil, context.progress.subject.userID != nil {
+            username = try await context.claimedUser()?.username
+        }
         guard let username, let password else { return .outcome("false") }
         switch try await context.services.passwords.check(username: username, password: password, realm: context.realm)
         {
         case .right(let user):
-            context.subject.prove(user)
+            context.progress.subject.prove(user)
             return .outcome("true")
         case .wrong:
             return .outcome("false")
         case .locked:
-            context.failure = .locked
+            context.progress.failure = .locked
             return .outcome("false")
         }
     }
 }
 
 /// Whether the user may sign in at all.
-struct AccountActiveDecisionNode: JourneyNodeType {
+struct AccountActiveDecisionNode: RunnableNode {
     static let name = "AccountActiveDecisionNode"
     let outcomes = ["true", "false"]
 
@@ -40,7 +42,7 @@ struct AccountActiveDecisionNode: JourneyNodeType {
 }
 
 /// Counts how often the journey comes here and lets it try again a few times.
-struct RetryLimitDecisionNode: JourneyNodeType {
+struct RetryLimitDecisionNode: RunnableNode {
     static let name = "RetryLimitDecisionNode"
     let outcomes = ["Retry", "Reject"]
     private let limit: Int
@@ -50,10 +52,10 @@ struct RetryLimitDecisionNode: JourneyNodeType {
     }
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
-        let key = "retries.\(context.nodeID)"
-        let count = context.shared[key]?.integer ?? 0
-        guard count < Int64(limit), context.failure != .locked else { return .outcome("Reject") }
-        context.shared[key] = .integer(count + 1)
+        let key = "retries.\(context.progress.nodeID)"
+        let count = context.progress.shared[key]?.integer ?? 0
+        guard count < Int64(limit), context.progress.failure != .locked else { return .outcome("Reject") }
+        context.progress.shared[key] = .integer(count + 1)
         return .outcome("Retry")
     }
 }

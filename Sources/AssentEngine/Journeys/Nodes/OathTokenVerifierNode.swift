@@ -3,7 +3,7 @@ import AssentCore
 /// Asks for a code of the user's authenticator and accepts each code once.
 ///
 /// AM asks with a NameCallback and a ConfirmationCallback; this asks with one TextInputCallback, which says what it is.
-struct OathTokenVerifierNode: JourneyNodeType {
+struct OathTokenVerifierNode: RunnableNode {
     static let name = "OathTokenVerifierNode"
     let outcomes = ["successOutcome", "failureOutcome", "notRegisteredOutcome"]
     private let prompt: String
@@ -14,8 +14,8 @@ struct OathTokenVerifierNode: JourneyNodeType {
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
         guard let answer = context.answers?.last else {
-            // Whoever has not proved anything yet is asked in any case, or the page would tell who exists.
-            if context.subject.userID != nil, let user = try await context.claimedUser(),
+            // Somebody who has proved nothing yet is always asked: else the page would say which users exist.
+            if context.progress.subject.userID != nil, let user = try await context.claimedUser(),
                 try await !context.services.oneTimePasswords.isEnrolled(userID: user.id)
             {
                 return .outcome("notRegisteredOutcome")
@@ -27,12 +27,12 @@ struct OathTokenVerifierNode: JourneyNodeType {
             answer.text, user: user, transactionID: context.approval?.id)
         {
         case .accepted:
-            context.subject.prove(user)
+            context.progress.subject.prove(user)
             return .outcome("successOutcome")
         case .wrong, .replayed:
             return .outcome("failureOutcome")
         case .locked:
-            context.failure = .locked
+            context.progress.failure = .locked
             return .outcome("failureOutcome")
         case .notEnrolled:
             return .outcome("notRegisteredOutcome")

@@ -1,14 +1,11 @@
 import AssentCore
 
 /// Shows several nodes as one page. Only the last of them may have more than one outcome, and the page has its outcomes.
-struct PageNode: JourneyNodeType {
+struct PageNode: RunnableNode {
     static let name = "PageNode"
     let outcomes: [String]
-
-    /// What a client may use to choose how the page looks.
-    let presentation: PagePresentation
-
-    private let nodes: [any JourneyNodeType]
+    private let presentation: PagePresentation
+    private let nodes: [any RunnableNode]
 
     init(_ settings: NodeSettings) {
         nodes = settings.nodes("nodes")
@@ -27,46 +24,35 @@ struct PageNode: JourneyNodeType {
         var prompts: [CallbackPrompt] = []
         var counts: [JSONValue] = []
         var outcome = outcomes.first ?? ""
-        let previous = (context.memory["counts"]?.array ?? []).map { Int($0.integer ?? 0) }
-        let answers = context.answers
+        let memory = context.progress.memory
+        let previous = (memory["counts"]?.array ?? []).map { Int($0.integer ?? 0) }
+        let memories = memory["nodes"]?.array ?? []
         let before = context
-        let memories = context.memory["nodes"]?.array ?? []
+        let answers = context.answers
         var kept: [JSONValue] = []
         var rest = answers.map { $0[...] }
         for (index, node) in nodes.enumerated() {
             let count = previous.indices.contains(index) ? previous[index] : 0
             context.answers = rest.flatMap { count > 0 ? Array($0.prefix(count)) : nil }
-            context.memory = (memories.indices.contains(index) ? memories[index].object : nil) ?? JSONObject()
+            context.progress.memory = (memories.indices.contains(index) ? memories[index].object : nil) ?? JSONObject()
             rest = rest?.dropFirst(count)
             switch try await node.process(&context) {
-            case .ask(let asked):
+            case .ask(let asked, _):
                 prompts += asked
                 counts.append(.integer(asked.count))
             case .outcome(let name):
                 counts.append(0)
                 outcome = name
             }
-            kept.append(.object(context.memory))
+            kept.append(.object(context.progress.memory))
         }
         context.answers = answers
         guard prompts.isEmpty else {
-            // All nodes of the page run again when it is answered: what they did now must not count twice.
+            // All nodes of the page run again when it is answered: what they did now must not happen twice.
             context = before
-            context.memory = JSONObject([
-                .init(name: "counts", value: .array(counts)), .init(name: "nodes", value: .array(kept)),
-            ])
-            return .ask(prompts)
+            context.progress.memory = ["counts": .array(counts), "nodes": .array(kept)]
+            return .ask(prompts, presentation: presentation)
         }
         return .outcome(outcome)
     }
-}
-
-/// What a client may use to choose how a page looks.
-struct PagePresentation: Sendable, Hashable {
-    /// A name for the page, for example `UsernamePassword`.
-    let stage: String?
-    /// The title.
-    let header: String?
-    /// The text below it.
-    let description: String?
 }

@@ -1,7 +1,7 @@
 import AssentCore
 
 /// Raises or lowers the level that the session will have.
-struct ModifyAuthLevelNode: JourneyNodeType {
+struct ModifyAuthLevelNode: RunnableNode {
     static let name = "ModifyAuthLevelNode"
     let outcomes = ["outcome"]
     private let increment: Int
@@ -11,13 +11,13 @@ struct ModifyAuthLevelNode: JourneyNodeType {
     }
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
-        context.authLevel = min(max(context.authLevel + increment, 0), 1_000)
+        context.progress.authLevel = min(max(context.progress.authLevel + increment, 0), 1_000)
         return .outcome("outcome")
     }
 }
 
 /// Notes properties in the session and, if it says so, for how many minutes the session may live.
-struct SetSessionPropertiesNode: JourneyNodeType {
+struct SetSessionPropertiesNode: RunnableNode {
     static let name = "SetSessionPropertiesNode"
     let outcomes = ["outcome"]
     private let properties: [String: String]
@@ -37,9 +37,9 @@ struct SetSessionPropertiesNode: JourneyNodeType {
     }
 
     func process(_ context: inout NodeContext) async throws -> NodeResult {
-        context.sessionProperties.merge(properties) { $1 }
-        if let maxSession { context.sessionLimits.maxSession = Int64(maxSession) * 60 }
-        if let maxIdle { context.sessionLimits.maxIdle = Int64(maxIdle) * 60 }
+        context.progress.sessionProperties.merge(properties) { $1 }
+        if let maxSession { context.progress.sessionLimits.maxSession = Int64(maxSession) * 60 }
+        if let maxIdle { context.progress.sessionLimits.maxIdle = Int64(maxIdle) * 60 }
         return .outcome("outcome")
     }
 }

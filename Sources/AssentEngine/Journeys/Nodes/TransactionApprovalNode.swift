@@ -1,7 +1,7 @@
 import AssentCore
 
-/// Shows what is to be approved and asks for a yes or a no. Outside of a transaction there is nothing to approve, which is a no.
-struct TransactionApprovalNode: JourneyNodeType {
+/// Shows what is to be approved and asks for a yes or a no. Outside of a transaction nothing can be approved: it declines.
+struct TransactionApprovalNode: RunnableNode {
     static let name = "TransactionApprovalNode"
     let outcomes = ["approve", "decline"]
     private let buttons: [String]
@@ -18,17 +18,17 @@ struct TransactionApprovalNode: JourneyNodeType {
             return .ask(approval.prompts + [.confirmation(buttons, default: 1)])
         }
         if answer.index == 0 { return .outcome("approve") }
-        context.failure = .declined
+        context.progress.failure = .declined
         return .outcome("decline")
     }
 }
 
 extension PendingApproval {
     /// What is bound, for the client, and what is approved, for the user.
-    var prompts: [CallbackPrompt] { [.metadata(metadata), .textOutput(text)] }
+    var prompts: [CallbackPrompt] { [.approval(self), .textOutput(text)] }
 
     private var text: String {
         guard display.isEmpty else { return display.map { "\($0.label): \($0.value)" }.joined(separator: "\n") }
-        return [metadata["method"]?.string, metadata["resource"]?.string].compactMap(\.self).joined(separator: " ")
+        return [method, resource].compactMap(\.self).joined(separator: " ")
     }
 }

@@ -2,7 +2,7 @@ import AssentCore
 import Foundation
 
 /// Takes user name and password from header fields of the journey's first request, for programs that show no page.
-struct ZeroPageLoginNode: JourneyNodeType {
+struct ZeroPageLoginNode: RunnableNode {
     static let name = "ZeroPageLoginNode"
     let outcomes = ["true", "false"]
     private let usernameHeader: String
@@ -22,7 +22,7 @@ struct ZeroPageLoginNode: JourneyNodeType {
             let username = context.header(usernameHeader).flatMap(Self.decoded),
             let password = context.header(passwordHeader).flatMap(Self.decoded), !username.isEmpty
         else { return .outcome("false") }
-        context.subject.username = username
+        context.progress.subject.username = username
         context.password = Secret(password)
         return .outcome("true")
     }

@@ -1,0 +1,124 @@
+import AssentCore
+import Logging
+
+/// The answer to a page, from the pointer that came with it to the reply.
+struct Answering: Sendable {
+    let engine: Authentication
+    let realm: RealmSignIn
+    let request: AuthenticateRequest
+    let answer: PageAnswer
+
+    /// Read the pointer → find the step → check its session and approval → claim it → walk → store → reply.
+    func reply() async throws -> AuthenticateReply {
+        let stepID = try pointer().stepID
+        let digest = engine.steps.digest(of: answer.bytes, id: stepID)
+        while true {
+            guard let step = try await engine.steps.find(stepID) else { throw EngineError(.stepExpired) }
+            switch step.status {
+            case .answered(let answered):
+                return try await repeated(step, answered, digest)
+            case .pending(let sealedState):
+                let turn = try await turn(step, sealedState)
+                let responses = try CallbackMatching(asked: turn.state.progress.asked)
+                    .responses(in: answer.callbacks).dropFirst(turn.state.progress.added)
+                guard try await engine.inFlight.enter(stepID) else { continue }
+                return try await alone(with: stepID) {
+                    try await claimed(step, digest, turn, Array(responses))
+                }
+            }
+        }
+    }
+
+    private func pointer() throws(EngineError) -> AuthID {
+        let pointer = try engine.signer.verify(answer.authID)
+        guard pointer.realm == request.realm else {
+            throw EngineError.invalidRequest("The authId belongs to another realm.")
+        }
+        return pointer
+    }
+
+    /// The journey's next turn: the state of the step, with the session and the approval that it needs.
+    private func turn(_ step: StoredStep, _ sealedState: [UInt8]) async throws -> JourneyTurn {
+        guard step.expiresAt > engine.context.clock.epochSeconds else { throw EngineError(.stepExpired) }
+        let state = try engine.steps.state(sealedState, id: step.id)
+        guard let journey = realm.journeys[state.journey] else { throw EngineError(.unknownJourney) }
+        let (session, approval) = try await binding(of: state)
+        return JourneyTurn(
+            engine: engine, realm: realm, request: request, journey: journey, session: session, approval: approval,
+            state: state)
+    }
+
+    /// The session and the approval that a step of a transaction needs; in another journey, the session it began with, if
+    /// that is still alive.
+    private func binding(of state: JourneyState) async throws -> (LiveSession?, PendingApproval?) {
+        guard let transactionID = state.transactionID else {
+            guard let id = state.sessionID else { return (nil, nil) }
+            return (try await engine.sessions.live(id: id), nil)
+        }
+        guard let session = try await engine.liveSession(request), session.id == state.sessionID,
+            session.user.id == state.sessionUserID
+        else {
+            try await engine.refuse(transactionID: transactionID, realm: request.realm)
+            throw EngineError.transactionUnreadable
+        }
+        return (session, try await engine.transactions.check(id: transactionID, session: session))
+    }
+
+    /// Runs `work` to its end even if the connection is lost: half a step would be worse than a reply that nobody reads.
+    private func alone(
+        with stepID: String, _ work: @escaping @Sendable () async throws -> AuthenticateReply
+    ) async throws -> AuthenticateReply {
+        try await Task {
+            do {
+                let reply = try await work()
+                await engine.inFlight.leave(stepID)
+                return reply
+            } catch {
+                await engine.inFlight.leave(stepID)
+                throw error
+            }
+        }.value
+    }
+
+    /// Claims the step and takes the turn.
+    private func claimed(
+        _ step: StoredStep, _ digest: String, _ turn: JourneyTurn, _ responses: [CallbackResponse]
+    ) async throws -> AuthenticateReply {
+        guard let claim = try await engine.steps.claim(step.id, digest: digest) else {
+            // Another process has it, or had it between our look and this.
+            guard let step = try await engine.steps.find(step.id), case .answered(let answered) = step.status else {
+                throw EngineError(.stepBeingAnswered)
+            }
+            return try await repeated(step, answered, digest)
+        }
+        do {
+            return try await turn.reply(to: responses, claim)
+        } catch {
+            // Without effect on a step that was answered by its journey's failure.
+            do {
+                try await engine.steps.release(claim)
+            } catch {
+                engine.context.logger.warning("a claimed step could not be released; its lease will end")
+            }
+            throw error
+        }
+    }
+
+    /// The reply again, for the same answer within its time.
+    private func repeated(
+        _ step: StoredStep, _ answered: StoredStep.Answered, _ digest: String
+    ) async throws -> AuthenticateReply {
+        let now = engine.context.clock.epochSeconds
+        guard now < answered.at + StepStore.replyRetention else {
+            throw step.expiresAt <= now ? EngineError(.stepExpired) : EngineError(.stepAlreadyAnswered)
+        }
+        guard ConstantTime.equal(digest, answered.digest) else { throw EngineError(.stepAnsweredDifferently) }
+        let reply = try engine.steps.reply(answered.sealedReply, id: step.id)
+        if let sessionID = reply.sessionID {
+            guard try await engine.liveSession(request)?.id == sessionID else {
+                throw EngineError.transactionUnreadable
+            }
+        }
+        return try reply.result.get()
+    }
+}

@@ -1,0 +1,85 @@
+import AssentCore
+import Logging
+
+/// A journey's first request, from what it asks for to the reply.
+struct Beginning: Sendable {
+    let engine: Authentication
+    let realm: RealmSignIn
+    let request: AuthenticateRequest
+
+    /// Read which journey is wanted → count the start → find the session → walk → store → reply.
+    func reply() async throws -> AuthenticateReply {
+        let choice = try request.choice(in: realm)
+        try await countStart()
+        let session = try await engine.liveSession(request)
+        switch choice {
+        case .transaction(let id):
+            return try await approve(id, session)
+        case .standard:
+            if let session, !request.forceAuth, !request.replacesSession { return try await existing(session) }
+            guard let name = realm.defaultJourney else { throw EngineError(.unknownJourney) }
+            return try await begin(try runnable(name), session: session)
+        case .journey(let name, let always):
+            let journey = try runnable(name)
+            if let session, !request.forceAuth, !request.replacesSession, !always, !journey.definition.mustRun,
+                session.passedJourneys.contains(name)
+            {
+                return try await existing(session)
+            }
+            return try await begin(journey, session: session)
+        }
+    }
+
+    private func countStart() async throws {
+        guard let address = request.clientAddress else { return }
+        guard try await engine.starts.attempt("start:\(address)", limit: engine.startsPerMinute, window: 60) else {
+            throw EngineError(
+                .tooManyRequests, "Too many journeys were begun from this address. Try again in a minute.")
+        }
+    }
+
+    private func approve(_ id: String, _ session: LiveSession?) async throws -> AuthenticateReply {
+        guard let session else {
+            try await engine.refuse(transactionID: id, realm: request.realm)
+            throw EngineError.transactionUnreadable
+        }
+        let approval = try await engine.transactions.start(id: id, session: session)
+        guard let journey = realm.journeys[approval.journey] else {
+            engine.context.logger.error(
+                "a policy names a missing journey", metadata: ["journey": "\(approval.journey)"])
+            _ = try await engine.transactions.decline(id: id, session: session)
+            throw EngineError(.unknownJourney)
+        }
+        return try await begin(journey, session: session, approval: approval)
+    }
+
+    private func runnable(_ name: String) throws -> Journey {
+        guard let journey = realm.journeys[name], !journey.definition.transactionalOnly else {
+            throw EngineError(.unknownJourney)
+        }
+        return journey
+    }
+
+    /// The session that there is, which is enough.
+    private func existing(_ session: LiveSession) async throws -> AuthenticateReply {
+        try await engine.sessions.touch(session)
+        return .success(
+            AuthenticateSuccess(
+                token: request.noSession ? nil : request.sessionToken, isNewSession: false,
+                successURL: realm.successURL, realm: request.realm))
+    }
+
+    private func begin(
+        _ journey: Journey, session: LiveSession?, approval: PendingApproval? = nil
+    ) async throws -> AuthenticateReply {
+        let isReplaced = request.replacesSession && approval == nil
+        let kept = isReplaced ? nil : session
+        let state = JourneyState(
+            journey, realm: request.realm, session: kept, replacing: isReplaced ? session : nil, approval: approval,
+            noSession: request.noSession, limits: realm.sessionLimits, now: engine.context.clock.epochSeconds)
+        let turn = JourneyTurn(
+            engine: engine, realm: realm, request: request, journey: journey, session: kept, approval: approval,
+            state: state)
+        return try await turn.reply(to: nil, nil)
+    }
+}

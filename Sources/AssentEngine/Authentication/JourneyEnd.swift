@@ -1,0 +1,114 @@
+import AssentCore
+import AssentStore
+
+/// The end of a journey: what a success gives, and what is said of a failure.
+struct JourneyEnd: Sendable {
+    let turn: JourneyTurn
+    let state: JourneyState
+
+    private var engine: Authentication { turn.engine }
+    private var subject: JourneySubject { state.progress.subject }
+
+    /// The journey has succeeded: a session, the approval of the transaction, or neither when none was wanted.
+    func success() async throws -> JourneyOutcome {
+        guard let userID = subject.userID, let user = try await engine.services.users.find(id: userID) else {
+            return try await failure(nil)
+        }
+        guard user.isActive else { return try await failure(nil, error: EngineError(.userInactive)) }
+        if let approval = turn.approval, let session = turn.session {
+            // The very token that came: apps end the old session and drop all tokens when they see another.
+            let completion = engine.transactions.completion(of: approval, session: session)
+            return JourneyOutcome(
+                result: .success(reply(token: turn.request.sessionToken, isNew: false)),
+                statements: completion + [noted(.success, userID: userID, sessionAuditID: session.auditID)])
+        }
+        // A session that has ended meanwhile proves nothing any more.
+        if !subject.isProved, turn.session == nil { return try await failure(nil) }
+        if state.noSession {
+            return JourneyOutcome(
+                result: .success(reply(token: nil, isNew: false)),
+                statements: [noted(.success, userID: userID, sessionAuditID: nil)])
+        }
+        return try await newSession(userID: userID)
+    }
+
+    private func newSession(userID: String) async throws -> JourneyOutcome {
+        let old = turn.session
+        let new = engine.sessions.prepare(
+            userID: userID, realm: state.realm, authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
+            limits: state.progress.sessionLimits, properties: properties(old))
+        var statements = state.sessionID.map { [engine.sessions.ending(id: $0, mustExist: !subject.isProved)] } ?? []
+        if let old { statements.append(ended(old, reason: "upgrade")) }
+        if let id = state.replacedSessionID, let replaced = try await engine.sessions.live(id: id) {
+            statements += [engine.sessions.ending(id: id, mustExist: false), ended(replaced, reason: "replaced")]
+        }
+        statements += [new.statement, noted(.success, userID: userID, sessionAuditID: new.auditID)]
+        return JourneyOutcome(result: .success(reply(token: new.token, isNew: true)), statements: statements)
+    }
+
+    private func properties(_ old: LiveSession?) -> JSONObject {
+        var properties = old?.properties ?? JSONObject()
+        for (name, value) in state.progress.sessionProperties.sorted(by: { $0.key < $1.key }) {
+            properties[name] = .string(value)
+        }
+        let passed = (old?.passedJourneys ?? []).filter { $0 != state.journey } + [state.journey]
+        properties["Service"] = .string(passed.joined(separator: "|"))
+        return properties
+    }
+
+    /// The journey has failed.
+    func failure(_ cause: FailureCause?, error: EngineError? = nil) async throws -> JourneyOutcome {
+        let claimed =
+            subject.userID == nil
+            ? try await engine.services.users.find(username: subject.username ?? "", realm: state.realm) : nil
+        let record = noted(
+            .refused, userID: subject.userID ?? claimed?.id, sessionAuditID: turn.session?.auditID,
+            reason: cause?.rawValue ?? (error == nil ? "loginFailure" : "inactive"))
+        return JourneyOutcome(result: told(cause, error), statements: [record], isFailure: true)
+    }
+
+    /// What the client is told of a failure.
+    private func told(_ cause: FailureCause?, _ error: EngineError?) -> Result<AuthenticateReply, EngineError> {
+        if turn.approval != nil, turn.realm.failedTransaction == .success {
+            return .success(reply(token: turn.request.sessionToken, isNew: false))
+        }
+        if let error { return .failure(error) }
+        return switch cause {
+        case .locked:
+            .failure(EngineError(.accountLocked))
+        case .differentUser where subject.hasSession && turn.approval == nil:
+            .failure(EngineError(.differentUser))
+        default: .failure(EngineError(.loginFailed))
+        }
+    }
+
+    private func reply(token: Secret?, isNew: Bool) -> AuthenticateReply {
+        .success(
+            AuthenticateSuccess(
+                token: token, isNewSession: isNew, successURL: turn.realm.successURL, realm: turn.request.realm))
+    }
+
+    private func ended(_ session: LiveSession, reason: String) -> SQLStatement {
+        engine.audit.statement(
+            AuditRecord(
+                "session.end", .success, reason: reason, realm: session.realm, userID: session.user.id,
+                sessionAuditID: session.auditID))
+    }
+
+    private func noted(
+        _ outcome: AuditRecord.Outcome, userID: String?, sessionAuditID: String?, reason: String? = nil
+    ) -> SQLStatement {
+        engine.audit.statement(
+            AuditRecord(
+                "authenticate", outcome, reason: reason, realm: state.realm, userID: userID,
+                sessionAuditID: sessionAuditID, transactionID: turn.approval?.id,
+                detail: ["journey": .string(state.journey)]))
+    }
+}
+
+extension LiveSession {
+    /// The journeys that it has passed (AM's property `Service`).
+    var passedJourneys: [String] {
+        properties["Service"]?.string?.split(separator: "|").map(String.init) ?? []
+    }
+}

@@ -1,0 +1,112 @@
+import AssentCore
+import AssentStore
+import Crypto
+
+/// The steps in the store.
+struct StepStore: Sendable {
+    private let context: EngineContext
+    private let answerKey: Secret
+
+    /// Seconds for which the same answer gets the same reply again.
+    static let replyRetention: Int64 = 30
+
+    /// Seconds for which a claim is valid; a process that has died does not hold a step for longer.
+    static let claimLease: Int64 = 30
+
+    init(_ context: EngineContext) {
+        self.context = context
+        answerKey = context.masterKey.derivedSecret(for: .journeyAnswer)
+    }
+
+    /// The step, or `nil` when there is none.
+    func find(_ id: String) async throws -> StoredStep? {
+        let rows = try await context.database.run(.read("SELECT * FROM journey_steps WHERE id = ?1", [.text(id)]))
+        guard let row = rows.first else { return nil }
+        let status: StoredStep.Status =
+            if let answeredAt = try row.optionalInteger("answered_at") {
+                .answered(
+                    .init(
+                        digest: try row.text("answer"), at: answeredAt, sealedReply: try row.blob("sealed_reply")))
+            } else {
+                .pending(sealedState: try row.blob("sealed_state"))
+            }
+        return StoredStep(id: id, expiresAt: try row.integer("expires_at"), status: status)
+    }
+
+    /// The statement that stores a new step.
+    func inserting(_ state: JourneyState, id: String) throws -> SQLStatement {
+        let sealed = try context.masterKey.seal(
+            Secret(bytes: state.json.serializedBytes()), for: .journeyState, context: "state \(id)")
+        return SQLStatement(
+            "INSERT INTO journey_steps (id, created_at, expires_at, sealed_state) VALUES (?1, ?2, ?3, ?4)",
+            [.text(id), .integer(context.clock.epochSeconds), .integer(state.expiresAt), .blob(sealed)],
+            expecting: .exactly(1))
+    }
+
+    /// The state of a step that waits.
+    func state(_ sealed: [UInt8], id: String) throws -> JourneyState {
+        let opened = try context.masterKey.open(sealed, for: .journeyState, context: "state \(id)")
+        return try JourneyState(JSONValue.parse(opened.revealBytes()))
+    }
+
+    /// The reply to a step that was answered.
+    func reply(_ sealed: [UInt8], id: String) throws -> StoredReply {
+        try StoredReply(context.masterKey.open(sealed, for: .journeyState, context: "reply \(id)"))
+    }
+
+    /// What an answer is recognised by: a keyed digest of all its bytes. Without the key it says nothing, not even about
+    /// a short password.
+    func digest(of body: [UInt8], id: String) -> String {
+        let code = HMAC<SHA256>.authenticationCode(for: Array(id.utf8) + [0] + body, using: answerKey.symmetricKey)
+        return Base64URL.encode(Array(code))
+    }
+
+    /// Claims a step for one answer: of several that come at once, one gets it. Returns the claim, or `nil`.
+    func claim(_ id: String, digest: String) async throws -> StepClaim? {
+        let claim = context.random.token(byteCount: 16)
+        let now = context.clock.epochSeconds
+        let rows = try await context.database.run(
+            SQLStatement(
+                """
+                UPDATE journey_steps SET claim = ?2, claimed_at = ?3, answer = ?4
+                WHERE id = ?1 AND answered_at IS NULL AND expires_at > ?3 AND (claim IS NULL OR claimed_at <= ?5)
+                RETURNING id
+                """,
+                [.text(id), .text(claim), .integer(now), .text(digest), .integer(now - Self.claimLease)]))
+        return rows.isEmpty ? nil : StepClaim(stepID: id, value: claim)
+    }
+
+    /// Gives a claim up: the step waits again.
+    func release(_ claim: StepClaim) async throws {
+        _ = try await context.database.run(
+            SQLStatement(
+                "UPDATE journey_steps SET claim = NULL WHERE id = ?1 AND claim = ?2 AND answered_at IS NULL",
+                [.text(claim.stepID), .text(claim.value)]))
+    }
+
+    /// The statement that ends a step with its reply; it fails unless the claim is still the step's.
+    func finishing(_ claim: StepClaim, reply: StoredReply) throws -> SQLStatement {
+        let sealed = try context.masterKey.seal(reply.secret, for: .journeyState, context: "reply \(claim.stepID)")
+        return SQLStatement(
+            """
+            UPDATE journey_steps SET answered_at = ?3, sealed_reply = ?4, sealed_state = ?5
+            WHERE id = ?1 AND claim = ?2 AND answered_at IS NULL RETURNING id
+            """,
+            [
+                .text(claim.stepID), .text(claim.value), .integer(context.clock.epochSeconds), .blob(sealed), .blob([]),
+            ],
+            expecting: .exactly(1))
+    }
+
+    /// Deletes the steps that have expired, and the replies that nobody gets again: a session's token may be in them.
+    /// Returns how many steps there were.
+    func purge() async throws -> Int {
+        let latest = context.clock.epochSeconds - Self.replyRetention
+        return try await context.database.run([
+            SQLStatement("DELETE FROM journey_steps WHERE expires_at <= ?1 RETURNING id", [.integer(latest)]),
+            SQLStatement(
+                "UPDATE journey_steps SET sealed_reply = ?2 WHERE answered_at <= ?1 AND length(sealed_reply) > 0",
+                [.integer(latest), .blob([])]),
+        ]).first?.count ?? 0
+    }
+}

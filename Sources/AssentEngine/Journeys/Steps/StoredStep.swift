@@ -1,0 +1,40 @@
+/// A stored page of a journey, which is answered once.
+struct StoredStep: Sendable {
+    /// The step's id.
+    let id: String
+
+    /// When its journey expires, in seconds since 1970.
+    let expiresAt: Int64
+
+    /// Whether it waits.
+    let status: Status
+
+    /// Whether a step waits for its answer.
+    enum Status: Sendable {
+        /// It waits; its ``JourneyState`` is sealed.
+        case pending(sealedState: [UInt8])
+        /// It was answered.
+        case answered(Answered)
+    }
+
+    /// How a step was answered.
+    struct Answered: Sendable {
+        /// What the answer is recognised by.
+        let digest: String
+
+        /// When, in seconds since 1970.
+        let at: Int64
+
+        /// The ``StoredReply``, sealed; empty when nobody gets it again.
+        let sealedReply: [UInt8]
+    }
+}
+
+/// The right to answer a step.
+struct StepClaim: Sendable, Hashable {
+    /// The step's id.
+    let stepID: String
+
+    /// What the claim is recognised by.
+    let value: String
+}

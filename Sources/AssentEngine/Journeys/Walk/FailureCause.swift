@@ -1,0 +1,13 @@
+/// Why a journey has failed, when there is more to say than that it has. The raw value is the audit record's reason.
+package enum FailureCause: String, Sendable, Hashable, CaseIterable {
+    /// Too many attempts.
+    case locked
+    /// The user declined a transaction.
+    case declined
+    /// A node authenticated a different user than the current one.
+    case differentUser
+    /// A transaction's journey reached its end without asking anything.
+    case nothingAsked
+    /// The journey showed more pages than it may.
+    case tooManyPages
+}

@@ -1,0 +1,18 @@
+/// What nodes may use.
+package struct JourneyServices: Sendable {
+    /// The users.
+    package let users: Users
+
+    /// The passwords.
+    package let passwords: Passwords
+
+    /// The one-time passwords.
+    package let oneTimePasswords: OneTimePasswords
+
+    /// Services of a context.
+    package init(users: Users, passwords: Passwords, oneTimePasswords: OneTimePasswords) {
+        self.users = users
+        self.passwords = passwords
+        self.oneTimePasswords = oneTimePasswords
+    }
+}

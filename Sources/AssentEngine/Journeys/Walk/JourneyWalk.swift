@@ -1,0 +1,87 @@
+import AssentCore
+
+/// Walks a journey from where it stands to its next page or its end.
+struct JourneyWalk: Sendable {
+    let journey: Journey
+    let realm: String
+    let services: JourneyServices
+    let approval: PendingApproval?
+    let header: @Sendable (String) -> String?
+    let isFirstRequest: Bool
+
+    /// Where the walk stopped.
+    enum Stop: Sendable, Hashable {
+        /// The user is asked this.
+        case page(PageContent)
+        /// The journey has succeeded.
+        case success
+        /// The journey has failed, for this cause where there is one.
+        case failure(FailureCause?)
+    }
+
+    static let nodeLimit = 64
+    static let pageLimit = 50
+
+    /// Walks on with the answers to the page that waits; without answers from the journey's entry.
+    ///
+    /// - Parameters:
+    ///   - progress: where the journey stands; afterwards, where it stands then.
+    ///   - answers: one for each callback that the node has asked.
+    /// - Returns: where the walk stopped.
+    /// - Throws: what a node throws, and ``EngineError`` for a journey that cannot run.
+    func on(from progress: inout JourneyProgress, answers: [CallbackResponse]?) async throws -> Stop {
+        var context = NodeContext(
+            progress: progress, answers: answers, password: nil, realm: realm, approval: approval, header: header,
+            isFirstRequest: isFirstRequest, services: services)
+        let stop = try await walk(&context)
+        progress = context.progress
+        return stop
+    }
+
+    private func walk(_ context: inout NodeContext) async throws -> Stop {
+        for _ in 0..<Self.nodeLimit {
+            let id = context.progress.nodeID
+            guard let node = journey.nodes[id] else { throw broken("\(id) is not a node") }
+            switch try await node.process(&context) {
+            case .ask(let prompts, let presentation):
+                guard !prompts.isEmpty else { throw broken("\(id) asks nothing") }
+                return page(prompts, presentation, &context.progress)
+            case .outcome(let outcome):
+                if context.progress.subject.changed { return .failure(.differentUser) }
+                switch journey.definition.nodes[id]?.outcomes[outcome] {
+                case .node(let next):
+                    context.progress.nodeID = next
+                    context.progress.memory = JSONObject()
+                    context.answers = nil
+                case .success: return success(context.progress)
+                case .failure: return .failure(context.progress.failure)
+                case nil: throw broken("\(id) has no outcome \(outcome)")
+                }
+            }
+        }
+        throw broken("it goes round in circles")
+    }
+
+    private func success(_ progress: JourneyProgress) -> Stop {
+        guard approval != nil else { return .success }
+        // Nobody has approved what nobody was asked, and a journey that leads on does not undo a no.
+        if progress.pages == 0 { return .failure(.nothingAsked) }
+        return progress.failure == .declined ? .failure(.declined) : .success
+    }
+
+    private func page(
+        _ prompts: [CallbackPrompt], _ presentation: PagePresentation, _ progress: inout JourneyProgress
+    ) -> Stop {
+        guard progress.pages < Self.pageLimit else { return .failure(.tooManyPages) }
+        var added: [CallbackPrompt] = []
+        if let approval, progress.pages == 0, !prompts.contains(.approval(approval)) { added = approval.prompts }
+        progress.pages += 1
+        progress.added = added.count
+        progress.asked = added + prompts
+        return .page(PageContent(presentation: presentation, prompts: progress.asked))
+    }
+
+    private func broken(_ what: String) -> EngineError {
+        EngineError.internalFailure("The journey \(journey.definition.name) is broken: \(what).")
+    }
+}

@@ -1,0 +1,214 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Authentication: each step is answered once")
+struct StepTests {
+    private static let credentials: [JSONValue?] = [.string("ana"), .string(JourneyFixture.password)]
+
+    @Test("The same answer within thirty seconds gets the very same reply")
+    func repeated() async throws {
+        let fixture = try await JourneyFixture()
+        let first = try await fixture.start("Login")
+        let second = try Page(await fixture.answer(first, Self.credentials))
+        #expect(try Page(await fixture.answer(first, Self.credentials)).authID == second.authID)
+        let code = try fixture.code()
+        let token = try await fixture.answer(second, [.string(code)]).token()
+        fixture.clock.advance(by: 29)
+        #expect(try await fixture.answer(second, [.string(code)]).token() == token)
+        #expect(try await fixture.count("sessions") == 1)
+        #expect(try await fixture.audited() == ["success -"])
+        fixture.clock.advance(by: 1)
+        await #expect(throws: EngineError(.stepAlreadyAnswered)) {
+            try await fixture.answer(second, [.string(code)])
+        }
+        fixture.clock.advance(by: 300)
+        await #expect(throws: EngineError(.stepExpired)) {
+            try await fixture.answer(second, [.string(code)])
+        }
+    }
+
+    @Test("Another answer to an answered step is refused and changes nothing")
+    func otherAnswer() async throws {
+        let fixture = try await JourneyFixture()
+        let first = try await fixture.start("Login")
+        let second = try Page(await fixture.answer(first, Self.credentials))
+        let before = try await fixture.count("journey_steps")
+        let work = fixture.derivations.count
+        await expectError(.stepAnsweredDifferently) {
+            try await fixture.answer(first, [.string("ben"), .string(JourneyFixture.password)])
+        }
+        #expect(try await fixture.count("journey_steps") == before)
+        #expect(fixture.derivations.count == work)
+        _ = try await fixture.answer(second, [.string(fixture.code())]).token()
+    }
+
+    @Test("A failure is repeated as well")
+    func repeatedFailure() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        for _ in 0..<2 {
+            await #expect(throws: EngineError(.loginFailed)) {
+                try await fixture.answer(page, [.string("ana"), .string("wrong")])
+            }
+        }
+        #expect(try await fixture.audited() == ["refused loginFailure"])
+    }
+
+    @Test("A step is too late at the journey's end, not before")
+    func late() async throws {
+        let fixture = try await JourneyFixture()
+        let inTime = try await fixture.start("Password")
+        let tooLate = try await fixture.start("Password")
+        fixture.clock.advance(by: 299)
+        _ = try await fixture.answer(inTime, Self.credentials).token()
+        fixture.clock.advance(by: 1)
+        await #expect(throws: EngineError(.stepExpired)) {
+            try await fixture.answer(tooLate, Self.credentials)
+        }
+        #expect(try await fixture.count("sessions") == 1)
+        // Purged, the answer stays the same.
+        fixture.clock.advance(by: 30)
+        #expect(try await fixture.authentication.purge() == 2)
+        await #expect(throws: EngineError(.stepExpired)) {
+            try await fixture.answer(tooLate, Self.credentials)
+        }
+    }
+
+    @Test("A reply with a session's token is gone when nobody gets it again, long before the journey's time is over")
+    func replies() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let token = try await fixture.answer(page, Self.credentials).token()
+        func replies() async throws -> Int64 {
+            let sql = "SELECT count(*) AS n FROM journey_steps WHERE length(sealed_reply) > 0"
+            return try await fixture.database.run(.read(sql)).first?.integer("n") ?? -1
+        }
+        fixture.clock.advance(by: 29)
+        #expect(try await fixture.authentication.purge() == 0)
+        #expect(try await replies() == 1)
+        #expect(try await fixture.answer(page, Self.credentials).token() == token)
+        fixture.clock.advance(by: 1)
+        #expect(try await fixture.authentication.purge() == 0)
+        #expect(try await replies() == 0)
+        await #expect(throws: EngineError(.stepAlreadyAnswered)) {
+            try await fixture.answer(page, Self.credentials)
+        }
+        #expect(try await fixture.count("journey_steps") == 1)
+    }
+
+    @Test("Pages do not prolong a journey")
+    func totalTime() async throws {
+        let fixture = try await JourneyFixture()
+        let first = try await fixture.start("Login")
+        fixture.clock.advance(by: 200)
+        let second = try Page(await fixture.answer(first, Self.credentials))
+        fixture.clock.advance(by: 100)
+        await #expect(throws: EngineError(.stepExpired)) {
+            try await fixture.answer(second, [.string(fixture.code())])
+        }
+    }
+
+    @Test("Fifty equal last answers at once give one session")
+    func raceOfEqualAnswers() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let tokens = try await withThrowingTaskGroup(of: Secret.self) { group in
+            for _ in 0..<50 {
+                group.addTask { try await fixture.answer(page, Self.credentials).token() }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(tokens.count == 50)
+        #expect(tokens.allSatisfy { $0 == tokens.first })
+        #expect(try await fixture.count("sessions") == 1)
+        #expect(try await fixture.audited() == ["success -"])
+    }
+
+    @Test("Fifty different answers at once: one counts, the others are refused")
+    func raceOfDifferentAnswers() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let outcomes = await withTaskGroup(of: EngineError.Code?.self) { group in
+            for index in 0..<50 {
+                group.addTask {
+                    var answer = page.answered(Self.credentials)
+                    answer.bytes.append(UInt8(index))
+                    do {
+                        _ = try await fixture.send(answer).token()
+                        return nil
+                    } catch let error as EngineError {
+                        return error.code
+                    } catch {
+                        return .internalFailure
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.filter { $0 == nil }.count == 1)
+        #expect(outcomes.filter { $0 == .stepAnsweredDifferently || $0 == .stepBeingAnswered }.count == 49)
+        #expect(try await fixture.count("sessions") == 1)
+    }
+
+    @Test("Fifty equal last answers over two nodes give one session")
+    func raceOverNodes() async throws {
+        let fixture = try await JourneyFixture()
+        let other = try JourneyFixture.authentication(
+            fixture.context, fixture.passwords, fixture.oneTimePasswords, fixture.transactions)
+        let page = try await fixture.start("Password")
+        let answer = page.answered(Self.credentials)
+        let outcomes = await withTaskGroup(of: String.self) { group in
+            for index in 0..<50 {
+                group.addTask {
+                    let node = index.isMultiple(of: 2) ? fixture.authentication : other
+                    do {
+                        return try await node.authenticate(AuthenticateRequest(realm: "/alpha", answer: answer))
+                            .token().reveal()
+                    } catch {
+                        return "\(error)"
+                    }
+                }
+            }
+            return await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        let refusals = outcomes.filter { $0.hasPrefix("stepBeingAnswered: ") }
+        #expect(outcomes.count - refusals.count == 1)
+        #expect(try await fixture.count("sessions") == 1)
+    }
+
+    @Test("The claim of a process that died ends, and the step can be answered")
+    func deadClaim() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        #expect(try await StepStore(fixture.context).claim(step, digest: "x") != nil)
+        await expectError(.stepBeingAnswered) {
+            try await fixture.answer(page, Self.credentials)
+        }
+        fixture.clock.advance(by: 30)
+        _ = try await fixture.answer(page, Self.credentials).token()
+    }
+
+    @Test("The holder of a claim that was taken over cannot finish")
+    func lostClaim() async throws {
+        let fixture = try await JourneyFixture()
+        let page = try await fixture.start("Password")
+        let steps = StepStore(fixture.context)
+        let step = try AuthIDSigner(fixture.context.masterKey).verify(page.authID).stepID
+        let lost = try #require(try await steps.claim(step, digest: "x"))
+        fixture.clock.advance(by: 30)
+        let held = try #require(try await steps.claim(step, digest: "y"))
+        let reply = StoredReply(.failure(EngineError(.loginFailed)), sessionID: nil)
+        await #expect(throws: StoreError(.unexpectedCount, "")) {
+            try await fixture.database.run([steps.finishing(lost, reply: reply)])
+        }
+        _ = try await fixture.database.run([steps.finishing(held, reply: reply)])
+        await #expect(throws: StoreError(.unexpectedCount, "")) {
+            try await fixture.database.run([steps.finishing(held, reply: reply)])
+        }
+    }
+}

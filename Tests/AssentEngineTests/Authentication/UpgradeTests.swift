@@ -1,0 +1,108 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Authentication: with a session")
+struct UpgradeTests {
+    private static let credentials: [JSONValue?] = [.string("ana"), .string(JourneyFixture.password)]
+
+    @Test("A session that is enough comes back at once", arguments: [nil, "Password"])
+    func enough(journey: String?) async throws {
+        let fixture = try await JourneyFixture()
+        let token = try await fixture.signIn()
+        let reply = try await fixture.send(
+            type: journey == nil ? nil : "service", value: journey, session: token
+        ).success()
+        #expect(reply.token == token)
+        #expect(!reply.isNewSession)
+        #expect(try await fixture.count("sessions") == 1)
+    }
+
+    @Test("ForceAuth, an advice, another journey and one that must run always run")
+    func notEnough() async throws {
+        let fixture = try await JourneyFixture()
+        let token = try await fixture.signIn()
+        _ = try Page(await fixture.send(forceAuth: true, session: token))
+        _ = try await fixture.start("Password", forceAuth: true, session: token)
+        _ = try await fixture.start("Login", session: token)
+        _ = try await fixture.start("Message", session: token)
+        _ = try Page(
+            await fixture.send(type: "composite_advice", value: AdviceXML.service("Password"), session: token))
+        _ = try Page(
+            await fixture.send(
+                type: "composite_advice", value: AdviceXML.make("AuthLevelConditionAdvice", "4"), session: token))
+    }
+
+    @Test("An upgrade gives a new token and ends the old session in the same moment")
+    func upgrade() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        let first = try await fixture.start("Login", session: old)
+        let second = try Page(await fixture.answer(first, Self.credentials, session: old))
+        let success = try await fixture.answer(second, [.string(fixture.code())], session: old).success()
+        let token = try #require(success.token)
+        #expect(success.isNewSession)
+        #expect(token != old)
+        #expect(try await fixture.sessions.live(token: old) == nil)
+        let session = try #require(try await fixture.sessions.live(token: token))
+        #expect(session.properties["Service"]?.string == "Password|Login")
+        #expect(session.authLevel == 5)
+    }
+
+    @Test("An upgrade as somebody else is refused, and the session stays")
+    func otherUser() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        let page = try await fixture.start("Password", forceAuth: true, session: old)
+        await #expect(throws: EngineError(.differentUser)) {
+            try await fixture.answer(page, [.string("ben"), .string(JourneyFixture.password)], session: old)
+        }
+        #expect(try await fixture.sessions.live(token: old) != nil)
+        #expect(try await fixture.count("sessions") == 1)
+        #expect(try await fixture.audited() == ["refused differentUser", "success -"])
+    }
+
+    @Test("A failed upgrade leaves the session as it is")
+    func failedUpgrade() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        let page = try await fixture.start("Password", forceAuth: true, session: old)
+        await expectError(.loginFailed) {
+            try await fixture.answer(page, [.string("ana"), .string("wrong")], session: old)
+        }
+        #expect(try await fixture.sessions.live(token: old) != nil)
+    }
+
+    @Test("A session that has ended during a journey no longer says who is there")
+    func endedSession() async throws {
+        let fixture = try await JourneyFixture()
+        let old = try await fixture.signIn()
+        let page = try await fixture.start("Message", session: old)
+        let id = try #require(try await fixture.sessions.live(token: old)).id
+        #expect(try await fixture.sessions.end(id: id))
+        await expectError(.loginFailed) { try await fixture.answer(page, [nil, 0], session: old) }
+        #expect(try await fixture.count("sessions") == 0)
+    }
+
+    @Test("A journey that was begun without a session does not take one up later")
+    func lateSession() async throws {
+        let fixture = try await JourneyFixture()
+        let token = try await fixture.signIn()
+        let page = try await fixture.start("Message")
+        await expectError(.loginFailed) { try await fixture.answer(page, [nil, 0], session: token) }
+        #expect(try await fixture.count("sessions") == 1)
+    }
+
+    @Test("A session of another realm, a dead and an invented one are no session")
+    func noSession() async throws {
+        let fixture = try await JourneyFixture()
+        let token = try await fixture.signIn()
+        _ = try Page(await fixture.send(realm: "/beta", session: token))
+        _ = try Page(await fixture.send(session: Secret("invented")))
+        fixture.clock.advance(by: 30 * 60)
+        _ = try Page(await fixture.send(session: token))
+    }
+}
