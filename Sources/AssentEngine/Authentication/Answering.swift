@@ -48,8 +48,8 @@ struct Answering: Sendable {
             state: state)
     }
 
-    /// The session and the approval that a step of a transaction needs; in another journey, the session it began with, if
-    /// that is still alive.
+    /// The session and the approval that a step of a transaction needs; in another journey, the session it began with,
+    /// if that is still alive.
     private func binding(of state: JourneyState) async throws -> (LiveSession?, PendingApproval?) {
         guard let transactionID = state.transactionID else {
             guard let id = state.sessionID else { return (nil, nil) }
@@ -64,7 +64,8 @@ struct Answering: Sendable {
         return (session, try await engine.transactions.check(id: transactionID, session: session))
     }
 
-    /// Runs `work` to its end even if the connection is lost: half a step would be worse than a reply that nobody reads.
+    /// Runs `work` to its end even if the connection is lost: half a step would be worse than a reply that nobody
+    /// reads.
     private func alone(
         with stepID: String, _ work: @escaping @Sendable () async throws -> AuthenticateReply
     ) async throws -> AuthenticateReply {

@@ -2,8 +2,8 @@ import AssentCore
 import AssentJOSE
 import Crypto
 
-/// What a client sends back to go on: a signed pointer to a ``StoredStep``. All state is in the store, so an old pointer
-/// cannot bring back an old count of attempts.
+/// What a client sends back to go on: a signed pointer to a ``StoredStep``. All state is in the store, so an old
+/// pointer cannot bring back an old count of attempts.
 struct AuthID: Sendable {
     /// The id of the ``StoredStep``.
     let stepID: String

@@ -24,8 +24,8 @@ package struct Authentication: Sendable {
     /// - Parameters:
     ///   - context: what the engine stands on.
     ///   - realms: how users sign in, by the realms' names, for example `/alpha`.
-    ///   - startsPerMinute: how many journeys clients at one address may begin in a minute; each is a row in the database
-    ///     until it expires.
+    ///   - startsPerMinute: how many journeys clients at one address may begin in a minute; each is a row in the
+    ///     database until it expires.
     ///   - transactions: what journeys may approve.
     ///   - passwords: what checks them.
     ///   - oneTimePasswords: what checks them.

@@ -19,8 +19,8 @@ package struct RealmSignIn: Sendable {
 
     /// A realm; defaults are AM's.
     ///
-    /// - Throws: the first ``SettingsIssue`` of the first journey that has one, or one about a default journey that does
-    ///   not exist.
+    /// - Throws: the first ``SettingsIssue`` of the first journey that has one, or one about a default journey that
+    ///   does not exist.
     package init(
         journeys: [JourneyDefinition], defaultJourney: String? = nil, sessionLimits: SessionLimits = SessionLimits(),
         successURL: String = "/", failedTransaction: FailedTransaction = .success, catalog: NodeCatalog = .standard

@@ -86,8 +86,8 @@ package struct OneTimePasswords: Sendable {
         }
     }
 
-    /// Checks a code and, when it is right, spends it and all older ones. What is refused is audited. Attempts are counted
-    /// for the user and, where the code is to approve one, for the transaction.
+    /// Checks a code and, when it is right, spends it and all older ones. What is refused is audited. Attempts are
+    /// counted for the user and, where the code is to approve one, for the transaction.
     package func verify(_ code: String, user: User, transactionID: String? = nil) async throws -> Check {
         try await context.translatingStoreErrors {
             let result = try await check(code, user: user, transactionID: transactionID)
@@ -112,8 +112,7 @@ package struct OneTimePasswords: Sendable {
         }
         if let transactionID {
             let counter = "otp-transaction:\(transactionID)"
-            // One window for the whole life of a transaction, which is shorter than any window of a day can cut in two parts
-            // that matter.
+            // One 24-hour window: a transaction lives far shorter, so at most one window boundary can fall into it.
             guard try await attempts.attempt(counter, limit: limits.perTransaction, window: 86_400) else {
                 return .locked
             }

@@ -29,7 +29,8 @@ struct PageCallback {
     ///
     /// - Parameters:
     ///   - isFirst: whether the cursor begins here.
-    ///   - asksName: whether the page asks who the user is; a text that is asked for without that is most likely a code.
+    ///   - asksName: whether the page asks who the user is; a text that is asked for without that is most likely a
+    ///     code.
     ///   - describedBy: the element that says what was wrong.
     /// - Returns: the part.
     func html(isFirst: Bool, asksName: Bool, describedBy: String?) -> HTML? {

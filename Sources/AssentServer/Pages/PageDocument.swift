@@ -11,8 +11,8 @@ struct PageDocument {
     /// What is on it.
     let body: HTML
 
-    /// Where its form may lead besides this server, as sources of a Content Security Policy. Browsers check redirects that
-    /// follow a form as well.
+    /// Where its form may lead besides this server, as sources of a Content Security Policy. Browsers check redirects
+    /// that follow a form as well.
     var formTargets: [String] = []
 
     /// Where the browser goes by itself, without the form's policy counting; checked beforehand.
@@ -56,8 +56,8 @@ struct PageDocument {
             body: ResponseBody(byteBuffer: ByteBuffer(string: html(stylesheet: stylesheet).description)))
     }
 
-    /// What every reply to a browser says. `same-origin` lets the browser name our origin when our own form is sent, which is
-    /// how it is told from another site's.
+    /// What every reply to a browser says. `same-origin` lets the browser name our origin when our own form is sent,
+    /// which is how it is told from another site's.
     static let headers: HTTPFields = [
         .cacheControl: "no-store", .xContentTypeOptions: "nosniff", .xFrameOptions: "DENY",
         .referrerPolicy: "same-origin",

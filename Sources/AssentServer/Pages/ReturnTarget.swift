@@ -18,8 +18,8 @@ struct ReturnTarget: Hashable {
 
     /// The target that `goto` names, or `nil` when it is nothing that this server leads to.
     ///
-    /// It is compared as it is, so that no two readers of a URL can differ: the realm's authorization endpoint byte for byte
-    /// with a query behind it, or a URL whose origin is exactly the gateway's.
+    /// It is compared as it is, so that no two readers of a URL can differ: the realm's authorization endpoint byte for
+    /// byte with a query behind it, or a URL whose origin is exactly the gateway's.
     init?(_ goto: String, grants: OAuthProvider, gateway: Origin?) {
         guard goto.utf8.count <= 8192, goto.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             goto.utf8.allSatisfy({ ![UInt8(ascii: "\\"), UInt8(ascii: "#"), UInt8(ascii: "\"")].contains($0) })
@@ -54,8 +54,8 @@ struct ReturnTarget: Hashable {
     /// Whether ``cancelled(_:)`` leads somewhere.
     var canBeCancelled: Bool { if case .authorization(_, .some) = kind { true } else { false } }
 
-    /// What a form's Content Security Policy must allow so that redirects may lead there; `nil` when a policy cannot say it
-    /// (an IPv6 address) or nobody knows where redirects will lead.
+    /// What a form's Content Security Policy must allow so that redirects may lead there; `nil` when a policy cannot
+    /// say it (an IPv6 address) or nobody knows where redirects will lead.
     var formTargets: [String]? {
         guard case .authorization(_, let uri?) = kind else { return nil }
         if let origin = try? Origin(uri) {

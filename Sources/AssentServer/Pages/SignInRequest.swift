@@ -19,7 +19,8 @@ struct SignInRequest {
 
     let forceAuth: Bool
 
-    /// Whether somebody is to sign in instead of the user whose session there is (`prompt=login`, OpenID Connect Core §3.1.2.1).
+    /// Whether somebody is to sign in instead of the user whose session there is (`prompt=login`, OpenID Connect Core
+    /// §3.1.2.1).
     let replacesSession: Bool
 
     /// `goto`, unchecked.
@@ -51,7 +52,8 @@ struct SignInRequest {
         authIndexValue = values["authIndexType"] == nil ? values["service"] : values["authIndexValue"]
     }
 
-    /// Whether it asks for the approval of a transaction, which begins at most once: looking at the page must not begin it.
+    /// Whether it asks for the approval of a transaction, which begins at most once: looking at the page must not begin
+    /// it.
     var isTransaction: Bool {
         switch authIndexType?.lowercased() {
         case "transaction": return true

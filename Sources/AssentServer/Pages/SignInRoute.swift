@@ -126,7 +126,8 @@ struct SignInRoute: Sendable {
         return Response(status: .seeOther, headers: headers)
     }
 
-    /// Whether a browser says that the form is ours. One that says nothing is not believed: every browser in use says it.
+    /// Whether a browser says that the form is ours. One that says nothing is not believed: every browser in use says
+    /// it.
     private func isOwnForm(_ fields: HTTPFields) -> Bool {
         if let named = fields[.origin] { return (try? Origin(headerValue: named)) == origin }
         return fields[.secFetchSite] == "same-origin"

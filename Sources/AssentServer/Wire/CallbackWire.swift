@@ -45,7 +45,8 @@ extension CallbackPrompt {
 }
 
 extension PendingApproval {
-    /// The `data` of the Metadata callback: what is bound, for the client to compare with the request that it will repeat.
+    /// The `data` of the Metadata callback: what is bound, for the client to compare with the request that it will
+    /// repeat.
     var json: JSONValue {
         var object: JSONObject = ["_type": "AssentTransaction", "transactionId": .string(id)]
         object["method"] = method.map(JSONValue.string)

@@ -1,6 +1,7 @@
 import AssentCore
 
-/// Shows several nodes as one page. Only the last of them may have more than one outcome, and the page has its outcomes.
+/// Shows several nodes as one page. Only the last of them may have more than one outcome, and the page has its
+/// outcomes.
 struct PageNode: RunnableNode {
     static let name = "PageNode"
     let outcomes: [String]

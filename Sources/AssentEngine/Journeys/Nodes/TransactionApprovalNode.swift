@@ -1,6 +1,7 @@
 import AssentCore
 
-/// Shows what is to be approved and asks for a yes or a no. Outside of a transaction nothing can be approved: it declines.
+/// Shows what is to be approved and asks for a yes or a no. Outside of a transaction nothing can be approved: it
+/// declines.
 struct TransactionApprovalNode: RunnableNode {
     static let name = "TransactionApprovalNode"
     let outcomes = ["approve", "decline"]

@@ -54,8 +54,8 @@ struct StepStore: Sendable {
         try StoredReply(context.masterKey.open(sealed, for: .journeyState, context: "reply \(id)"))
     }
 
-    /// What an answer is recognised by: a keyed digest of all its bytes. Without the key it says nothing, not even about
-    /// a short password.
+    /// What an answer is recognised by: a keyed digest of all its bytes. Without the key it says nothing, not even
+    /// about a short password.
     func digest(of body: [UInt8], id: String) -> String {
         let code = HMAC<SHA256>.authenticationCode(for: Array(id.utf8) + [0] + body, using: answerKey.symmetricKey)
         return Base64URL.encode(Array(code))

@@ -1,7 +1,7 @@
 package import AssentCore
 
-/// What a journey carries from page to page. Nodes read and change it in their ``NodeContext``; ``JourneyState`` keeps it,
-/// sealed, while a page waits. It never has a password in it.
+/// What a journey carries from page to page. Nodes read and change it in their ``NodeContext``; ``JourneyState`` keeps
+/// it, sealed, while a page waits. It never has a password in it.
 ///
 /// A new field needs this file alone: the member, and its line in ``json`` and in the initialiser beside it.
 package struct JourneyProgress: Sendable, Hashable {
