@@ -93,9 +93,8 @@ compiled = {line.strip() for path in files("Snippets/*.swift") for line in read(
 for path in files("*.md"):
     check_markdown(path, compiled)
 check_worked_example("docs/journeys-and-policies.md", "Examples/bank/assent.yaml")
-if "--comments" in sys.argv[1:]:
-    for path in files("*.swift"):
-        check_comments(path)
+for path in files("*.swift"):
+    check_comments(path)
 for row in found:
     print(row, file=sys.stderr)
 sys.exit(1 if found else 0)

@@ -1,4 +1,5 @@
-// The counterparts of docs/migrating-tokens.md, so that the page cannot say what does not compile: a test compares the two.
+// The counterparts of docs/migrating-tokens.md, so that the page cannot say what does not compile: a test compares the
+// two.
 import Assent
 import Foundation
 

@@ -25,7 +25,8 @@ func moveToHardware(_ vault: FileVault, token: any KeyProvider, otherwise: any K
     _ = try await vault.rekey(to: keys)
 }
 
-/// `Storage.save`, `get` and `delete`: an update says which version it expects, and absent is not the same as unreadable.
+/// `Storage.save`, `get` and `delete`: an update says which version it expects, and absent is not the same as
+/// unreadable.
 func storage(_ vault: FileVault) async throws {
     try await vault.update("profile", to: Secret("…"), expected: .absent)
     guard let stored = try await vault.value("profile") else { return }
@@ -89,7 +90,8 @@ func tokens(_ configuration: TokenConfiguration, transport: any HTTPTransport, s
 }
 
 #if canImport(Security)
-/// `KeychainManager`, `KeychainStorage`: kSecClassGenericPassword, for this device only; or sealed by the Secure Enclave.
+/// `KeychainManager`, `KeychainStorage`: kSecClassGenericPassword, for this device only; or sealed by the Secure
+/// Enclave.
 func keychain() throws -> (any SecretStore, any KeyProvider) {
     (
         KeychainSecretStore(service: "bank", accessGroup: "TEAM.example.bank"),

@@ -9,9 +9,9 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// A call through the SDK, against the same call by hand on NIO and NIOSSL: the same request on a kept connection to the
-/// same server in another process, one at a time, in blocks that take turns. The SDK is once the whole façade with a
-/// session that it attaches, and once only the cookie layer with the pinned transport.
+/// A call through the SDK, against the same call by hand on NIO and NIOSSL: the same request on a kept connection to
+/// the same server in another process, one at a time, in blocks that take turns. The SDK is once the whole façade with
+/// a session that it attaches, and once only the cookie layer with the pinned transport.
 struct CallBenchmark: Benchmark {
     static let name = "call"
     static let summary = "a call through the SDK against the same call by hand on NIO"

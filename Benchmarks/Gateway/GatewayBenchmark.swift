@@ -5,9 +5,9 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// A GET with an access token through the gateway, against nginx with `proxy_pass` and `auth_request`, both with TLS and
-/// the same certificate in front and the same nginx behind: processor time per request of all server processes but the one
-/// behind, which is the same for both.
+/// A GET with an access token through the gateway, against nginx with `proxy_pass` and `auth_request`, both with TLS
+/// and the same certificate in front and the same nginx behind: processor time per request of all server processes but
+/// the one behind, which is the same for both.
 ///
 /// The gateway verifies the token's signature, looks up its grant, user and session in the database, and evaluates the
 /// policies. nginx asks a second nginx server, in the same process, which compares the token with the one it knows: the

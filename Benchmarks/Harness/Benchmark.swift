@@ -10,7 +10,8 @@ protocol Benchmark: Sendable {
 
     init(_ setting: BenchSetting)
 
-    /// Measures. Subject and baseline take turns in each round; rounds are reported as they end (``Comparison/add(subject:baseline:of:)``).
+    /// Measures. Subject and baseline take turns in each round; rounds are reported as they end
+    /// (``Comparison/add(subject:baseline:of:)``).
     @concurrent func run() async throws -> [Comparison]
 }
 

@@ -85,7 +85,8 @@ struct ServeGateway: AsyncParsableCommand {
         try await running.value
     }
 
-    /// A session, and an access token that it has granted, from the server's own database: signing in is not what is measured.
+    /// A session, and an access token that it has granted, from the server's own database: signing in is not what is
+    /// measured.
     private static func signIn(
         _ configuration: ServerConfiguration, endpoints: Endpoints, logger: Logger
     ) async throws -> (accessToken: Secret, session: Secret) {

@@ -5,8 +5,8 @@ import Foundation
 struct Workspace: Sendable {
     let path: String
 
-    /// Makes one in `directory`. Beside the executable is a disk; a temporary directory may be memory, on which syncing a
-    /// file costs nothing.
+    /// Makes one in `directory`. Beside the executable is a disk; a temporary directory may be memory, on which syncing
+    /// a file costs nothing.
     init(in directory: String?) throws {
         let base =
             directory ?? Bundle.main.executableURL?.deletingLastPathComponent().path ?? NSTemporaryDirectory()

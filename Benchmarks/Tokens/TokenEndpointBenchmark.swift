@@ -4,9 +4,9 @@ import AssentTokens
 import AssentVault
 import HTTPTypes
 
-/// Refreshes a second, each with a rotated refresh token and a signed access token, against glewlwyd: the same requests by the
-/// same client on kept connections, eight at a time, public clients, SQLite behind both. Ours speaks TLS and syncs every
-/// commit to the disk; glewlwyd speaks plain HTTP.
+/// Refreshes a second, each with a rotated refresh token and a signed access token, against glewlwyd: the same requests
+/// by the same client on kept connections, eight at a time, public clients, SQLite behind both. Ours speaks TLS and
+/// syncs every commit to the disk; glewlwyd speaks plain HTTP.
 struct TokenEndpointBenchmark: Benchmark {
     static let name = "token-endpoint"
     static let summary = "refreshes a second at the token endpoint against glewlwyd"

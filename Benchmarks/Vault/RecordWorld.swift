@@ -3,7 +3,8 @@ import AssentVault
 import Crypto
 import Foundation
 
-/// A record, sealed by the vault's own sealer and by hand. Both also make and check the digest that the list of names has.
+/// A record, sealed by the vault's own sealer and by hand. Both also make and check the digest that the list of names
+/// has.
 struct RecordWorld {
     let value: Secret
     private let name = "tokens of https://am.example.com/am and its client"

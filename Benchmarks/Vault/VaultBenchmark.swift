@@ -1,7 +1,7 @@
 import AssentVault
 
-/// Sealing and opening a record against the same primitives called directly; and how opening a vault and one write grow with
-/// the number of secrets in it, on a real disk.
+/// Sealing and opening a record against the same primitives called directly; and how opening a vault and one write grow
+/// with the number of secrets in it, on a real disk.
 struct VaultBenchmark: Benchmark {
     static let name = "vault"
     static let summary = "a vault's seal and open against AES-GCM by hand, and its growth from 10 to 1,000 secrets"

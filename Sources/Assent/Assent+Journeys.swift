@@ -8,12 +8,12 @@ extension Assent {
         let client: JourneyClient
         let tokens: TokenManager
 
-        /// Walks a journey to its end; see ``/AssentJourney/JourneyClient/run(_:options:session:handler:)``. The session that is stored goes
-        /// along, the new one is stored before this returns.
+        /// Walks a journey to its end; see ``/AssentJourney/JourneyClient/run(_:options:session:handler:)``. The
+        /// session that is stored goes along, the new one is stored before this returns.
         ///
         /// - Returns: the session.
-        /// - Throws: ``/AssentJourney/JourneyError``, ``/AssentJourney/JourneyFailure``, `CancellationError`, ``/AssentTokens/TokenError`` when the session could not be
-        ///   stored, and what `handler` throws.
+        /// - Throws: ``/AssentJourney/JourneyError``, ``/AssentJourney/JourneyFailure``, `CancellationError`,
+        ///   ``/AssentTokens/TokenError`` when the session could not be stored, and what `handler` throws.
         @discardableResult
         public func callAsFunction(
             _ tree: String? = nil, options: JourneyOptions = JourneyOptions(),

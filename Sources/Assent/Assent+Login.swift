@@ -6,22 +6,24 @@ public import Foundation
 import Logging
 
 extension Assent {
-    /// Signs in through a browser (RFC 8252): the user signs in at the server's own page, and the tokens come back here.
+    /// Signs in through a browser (RFC 8252): the user signs in at the server's own page, and the tokens come back
+    /// here.
     ///
     /// ```swift
     /// let user = try await assent.login { url in print("Sign in at \(url)") }
     /// ```
     ///
-    /// There is no AM session afterwards: tokens are renewed by their refresh token alone, and a step-up that needs the session
-    /// is not possible. Cancel the task to give up.
+    /// There is no AM session afterwards: tokens are renewed by their refresh token alone, and a step-up that needs the
+    /// session is not possible. Cancel the task to give up.
     ///
     /// - Parameters:
     ///   - parameters: more items of the authorization request, for example `login_hint`, `prompt` or `acr_values`.
     ///   - timeout: seconds that the user has.
     ///   - open: opens the URL in a browser or shows it. It is called once and must not wait.
     /// - Returns: the user.
-    /// - Throws: ``/AssentTokens/TokenError``, for example `authorizationRefused` with `oauthError` `access_denied`; ``/AssentTransportNIO/NIOTransportError`` with
-    ///   code `notLoopback`, `cannotListen` or `noRedirect`; `CancellationError`.
+    /// - Throws: ``/AssentTokens/TokenError``, for example `authorizationRefused` with `oauthError` `access_denied`;
+    ///   ``/AssentTransportNIO/NIOTransportError`` with code `notLoopback`, `cannotListen` or `noRedirect`;
+    ///   `CancellationError`.
     @discardableResult
     public func login(
         parameters: [FormItems.Item] = [], timeout: TimeInterval = 300,

@@ -8,8 +8,9 @@ import Foundation
 
 /// Identity for an app: sign in, call protected resources, prove the user's assent.
 ///
-/// It is a façade over ``/AssentJourney/JourneyClient``, ``/AssentTokens/TokenManager`` and ``/AssentAuthorization/AuthorizedClient``, wired from one configuration. Nothing is
-/// global: two of them know nothing of each other unless they share a vault.
+/// It is a façade over ``/AssentJourney/JourneyClient``, ``/AssentTokens/TokenManager`` and
+/// ``/AssentAuthorization/AuthorizedClient``, wired from one configuration. Nothing is global: two of them know nothing
+/// of each other unless they share a vault.
 public final class Assent: Sendable {
     /// What it was made with.
     public let configuration: Configuration
@@ -27,7 +28,8 @@ public final class Assent: Sendable {
 
     /// Wires everything. Nothing is sent, and the vault is opened when it is first needed.
     ///
-    /// - Throws: ``/AssentJourney/JourneyFailure``, ``/AssentTokens/TokenError`` or ``/AssentAuthorization/AuthorizationError`` with code `invalidConfiguration`, and
+    /// - Throws: ``/AssentJourney/JourneyFailure``, ``/AssentTokens/TokenError`` or
+    ///   ``/AssentAuthorization/AuthorizationError`` with code `invalidConfiguration`, and
     ///   ``/AssentTransportNIO/NIOTransportError``: each says what is wrong.
     public init(_ configuration: Configuration) throws {
         self.configuration = configuration
@@ -83,8 +85,8 @@ public final class Assent: Sendable {
 
     /// Sends a call; see ``/AssentAuthorization/AuthorizedClient/send(_:approve:)``.
     ///
-    /// Credentials are attached for the origins that the configuration names. When the server wants the user's approval,
-    /// `approve` is asked, in the caller's isolation, and the call is repeated as it was, once.
+    /// Credentials are attached for the origins that the configuration names. When the server wants the user's
+    /// approval, `approve` is asked, in the caller's isolation, and the call is repeated as it was, once.
     public func send(
         _ call: Call, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {

@@ -20,8 +20,8 @@ extension Assent {
         /// The origins of protected resources and what each gets. No other origin ever gets a credential.
         public var resources: [String: ResourceAccess]
 
-        /// The keys that each host's certificate chain must have, by `host` or `host:port`. A host that is not named is not
-        /// called.
+        /// The keys that each host's certificate chain must have, by `host` or `host:port`. A host that is not named is
+        /// not called.
         public var pins: [String: PinRequirement]
 
         /// Where session and tokens are kept.
@@ -37,7 +37,8 @@ extension Assent {
         /// The issuer, when it is not `<server>/oauth2/<realm path>`.
         public var issuer: String?
 
-        /// How many seconds before its end an access token is renewed; see ``/AssentTokens/TokenConfiguration/renewBefore``.
+        /// How many seconds before its end an access token is renewed; see
+        /// ``/AssentTokens/TokenConfiguration/renewBefore``.
         public var renewBefore: TimeInterval = 60
 
         /// How many seconds a task waits for another one, in any process, that renews tokens, signs in or out; see
@@ -109,8 +110,8 @@ extension Assent {
 
     /// Where secrets are kept.
     public enum Vault: Sendable {
-        /// In a sealed file vault in a directory of its own. `store` says which of the app's vaults it is: none can be put
-        /// in another's place.
+        /// In a sealed file vault in a directory of its own. `store` says which of the app's vaults it is: none can be
+        /// put in another's place.
         case file(at: URL, keys: VaultKeys, store: String = "default")
         /// In this process's memory only: the user signs in at each start.
         case memory

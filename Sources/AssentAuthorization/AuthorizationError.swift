@@ -51,7 +51,8 @@ public struct AuthorizationError: AssentError {
         public static let unsupportedAdvice = Code("unsupportedAdvice")
         /// The resource sends its users to another server than the configured one.
         public static let untrustedAdvice = Code("untrustedAdvice")
-        /// Nobody is signed in by a journey, so nobody can approve; after a sign-in in a browser there are tokens and no session.
+        /// Nobody is signed in by a journey, so nobody can approve; after a sign-in in a browser there are tokens and
+        /// no session.
         public static let noSession = Code("noSession")
         /// The request's body can be sent only once, so it cannot be repeated after an approval.
         public static let bodyNotReplayable = Code("bodyNotReplayable")

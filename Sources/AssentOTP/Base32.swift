@@ -20,8 +20,8 @@ public enum Base32 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes, or `nil` when `text` has characters outside of the alphabet, an impossible length, non-zero spare bits, or
-    /// padding that is not exactly what belongs there. Either case is read; padding may be left out.
+    /// The bytes, or `nil` when `text` has characters outside of the alphabet, an impossible length, non-zero spare
+    /// bits, or padding that is not exactly what belongs there. Either case is read; padding may be left out.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let characters = Array(text.utf8)
         let digits = characters.prefix { $0 != UInt8(ascii: "=") }
@@ -32,8 +32,8 @@ public enum Base32 {
         return bytes
     }
 
-    /// As ``decode(_:)``, but takes any number of `=` at the end and ignores the spare bits: authenticator apps do, so secrets
-    /// of this form are about.
+    /// As ``decode(_:)``, but takes any number of `=` at the end and ignores the spare bits: authenticator apps do, so
+    /// secrets of this form are about.
     package static func decodeLeniently(_ text: some StringProtocol) -> [UInt8]? {
         let characters = Array(text.utf8)
         let digits = characters.prefix { $0 != UInt8(ascii: "=") }

@@ -11,8 +11,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// The rules make and remove keys whose names begin with `contract-`. They use nothing but a few keys at a time, so that
-/// small tokens can be tested too.
+/// The rules make and remove keys whose names begin with `contract-`. They use nothing but a few keys at a time, so
+/// that small tokens can be tested too.
 public enum KeyProviderContract {
     /// One demand on a provider.
     public struct Rule: Sendable, CustomStringConvertible {
@@ -26,8 +26,8 @@ public enum KeyProviderContract {
             self.body = body
         }
 
-        /// Checks providers that `open` returns. Each call of it opens the same place anew, as another process would; the
-        /// place has no key whose name begins with `contract-`.
+        /// Checks providers that `open` returns. Each call of it opens the same place anew, as another process would;
+        /// the place has no key whose name begins with `contract-`.
         ///
         /// - Throws: ``KeyProviderContract/Violation``, or what the provider threw unexpectedly.
         public func check(_ open: @escaping @Sendable () async throws -> any KeyProvider) async throws {

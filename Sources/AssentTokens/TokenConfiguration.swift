@@ -22,19 +22,19 @@ public struct TokenConfiguration: Sendable {
     /// Signature algorithms that an ID token may have. HS256 and `none` are never accepted.
     public var idTokenAlgorithms: Set<SignatureAlgorithm> = [.es256, .es384, .es512, .rs256, .ps256, .edDSA]
 
-    /// Audiences that an ID token may name besides this client, which `azp` must then name. A token for anybody else as well is
-    /// refused (OpenID Connect Core §3.1.3.7, rule 3).
+    /// Audiences that an ID token may name besides this client, which `azp` must then name. A token for anybody else as
+    /// well is refused (OpenID Connect Core §3.1.3.7, rule 3).
     public var trustedAudiences: Set<String> = []
 
     /// More items of the authorization request, for example `acr_values`.
     public var authorizationParameters: [FormItems.Item] = []
 
-    /// How many seconds before its end an access token is renewed. Keep it well below the life of the server's tokens: one that
-    /// lives no longer than this is renewed whenever somebody asks for a token.
+    /// How many seconds before its end an access token is renewed. Keep it well below the life of the server's tokens:
+    /// one that lives no longer than this is renewed whenever somebody asks for a token.
     public var renewBefore: TimeInterval = 60
 
-    /// How many seconds a renewal, a sign-in or a sign-out waits for another task or process that is at it. Then it fails with
-    /// code `busy`, and nothing is sent.
+    /// How many seconds a renewal, a sign-in or a sign-out waits for another task or process that is at it. Then it
+    /// fails with code `busy`, and nothing is sent.
     public var patience: TimeInterval = 120
 
     /// How many seconds clocks may differ.
@@ -45,9 +45,9 @@ public struct TokenConfiguration: Sendable {
 
     /// A configuration.
     ///
-    /// - Throws: ``TokenError`` with code `invalidConfiguration` when the issuer is not an `https` URL (or `http` to this
-    ///   machine) without query and fragment, the redirect URI has a fragment or no scheme, or a part is empty or has
-    ///   characters that it cannot have.
+    /// - Throws: ``TokenError`` with code `invalidConfiguration` when the issuer is not an `https` URL (or `http` to
+    ///   this machine) without query and fragment, the redirect URI has a fragment or no scheme, or a part is empty or
+    ///   has characters that it cannot have.
     public init(
         issuer: String, clientID: String, redirectURI: String, scopes: [String] = ["openid"],
         sessionCookieName: String = WireName.sessionCookie

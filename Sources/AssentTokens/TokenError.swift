@@ -23,8 +23,8 @@ public struct TokenError: AssentError {
     /// Why the user has to sign in, with code ``Code/signInNeeded``.
     public let signInReason: SignInReason?
 
-    /// Whether the token endpoint refused with an empty reply. Some providers (glewlwyd) say so, and only so, that a refresh
-    /// token is of no use any more.
+    /// Whether the token endpoint refused with an empty reply. Some providers (glewlwyd) say so, and only so, that a
+    /// refresh token is of no use any more.
     private(set) var isWithoutReason = false
 
     /// An error with its explanation.
@@ -48,7 +48,8 @@ public struct TokenError: AssentError {
         return error
     }
 
-    /// Whether the same may work later without anybody doing anything: the network, a server that is overloaded, a busy store.
+    /// Whether the same may work later without anybody doing anything: the network, a server that is overloaded, a busy
+    /// store.
     public var isTransient: Bool {
         switch code {
         case .transport, .busy: true
@@ -56,8 +57,8 @@ public struct TokenError: AssentError {
         }
     }
 
-    /// Whether the token endpoint said that the grant is over for good (RFC 6749 §5.2 `invalid_grant`). Some providers say so
-    /// with status 200 or 401; what an overloaded server says is not believed.
+    /// Whether the token endpoint said that the grant is over for good (RFC 6749 §5.2 `invalid_grant`). Some providers
+    /// say so with status 200 or 401; what an overloaded server says is not believed.
     var isDefiniteRefusal: Bool {
         guard code == .tokenRefused, oauthError == "invalid_grant", let status else { return false }
         return status == 200 || (400..<500).contains(status) && !isTransient
@@ -117,8 +118,8 @@ public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
     case expired
     /// The refresh token was refused and there is no session.
     case refreshRefused
-    /// The refresh token was refused after an earlier refresh with it had no answer, and there is no session: the server had
-    /// used it up, and does not give its successor a second time.
+    /// The refresh token was refused after an earlier refresh with it had no answer, and there is no session: the
+    /// server had used it up, and does not give its successor a second time.
     case refreshInterrupted
     /// The server does not accept the session any more.
     case sessionRefused

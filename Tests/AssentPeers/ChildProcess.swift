@@ -8,8 +8,8 @@ package final class ChildProcess {
 
     private let guardian: SpawnedProcess
 
-    /// A shell waits for its standard input to end, which it does at the latest with this process, then ends the child and
-    /// removes the directory.
+    /// A shell waits for its standard input to end, which it does at the latest with this process, then ends the child
+    /// and removes the directory.
     private static let script = """
         trap '' INT
         directory=$1

@@ -11,7 +11,8 @@ package final class Chromium: Sendable {
     /// Starts one.
     ///
     /// It finds no host but this machine.
-    /// - Parameter pins: keys that it trusts as authorities for any name; everything else about TLS stays as strict as it is.
+    /// - Parameter pins: keys that it trusts as authorities for any name; everything else about TLS stays as strict as
+    ///   it is.
     /// - Throws: ``PeerFailure`` when Chromium or its driver is not installed or does not start.
     package init(trusting pins: [Pin]) async throws {
         let directory = try Peer.temporaryDirectory()

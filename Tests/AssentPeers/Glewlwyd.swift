@@ -6,9 +6,9 @@ import HTTPTypes
 
 /// glewlwyd, an OpenID provider in C, on a port and with a database and a signing key of its own.
 ///
-/// It has one user, a public and a confidential client, and two issuers: ``issuer`` gives a new refresh token with every
-/// refresh and refuses the old one, ``keepingIssuer`` gives none. Both insist on PKCE. It speaks plain HTTP on loopback, and
-/// bears one request at a time: use ``PeerClient/transport()``.
+/// It has one user, a public and a confidential client, and two issuers: ``issuer`` gives a new refresh token with
+/// every refresh and refuses the old one, ``keepingIssuer`` gives none. Both insist on PKCE. It speaks plain HTTP on
+/// loopback, and bears one request at a time: use ``PeerClient/transport()``.
 package final class Glewlwyd: Sendable {
     /// The one instance of this process; it ends with the process.
     package static var shared: Glewlwyd { get async throws { try await starting.value } }
@@ -40,7 +40,8 @@ package final class Glewlwyd: Sendable {
 
     /// Starts an instance.
     ///
-    /// - Parameter doublesSlash: whether the endpoints that it names begin with two slashes, as in `http://127.0.0.1:1//api`.
+    /// - Parameter doublesSlash: whether the endpoints that it names begin with two slashes, as in
+    ///   `http://127.0.0.1:1//api`.
     /// - Throws: ``PeerFailure`` when glewlwyd is not installed or does not start.
     package init(doublesSlash: Bool = false) async throws {
         let (process, port) = try await Peer.start("glewlwyd.sh", doublesSlash ? ["/"] : [])
@@ -88,7 +89,8 @@ package final class Glewlwyd: Sendable {
         Session(token: Secret(try await signIn().cookieField))
     }
 
-    /// Adds an issuer that rotates and calls itself `url`, for a relay that stands there. Its own paths begin with `/api/NAME`.
+    /// Adds an issuer that rotates and calls itself `url`, for a relay that stands there. Its own paths begin with
+    /// `/api/NAME`.
     ///
     /// - Throws: ``PeerFailure`` when glewlwyd refuses.
     package func addIssuer(_ name: String, at url: String) async throws {
@@ -100,8 +102,8 @@ package final class Glewlwyd: Sendable {
         }
     }
 
-    /// What the SDK needs to get tokens with ``session()``: the session is a cookie, and `g_continue` says that no page is to
-    /// be shown.
+    /// What the SDK needs to get tokens with ``session()``: the session is a cookie, and `g_continue` says that no page
+    /// is to be shown.
     ///
     /// - Parameter issuer: ``issuer`` or ``keepingIssuer``; `nil` stands for the first.
     /// - Returns: a configuration of the public client.
@@ -159,8 +161,8 @@ extension Glewlwyd {
         }
     }
 
-    /// A key whose coordinates do not begin with a zero: glewlwyd leaves that out of its key set, against RFC 7518 §6.2.1.2, and
-    /// nobody who keeps to it can use such a key.
+    /// A key whose coordinates do not begin with a zero: glewlwyd leaves that out of its key set, against RFC 7518
+    /// §6.2.1.2, and nobody who keeps to it can use such a key.
     private static func signingKey() -> P256.Signing.PrivateKey {
         while true {
             let key = P256.Signing.PrivateKey()

@@ -1,8 +1,8 @@
 import AssentCore
 import HTTPTypes
 
-/// Sends one request at a time to each program: glewlwyd mixes up codes and tokens of requests that come at once (it asks its
-/// database for "the last row", on a connection that all requests share).
+/// Sends one request at a time to each program: glewlwyd mixes up codes and tokens of requests that come at once (it
+/// asks its database for "the last row", on a connection that all requests share).
 struct OneAtATime: HTTPTransport {
     let base: any HTTPTransport
 

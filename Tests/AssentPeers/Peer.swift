@@ -27,8 +27,8 @@ package enum Peer {
     /// Starts one of the scripts in a directory of its own, and waits until it says that it is ready.
     ///
     /// - Parameters:
-    ///   - script: its name; it is given the directory, a free port and `arguments`, and writes `ready` when the program that
-    ///     it has become answers, or else a line that says what is wrong.
+    ///   - script: its name; it is given the directory, a free port and `arguments`, and writes `ready` when the
+    ///     program that it has become answers, or else a line that says what is wrong.
     ///   - arguments: what else it is given.
     /// - Returns: the process and its port.
     /// - Throws: ``PeerFailure``.

@@ -19,8 +19,8 @@ package struct PeerClient: Sendable {
 
     /// The SDK's own transport, with the one option that lets it speak without TLS to this machine.
     ///
-    /// - Parameter oneAtATime: whether all of these transports together send one request at a time to each program: glewlwyd
-    ///   mixes up sign-ins that come at once, and gives one caller what another has asked for.
+    /// - Parameter oneAtATime: whether all of these transports together send one request at a time to each program:
+    ///   glewlwyd mixes up sign-ins that come at once, and gives one caller what another has asked for.
     /// - Returns: a transport with connections of its own.
     /// - Throws: what making a transport throws.
     package static func transport(oneAtATime: Bool = true) throws -> any HTTPTransport {

@@ -1,5 +1,5 @@
-/// What a process that works on a store of secrets said that it did: a line `begin NAME VALUE` before each change (`-` for
-/// none, the name `*` for all), and `ack` after it.
+/// What a process that works on a store of secrets said that it did: a line `begin NAME VALUE` before each change (`-`
+/// for none, the name `*` for all), and `ack` after it.
 package struct StoreAccount {
     /// What was acknowledged.
     package var secrets: [String: String] = [:]

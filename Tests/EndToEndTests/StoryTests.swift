@@ -62,8 +62,8 @@ struct StoryTests {
                     "second.key": ["vault key"],
                 ])
 
-            // A search that finds nothing proves nothing unless it finds what is there: all of it, where the apps log, where the
-            // story is told, and in a piece of twelve bytes.
+            // A search that finds nothing proves nothing unless it finds what is there: all of it, where the apps log,
+            // where the story is told, and in a piece of twelve bytes.
             let logger = try story.makeAssent(vault: "planted").configuration.logger
             for (name, secret) in secrets {
                 let isText = String(validating: secret.revealBytes(), as: UTF8.self) != nil

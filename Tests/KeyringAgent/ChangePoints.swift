@@ -2,8 +2,8 @@
 import AssentCore
 import Glibc
 
-/// The calls that change keys, taken over from libkeyutils in this program: the linker prefers the program's own functions.
-/// So the store's code is the one that apps run, and still dies where a test wants it.
+/// The calls that change keys, taken over from libkeyutils in this program: the linker prefers the program's own
+/// functions. So the store's code is the one that apps run, and still dies where a test wants it.
 enum ChangePoints {
     private static let state = Locked((next: 0, deadly: -1, isTelling: false))
 

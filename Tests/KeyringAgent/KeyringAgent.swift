@@ -7,8 +7,8 @@ import Glibc
 
 /// A process that works on a store in the kernel's keyring and says what it does; see `KeyringProcessTests`.
 ///
-/// Usage: `KeyringAgent MODE STORE LOCKS [NUMBER]`. It writes a line before each change (`begin NAME VALUE`, `-` for none)
-/// and one after it (`ack NAME`).
+/// Usage: `KeyringAgent MODE STORE LOCKS [NUMBER]`. It writes a line before each change (`begin NAME VALUE`, `-` for
+/// none) and one after it (`ack NAME`).
 @main
 struct KeyringAgent {
     let store: KeyringSecretStore

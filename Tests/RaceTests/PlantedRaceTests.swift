@@ -8,9 +8,9 @@ import Testing
     "A planted race", .enabled(if: ProcessInfo.processInfo.environment["ASSENT_PLANT_RACE"] != nil),
     .timeLimit(.minutes(1)))
 struct PlantedRaceTests {
-    /// A value that two write in turn. Relaxed atomics say whose turn it is: that orders nothing, so it is a race however the
-    /// two are scheduled. Nobody ends or does much else before both have written: the sanitizer drops what it cannot tell in
-    /// full, and it forgets threads that have ended.
+    /// A value that two write in turn. Relaxed atomics say whose turn it is: that orders nothing, so it is a race
+    /// however the two are scheduled. Nobody ends or does much else before both have written: the sanitizer drops what
+    /// it cannot tell in full, and it forgets threads that have ended.
     private final class Turns: @unchecked Sendable {
         private var value = 0
         private let writes = Atomic(0)

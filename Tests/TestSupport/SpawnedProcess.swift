@@ -9,8 +9,8 @@ package struct SpawnFailure: Error, CustomStringConvertible {
 
 /// A program that a test starts. It gets its three standard streams and no other descriptor.
 ///
-/// Foundation's `Process` also hands on what other threads open in the moment of starting. Then a pipe whose other end a
-/// stranger holds never ends, and whoever reads it waits for the stranger.
+/// Foundation's `Process` also hands on what other threads open in the moment of starting. Then a pipe whose other end
+/// a stranger holds never ends, and whoever reads it waits for the stranger.
 ///
 /// It is killed at the latest when the last reference is gone.
 package final class SpawnedProcess: Sendable {

@@ -5,8 +5,8 @@ import AssentVault
 import Foundation
 import Logging
 
-/// A process with a token manager, for tests of several processes and of one that dies. It reads commands, one a line, and
-/// writes one line for each. Access tokens are shown as digests.
+/// A process with a token manager, for tests of several processes and of one that dies. It reads commands, one a line,
+/// and writes one line for each. Access tokens are shown as digests.
 @main
 enum TokenAgent {
     static func main() async throws {
@@ -72,8 +72,8 @@ enum TokenAgent {
     }
 }
 
-/// The system's clock, a second later at each command: the tests change the vault behind this process's back, and what a
-/// manager has read it believes for a second.
+/// The system's clock, a second later at each command: the tests change the vault behind this process's back, and what
+/// a manager has read it believes for a second.
 private final class SkippingClock: WallClock {
     private let skipped = Locked<TimeInterval>(0)
 

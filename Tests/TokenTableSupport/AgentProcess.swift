@@ -23,7 +23,8 @@ package final class TemporaryVault: Sendable {
     }
 }
 
-/// A process of its own that has a token manager (`Tests/TokenAgent`). It does one thing after the other, as it is told.
+/// A process of its own that has a token manager (`Tests/TokenAgent`). It does one thing after the other, as it is
+/// told.
 package final class AgentProcess: Sendable {
     package struct Failed: Error { package init() {} }
 

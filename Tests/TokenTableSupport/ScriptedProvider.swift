@@ -2,8 +2,8 @@ package import AssentCore
 import AssentTokens
 import HTTPTypes
 
-/// A provider that is not Assent's: it rotates refresh tokens, answers none of them twice, and ends a grant whose refresh
-/// token is used a second time. It has no ID tokens.
+/// A provider that is not Assent's: it rotates refresh tokens, answers none of them twice, and ends a grant whose
+/// refresh token is used a second time. It has no ID tokens.
 package final class ScriptedProvider: Sendable {
     private struct Grant {
         var refreshToken: String

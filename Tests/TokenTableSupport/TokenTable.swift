@@ -215,7 +215,8 @@ package enum TokenTable {
         }
     }
 
-    /// A refusal that is empty, as glewlwyd's always is: perhaps for good. The session, or sign in; but nothing is removed.
+    /// A refusal that is empty, as glewlwyd's always is: perhaps for good. The session, or sign in; but nothing is
+    /// removed.
     private static let refusedWithoutReason: [TokenTableRow] = [
         Row(.closing, refresh: true, .none, .empty400, returns: .stored, leaves: .same, sends: [.refresh], next: .new),
         Row(
@@ -237,7 +238,8 @@ package enum TokenTable {
             sends: [.refresh, .authorize], next: .new),
     ]
 
-    /// Answers that say nothing about the grant, and the error that they are. The server has not used the refresh token.
+    /// Answers that say nothing about the grant, and the error that they are. The server has not used the refresh
+    /// token.
     private static let passing: [(answer: TokenTableRow.Answer, error: TokenError.Code)] = [
         (.invalidClient, .tokenRefused), (.invalidScope, .tokenRefused), (.tooMany, .tokenRefused),
         (.tooManyWithInvalidGrant, .tokenRefused), (.unavailable, .tokenRefused),

@@ -4,8 +4,8 @@ import Foundation
 
 /// A process that works on a vault and says what it does, so that a test can kill it; see `KillTests`.
 ///
-/// Usage: `VaultAgent MODE DIRECTORY [NUMBER] [SEED]`. It writes a line before each change (`begin NAME VALUE`, `-` for none) and one
-/// after it (`ack NAME`), and ends when its standard input does.
+/// Usage: `VaultAgent MODE DIRECTORY [NUMBER] [SEED]`. It writes a line before each change (`begin NAME VALUE`, `-` for
+/// none) and one after it (`ack NAME`), and ends when its standard input does.
 @main
 struct VaultAgent {
     /// What every value has in it, so that a search of the files for plaintext has something to look for.

@@ -3,8 +3,9 @@ import AssentCore
 import Foundation
 import Glibc
 
-/// The system calls that change files, taken over from the C library in this program: the linker prefers the program's own
-/// functions to a shared library's. So the vault's code is the one that apps run, and still dies where a test wants it.
+/// The system calls that change files, taken over from the C library in this program: the linker prefers the program's
+/// own functions to a shared library's. So the vault's code is the one that apps run, and still dies where a test wants
+/// it.
 enum WritePoints {
     private struct State {
         var next = 0

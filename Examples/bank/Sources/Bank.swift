@@ -2,9 +2,9 @@ import Foundation
 import Hummingbird
 import Logging
 
-/// A small bank to protect. Settings come from the environment: `BANK_DATABASE` (a file), `BANK_PORT` (0 takes a free one),
-/// `BANK_OWNERS` (names, separated by commas; each begins with 1000.00 EUR). It prints its port when it listens. With
-/// `BANK_ENDS_WITH_INPUT` it ends when its standard input does, as when the program that has started it ends.
+/// A small bank to protect. Settings come from the environment: `BANK_DATABASE` (a file), `BANK_PORT` (0 takes a free
+/// one), `BANK_OWNERS` (names, separated by commas; each begins with 1000.00 EUR). It prints its port when it listens.
+/// With `BANK_ENDS_WITH_INPUT` it ends when its standard input does, as when the program that has started it ends.
 @main
 struct Bank {
     static func main() async throws {

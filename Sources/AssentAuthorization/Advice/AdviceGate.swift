@@ -3,8 +3,8 @@ import AssentTokens
 import HTTPTypes
 import Logging
 
-/// Finds the advice in a reply and decides whether to believe it. A resource that was broken into must not lead its users
-/// anywhere but to the configured server.
+/// Finds the advice in a reply and decides whether to believe it. A resource that was broken into must not lead its
+/// users anywhere but to the configured server.
 struct AdviceGate: Sendable {
     private let server: Origin
     private let path: String

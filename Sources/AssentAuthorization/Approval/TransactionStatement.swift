@@ -15,8 +15,8 @@ struct TransactionStatement {
 
     /// Reads the statement of a step; `nil` when there is none.
     ///
-    /// - Throws: ``AuthorizationError`` with code `approvalForAnotherRequest` when there are two, or one that cannot be read
-    ///   or shown.
+    /// - Throws: ``AuthorizationError`` with code `approvalForAnotherRequest` when there are two, or one that cannot be
+    ///   read or shown.
     init?(_ step: JourneyStep) throws(AuthorizationError) {
         let found = step.callbacks.compactMap { ($0 as? MetadataCallback)?.data }
             .filter { $0["_type"]?.string == Self.typeName }

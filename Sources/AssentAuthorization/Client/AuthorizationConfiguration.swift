@@ -6,14 +6,14 @@ public struct AuthorizationConfiguration: Sendable {
     /// What each origin gets. No other origin ever gets a credential, and an advice of no other is looked at.
     public let resources: [Origin: ResourceAccess]
 
-    /// Whether an approval is refused unless the server says that it is for all of this request: method, URL with query, and
-    /// body. AM does not.
+    /// Whether an approval is refused unless the server says that it is for all of this request: method, URL with
+    /// query, and body. AM does not.
     public var requiresBinding: Bool
 
     /// A configuration, origins written as URLs without path, for example `https://api.example.com`.
     ///
-    /// - Throws: ``AuthorizationError`` with code `invalidConfiguration` when one is no origin, named twice, or neither https
-    ///   nor on this machine.
+    /// - Throws: ``AuthorizationError`` with code `invalidConfiguration` when one is no origin, named twice, or neither
+    ///   https nor on this machine.
     public init(resources: [String: ResourceAccess], requiresBinding: Bool = false) throws(AuthorizationError) {
         var origins: [Origin: ResourceAccess] = [:]
         for (text, access) in resources {

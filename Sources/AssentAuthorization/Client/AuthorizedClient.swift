@@ -4,10 +4,11 @@ public import AssentTokens
 import HTTPTypes
 public import Logging
 
-/// Calls protected resources: when the server wants the user's approval, asks for it once and repeats the call as it was.
+/// Calls protected resources: when the server wants the user's approval, asks for it once and repeats the call as it
+/// was.
 ///
-/// It is the outermost layer, and no middleware only because it asks in the caller's isolation. Credentials are attached below
-/// it by ``/AssentTokens/CredentialsMiddleware``.
+/// It is the outermost layer, and no middleware only because it asks in the caller's isolation. Credentials are
+/// attached below it by ``/AssentTokens/CredentialsMiddleware``.
 public struct AuthorizedClient: Sendable {
     /// Which origins are protected resources.
     public let configuration: AuthorizationConfiguration
@@ -43,12 +44,14 @@ public struct AuthorizedClient: Sendable {
         gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
     }
 
-    /// Sends a call. When the server wants the user's approval, `approve` is called, in the caller's isolation, with each step
-    /// of the journey that gets it; then the same call, with the same body and the same `Idempotency-Key`, is sent once more.
+    /// Sends a call. When the server wants the user's approval, `approve` is called, in the caller's isolation, with
+    /// each step of the journey that gets it; then the same call, with the same body and the same `Idempotency-Key`, is
+    /// sent once more.
     ///
     /// - Returns: the reply to the last sending, whatever its status.
-    /// - Throws: ``AuthorizationError``; ``/AssentTokens/TokenError`` when there is no token to send; ``/AssentJourney/JourneyError`` and
-    ///   ``/AssentJourney/JourneyFailure`` of the approving journey; `HTTPTransportError` of the first sending; what `approve` throws.
+    /// - Throws: ``AuthorizationError``; ``/AssentTokens/TokenError`` when there is no token to send;
+    ///   ``/AssentJourney/JourneyError`` and ``/AssentJourney/JourneyFailure`` of the approving journey;
+    ///   `HTTPTransportError` of the first sending; what `approve` throws.
     public func send(
         _ call: HTTPCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
@@ -71,8 +74,8 @@ public struct AuthorizedClient: Sendable {
     ///   - call: the call as it was.
     ///   - pending: from the error.
     /// - Returns: the reply.
-    /// - Throws: ``AuthorizationError``: `refused` when the server knows nothing of the approval any more, `outcomeUnknown`,
-    ///   `notSent`.
+    /// - Throws: ``AuthorizationError``: `refused` when the server knows nothing of the approval any more,
+    ///   `outcomeUnknown`, `notSent`.
     public func ask(_ call: HTTPCall, about pending: PendingRequest) async throws -> HTTPReply {
         let access = try access(of: call)
         guard let access else { throw AuthorizationError(.invalidRequest, "this origin is not in the configuration") }

@@ -8,7 +8,8 @@ extension AuthorizedClient {
         _ advice: Advice, for call: HTTPCall, _ approve: (inout Approval) async throws -> StepAction
     ) async throws {
         let request = try await RepeatableRequest(call)
-        // A journey serves everybody who needs it, an approval only requests that are this one, whatever the server says.
+        // A journey serves everybody who needs it, an approval only requests that are this one, whatever the server
+        // says.
         var key = advice.json.serialized()
         if case .transaction = advice.kind { key += " \(request.method) \(request.url) \(request.bodySHA256)" }
         switch await coordinator.enter(key) {

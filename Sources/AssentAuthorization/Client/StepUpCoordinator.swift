@@ -3,7 +3,8 @@ import AssentCore
 /// Lets only one of several requests that got the same advice ask the user. The others wait for what comes of it.
 actor StepUpCoordinator {
     enum Role {
-        /// Ask the user, then say what came of it with ``StepUpCoordinator/leave(_:_:)``, or ``StepUpCoordinator/handOver(_:)``.
+        /// Ask the user, then say what came of it with ``StepUpCoordinator/leave(_:_:)``, or
+        /// ``StepUpCoordinator/handOver(_:)``.
         case lead
         /// Somebody else asked, and this came of it.
         case follow(Result<Void, any Error>)

@@ -62,8 +62,8 @@ public struct Cookie: Sendable, Equatable, CustomStringConvertible {
         expires.map { $0 <= now } ?? false
     }
 
-    /// Whether `host` is a name below the name `parent`, with a dot between: `a.example.com` below `example.com`, but neither
-    /// `aexample.com` nor an IP address.
+    /// Whether `host` is a name below the name `parent`, with a dot between: `a.example.com` below `example.com`, but
+    /// neither `aexample.com` nor an IP address.
     static func isSubdomain(_ host: NormalizedHost, of parent: NormalizedHost) -> Bool {
         host.kind == .name && parent.kind == .name && host.text.hasSuffix("." + parent.text)
     }
@@ -80,9 +80,9 @@ public struct Cookie: Sendable, Equatable, CustomStringConvertible {
 extension Cookie {
     /// Reads a `Set-Cookie` field (RFC 6265 §5.2, with the prefixes and limits of RFC 6265bis).
     ///
-    /// There is no list of public suffixes here, so a `Domain` never widens a cookie beyond the host that set it: equal to the
-    /// host, it lets the host's subdomains have the cookie too (not for single labels and IP addresses); a parent of the host
-    /// leaves it to the host alone; anything else refuses the cookie.
+    /// There is no list of public suffixes here, so a `Domain` never widens a cookie beyond the host that set it: equal
+    /// to the host, it lets the host's subdomains have the cookie too (not for single labels and IP addresses); a
+    /// parent of the host leaves it to the host alone; anything else refuses the cookie.
     ///
     /// - Parameters:
     ///   - setCookie: the field's value.
@@ -90,8 +90,8 @@ extension Cookie {
     ///   - path: the path of the request, without query.
     ///   - now: the time that `Max-Age` counts from.
     /// - Returns: the cookie; it may have expired already, which asks for its removal.
-    /// - Throws: ``WireError``: `tooLarge`; `malformed` for characters that cannot be sent back; `refused` for a foreign
-    ///   domain, a `Secure` cookie from plain HTTP, or a name prefix whose conditions do not hold.
+    /// - Throws: ``WireError``: `tooLarge`; `malformed` for characters that cannot be sent back; `refused` for a
+    ///   foreign domain, a `Secure` cookie from plain HTTP, or a name prefix whose conditions do not hold.
     public static func parse(
         _ setCookie: String, from origin: Origin, path: String, now: Date
     ) throws(WireError) -> Cookie {

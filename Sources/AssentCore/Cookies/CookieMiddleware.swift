@@ -14,8 +14,8 @@ public protocol CookieJar: Sendable {
 
 /// Gives calls to chosen origins their cookies and keeps those that the replies set. All other calls pass untouched.
 ///
-/// Some cookies are no matter of a cookie store, AM's session above all: it travels where it is put on purpose, never because
-/// a reply has set it once. What is named in `ignoring` is neither kept nor shown to the layers above.
+/// Some cookies are no matter of a cookie store, AM's session above all: it travels where it is put on purpose, never
+/// because a reply has set it once. What is named in `ignoring` is neither kept nor shown to the layers above.
 public struct CookieMiddleware: HTTPMiddleware {
     private let store: any CookieJar
     private let origins: Set<Origin>

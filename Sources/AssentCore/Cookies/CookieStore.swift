@@ -30,7 +30,8 @@ public actor CookieStore: CookieJar {
         table.insert(cookie, now: clock.now)
     }
 
-    /// The cookies that a request to `path` at `origin` carries: those with longer paths first, then in the order they were set.
+    /// The cookies that a request to `path` at `origin` carries: those with longer paths first, then in the order they
+    /// were set.
     public func cookies(for origin: Origin, path: String) -> [Cookie] {
         table.cookies(for: origin, path: path, now: clock.now)
     }

@@ -1,6 +1,7 @@
 package import Foundation
 
-/// The rules by which cookies replace and crowd out one another (RFC 6265 §5.3, §5.4), without a clock and without a place.
+/// The rules by which cookies replace and crowd out one another (RFC 6265 §5.3, §5.4), without a clock and without a
+/// place.
 package struct CookieTable: Sendable {
     private struct Entry {
         var cookie: Cookie
@@ -23,7 +24,8 @@ package struct CookieTable: Sendable {
         entries.map(\.cookie).filter { !$0.isExpired(now: now) }
     }
 
-    /// Keeps what a reply set, when `isHostOnly` for the host itself and none below it. Returns why cookies were left out.
+    /// Keeps what a reply set, when `isHostOnly` for the host itself and none below it. Returns why cookies were left
+    /// out.
     package mutating func store(
         _ setCookies: [String], from origin: Origin, path: String, now: Date, isHostOnly: Bool = false
     ) -> [WireError] {

@@ -13,8 +13,8 @@ public import Foundation
 /// }
 /// ```
 ///
-/// Two errors of one type are equal when their codes are; everything else explains. No text in an error holds a secret. Some
-/// texts quote a server: escape them before they reach a terminal (``DisplayText/escapedForTerminal(_:)``).
+/// Two errors of one type are equal when their codes are; everything else explains. No text in an error holds a secret.
+/// Some texts quote a server: escape them before they reach a terminal (``DisplayText/escapedForTerminal(_:)``).
 public protocol AssentError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// The codes of this type.
     associatedtype Code: ErrorCode
@@ -28,8 +28,8 @@ public protocol AssentError: LocalizedError, Hashable, Sendable, CustomStringCon
     /// What to do about it, in full sentences; `nil` when there is nothing to add.
     var suggestion: String? { get }
 
-    /// Whether the same call may succeed later without anybody changing anything: the network, a server that is overloaded,
-    /// a store that is busy. `false` when the first try may have had an effect.
+    /// Whether the same call may succeed later without anybody changing anything: the network, a server that is
+    /// overloaded, a store that is busy. `false` when the first try may have had an effect.
     var isTransient: Bool { get }
 
     /// What ``description`` adds in parentheses, for example an HTTP status; none by default.
@@ -74,8 +74,8 @@ extension AssentError {
     public func hash(into hasher: inout Hasher) { hasher.combine(code) }
 }
 
-/// A stable name of a kind of failure. Each error type has codes of its own, and later versions may add more: a `switch` over
-/// them needs a `default`.
+/// A stable name of a kind of failure. Each error type has codes of its own, and later versions may add more: a
+/// `switch` over them needs a `default`.
 public protocol ErrorCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible where RawValue == String {
     /// A code by its name. It need not be one that this version knows.
     init(rawValue: String)

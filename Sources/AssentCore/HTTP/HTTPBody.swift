@@ -1,7 +1,7 @@
 /// A request's or a reply's content: bytes in memory, or a stream that is pulled chunk by chunk.
 ///
-/// A consumer that stops pulling stops the producer (back-pressure). A body made of bytes can be read again, so a request
-/// that carries it can be repeated; a stream can be read once unless it says that it is replayable.
+/// A consumer that stops pulling stops the producer (back-pressure). A body made of bytes can be read again, so a
+/// request that carries it can be repeated; a stream can be read once unless it says that it is replayable.
 public struct HTTPBody: Sendable, AsyncSequence {
     /// A chunk.
     public typealias Element = [UInt8]
@@ -42,7 +42,8 @@ public struct HTTPBody: Sendable, AsyncSequence {
     /// - Parameters:
     ///   - length: the number of bytes if known; sent as `Content-Length`, otherwise the body is chunked.
     ///   - isReplayable: whether `makeNext` may be called again and then starts over.
-    ///   - makeNext: called once for each iteration; the function that it returns gives the next chunk, or `nil` at the end.
+    ///   - makeNext: called once for each iteration; the function that it returns gives the next chunk, or `nil` at the
+    ///     end.
     public init(
         length: Int?, isReplayable: Bool, makeNext: @escaping @Sendable () -> @Sendable () async throws -> [UInt8]?
     ) {
@@ -62,7 +63,8 @@ public struct HTTPBody: Sendable, AsyncSequence {
 
     /// Reads everything.
     ///
-    /// - Throws: ``HTTPTransportError`` with code `bodyTooLarge` once more than `limit` bytes have come; nothing beyond is read.
+    /// - Throws: ``HTTPTransportError`` with code `bodyTooLarge` once more than `limit` bytes have come; nothing beyond
+    ///   is read.
     public func collect(upTo limit: Int) async throws -> [UInt8] {
         if let length, length > limit { throw HTTPTransportError(.bodyTooLarge, "more than \(limit) bytes") }
         if let inMemory { return inMemory }

@@ -11,7 +11,8 @@ public struct HTTPCall: Sendable {
     /// How long it may take and how much may come back.
     public var limits: HTTPLimits
 
-    /// Whether no layer may send the call a second time, whatever the reply is: for a call whose approval can be used once.
+    /// Whether no layer may send the call a second time, whatever the reply is: for a call whose approval can be used
+    /// once.
     public var isSentOnce = false
 
     private var known: KnownOrigin?
@@ -56,7 +57,8 @@ public struct HTTPCall: Sendable {
     public var mayBeRepeated: Bool { isSafe && !isSentOnce && body?.isReplayable != false }
 }
 
-/// An origin with the texts that it was read from, so that it is not taken for that of a request which was changed since.
+/// An origin with the texts that it was read from, so that it is not taken for that of a request which was changed
+/// since.
 struct KnownOrigin: Sendable {
     let origin: Origin
     private let scheme: String?
@@ -121,9 +123,9 @@ public struct HTTPReply: Sendable {
 
 /// Carries a request to its server and brings the reply. Every byte of the SDK leaves through one of these.
 ///
-/// An implementation checks the server's certificate and its pins before the first byte of a request is sent. It follows
-/// no redirects and does not repeat a request that may have had an effect: it throws ``HTTPTransportError`` with
-/// `mayHaveHadEffect` instead.
+/// An implementation checks the server's certificate and its pins before the first byte of a request is sent. It
+/// follows no redirects and does not repeat a request that may have had an effect: it throws ``HTTPTransportError``
+/// with `mayHaveHadEffect` instead.
 public protocol HTTPTransport: Sendable {
     /// Sends `call` and returns as soon as the reply's header is there.
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply

@@ -1,6 +1,7 @@
 /// Why there is no reply.
 ///
-/// Two errors are equal when their codes are; the rest explains. No text in it holds a header value, a body or a URL's query.
+/// Two errors are equal when their codes are; the rest explains. No text in it holds a header value, a body or a URL's
+/// query.
 public struct HTTPTransportError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
@@ -11,7 +12,8 @@ public struct HTTPTransportError: AssentError {
     /// What to do about it; `nil` when there is nothing to add.
     public let suggestion: String?
 
-    /// Whether the server may have acted on the request. Then it must not be sent again without asking for the outcome first.
+    /// Whether the server may have acted on the request. Then it must not be sent again without asking for the outcome
+    /// first.
     public let mayHaveHadEffect: Bool
 
     /// An error with its explanation.
@@ -27,8 +29,8 @@ public struct HTTPTransportError: AssentError {
         HTTPTransportError(code, detail, suggestion: suggestion, mayHaveHadEffect: true)
     }
 
-    /// Whether the same call may succeed later: nothing answered, or there is no free connection, and the request cannot have
-    /// had an effect.
+    /// Whether the same call may succeed later: nothing answered, or there is no free connection, and the request
+    /// cannot have had an effect.
     public var isTransient: Bool {
         let codes: [Code] = [.nameNotResolved, .connectFailed, .timedOut, .connectionClosed, .tooManyRequests]
         return !mayHaveHadEffect && codes.contains(code)

@@ -1,7 +1,7 @@
 /// The members of a JSON object in their order.
 ///
-/// Names are compared by their code points, without Unicode normalisation, as RFC 8259 §8.3 asks. Where a name occurs more
-/// than once (only possible when parsed with ``JSONDuplicates/keep``), lookups give the last, as most programs do.
+/// Names are compared by their code points, without Unicode normalisation, as RFC 8259 §8.3 asks. Where a name occurs
+/// more than once (only possible when parsed with ``JSONDuplicates/keep``), lookups give the last, as most programs do.
 public struct JSONObject: Hashable, Sendable {
     /// A name and its value.
     public struct Member: Hashable, Sendable {

@@ -24,8 +24,8 @@ public struct JSONLimits: Hashable, Sendable {
 public enum JSONDuplicates: Hashable, Sendable {
     /// Refuse the text: two readers could see two different objects.
     case reject
-    /// Refuse also names that differ only in their case, as Unicode knows it: many readers do not tell these apart (Go, .NET),
-    /// and take the last one.
+    /// Refuse also names that differ only in their case, as Unicode knows it: many readers do not tell these apart (Go,
+    /// .NET), and take the last one.
     case rejectIgnoringCase
     /// Keep all of them.
     case keep

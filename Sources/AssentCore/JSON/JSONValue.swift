@@ -17,8 +17,9 @@ public enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue {
-    /// Whether both are the same JSON: strings by their code points (Swift's own comparison would also take texts for equal
-    /// that only normalise alike, which a signature tells apart), numbers by their text, members in the same order.
+    /// Whether both are the same JSON: strings by their code points (Swift's own comparison would also take texts for
+    /// equal that only normalise alike, which a signature tells apart), numbers by their text, members in the same
+    /// order.
     public static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -60,7 +61,8 @@ extension JSONValue {
         if case .number(let value) = self { value } else { nil }
     }
 
-    /// The value as a whole number, when this is a number that has one of 64 bits, written without fraction or exponent.
+    /// The value as a whole number, when this is a number that has one of 64 bits, written without fraction or
+    /// exponent.
     public var integer: Int64? { number?.integer }
 
     /// The elements, when this is an array.

@@ -5,22 +5,24 @@ public protocol KeyAgreementKey: Sendable {
 
     /// The x coordinate of the shared point with the peer's uncompressed public point: 32 bytes, leading zeros kept.
     ///
-    /// A key of a ``KeyProvider`` throws ``KeyProviderError``, with code `invalidInput` when `peer` is not a point of the
-    /// curve in this form.
+    /// A key of a ``KeyProvider`` throws ``KeyProviderError``, with code `invalidInput` when `peer` is not a point of
+    /// the curve in this form.
     func sharedSecret(with peer: [UInt8]) async throws -> Secret
 }
 
 /// Makes, finds and removes private keys by name: in a PKCS#11 token, a TPM, a Secure Enclave, or a sealed file.
 ///
-/// The private parts never leave a hardware provider, and the public parts come from the provider, so that nobody who can
-/// write files can put a key of their own in a key's place. A provider never makes a key except by ``makeSigningKey(named:algorithm:)`` and
-/// ``makeAgreementKey(named:)``, and never falls back to another kind of key: what it cannot do is an error.
+/// The private parts never leave a hardware provider, and the public parts come from the provider, so that nobody who
+/// can write files can put a key of their own in a key's place. A provider never makes a key except by
+/// ``makeSigningKey(named:algorithm:)`` and ``makeAgreementKey(named:)``, and never falls back to another kind of key:
+/// what it cannot do is an error.
 ///
-/// Names are those that ``KeyName`` accepts. A name may have one signing key, one agreement key and one rollback counter,
-/// independent of each other. Handles stay valid while the provider does. Everything may be called from many tasks at once.
+/// Names are those that ``KeyName`` accepts. A name may have one signing key, one agreement key and one rollback
+/// counter, independent of each other. Handles stay valid while the provider does. Everything may be called from many
+/// tasks at once.
 ///
-/// Every method throws ``KeyProviderError``, and `CancellationError` when the task was cancelled while a person was asked.
-/// `AssentTesting` publishes the contract as tests (`KeyProviderContract`).
+/// Every method throws ``KeyProviderError``, and `CancellationError` when the task was cancelled while a person was
+/// asked. `AssentTesting` publishes the contract as tests (`KeyProviderContract`).
 public protocol KeyProvider: Sendable {
     /// Which kind of provider this is: a stable name of 1 to 32 ASCII characters, such as `software`, `pkcs11`, `tpm2`,
     /// `secure-enclave`. A vault is written down as being guarded by a kind, and opens with no other.
@@ -44,8 +46,8 @@ public protocol KeyProvider: Sendable {
 
     /// Makes a signing key, which is there for good when this returns. Every provider knows ES256.
     ///
-    /// - Throws: ``KeyProviderError`` with code `keyExists` when there is one of that name, `unsupported` when this provider
-    ///   does not know `algorithm`.
+    /// - Throws: ``KeyProviderError`` with code `keyExists` when there is one of that name, `unsupported` when this
+    ///   provider does not know `algorithm`.
     func makeSigningKey(named name: String, algorithm: SignatureAlgorithm) async throws -> any SigningKey
 
     /// The key agreement key called `name`, or `nil` when there is none.
@@ -53,8 +55,8 @@ public protocol KeyProvider: Sendable {
 
     /// Makes a P-256 key agreement key, which is there for good when this returns.
     ///
-    /// - Throws: ``KeyProviderError`` with code `keyExists` when there is one of that name, `unsupported` when this provider
-    ///   cannot agree on secrets.
+    /// - Throws: ``KeyProviderError`` with code `keyExists` when there is one of that name, `unsupported` when this
+    ///   provider cannot agree on secrets.
     func makeAgreementKey(named name: String) async throws -> any KeyAgreementKey
 
     /// Destroys both kinds of key and the counter called `name`; nothing happens when there is none.

@@ -39,7 +39,8 @@ public struct KeyProviderError: AssentError {
         public static let lockedOut = Code("lockedOut")
         /// The user was needed and did not agree, or there was nobody to ask.
         public static let userAbsent = Code("userAbsent")
-        /// The key was destroyed by its guardian, for example because a fingerprint was enrolled. It does not come back.
+        /// The key was destroyed by its guardian, for example because a fingerprint was enrolled. It does not come
+        /// back.
         public static let keyLost = Code("keyLost")
         /// There is a key of this name already.
         public static let keyExists = Code("keyExists")

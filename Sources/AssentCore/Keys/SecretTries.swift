@@ -8,8 +8,8 @@ package enum SecretTries {
     /// - Parameters:
     ///   - ask: gives the next secret to try; it gets the error of the try before, or `nil` at the first.
     ///   - use: tries a secret; it throws ``KeyProviderError`` with code `wrongSecret` when that is not the right one.
-    /// - Throws: what `ask` and `use` throw. When nobody answers after a wrong secret, or the tries are used up, that is the
-    ///   `wrongSecret` of the last one: it says more than `userAbsent`.
+    /// - Throws: what `ask` and `use` throw. When nobody answers after a wrong secret, or the tries are used up, that
+    ///   is the `wrongSecret` of the last one: it says more than `userAbsent`.
     /// - Returns: what `use` returned.
     package static func run<Answer, Result>(
         asking ask: (KeyProviderError?) async throws -> Answer, using use: (Answer) async throws -> Result

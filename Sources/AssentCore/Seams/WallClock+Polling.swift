@@ -3,7 +3,8 @@ package import Foundation
 extension WallClock {
     /// Tries `attempt` until it gives something, for locks that no system call waits for without blocking a thread.
     ///
-    /// The pauses grow from 1 ms to 50 ms, so that a lock which is free soon is taken soon and a long wait costs little.
+    /// The pauses grow from 1 ms to 50 ms, so that a lock which is free soon is taken soon and a long wait costs
+    /// little.
     ///
     /// - Parameters:
     ///   - deadline: when to give up. There is at least one attempt.

@@ -15,7 +15,8 @@ extension WallClock {
 
     /// Milliseconds since 1970-01-01T00:00:00Z, rounded down, as AM uses them.
     ///
-    /// A `Date` keeps no exact milliseconds, so one microsecond is added first: a date made from n milliseconds gives n again.
+    /// A `Date` keeps no exact milliseconds, so one microsecond is added first: a date made from n milliseconds gives n
+    /// again.
     public var epochMilliseconds: Int64 { Int64((now.timeIntervalSince1970 * 1000 + 0.001).rounded(.down)) }
 }
 

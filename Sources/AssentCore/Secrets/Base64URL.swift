@@ -25,7 +25,8 @@ public enum Base64URL {
     /// The bytes that `text` stands for, or `nil` when it has padding, white space, another alphabet's characters, an
     /// impossible length or non-zero trailing bits. So each value has exactly one text.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        // A token is decoded at every request: byte by byte through the protocol, that takes longer than anything else here.
+        // A token is decoded at every request: byte by byte through the protocol, that takes longer than anything else
+        // here.
         text.utf8.withContiguousStorageIfAvailable { decode(utf8: $0) }
             ?? Array(text.utf8).withUnsafeBufferPointer { decode(utf8: $0) }
     }

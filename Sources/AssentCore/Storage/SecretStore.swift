@@ -27,7 +27,8 @@ public enum ExpectedVersion: Hashable, Sendable {
 
 /// Secrets at rest, by name.
 ///
-/// Each update is durable when it returns and happens whole or not at all. `AssentTesting` publishes the contract as tests.
+/// Each update is durable when it returns and happens whole or not at all. `AssentTesting` publishes the contract as
+/// tests.
 public protocol SecretStore: Sendable {
     /// The secret called `name`, or `nil` when there is none.
     func value(_ name: String) async throws -> StoredSecret?

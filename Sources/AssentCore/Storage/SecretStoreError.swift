@@ -16,7 +16,8 @@ public struct SecretStoreError: AssentError {
         self.suggestion = suggestion
     }
 
-    /// Whether the same call may succeed later: another task or process holds the store, or its key cannot be reached now.
+    /// Whether the same call may succeed later: another task or process holds the store, or its key cannot be reached
+    /// now.
     public var isTransient: Bool { code == .busy || code == .keyUnavailable }
 
     /// A stable name of a kind of failure; more may be added.

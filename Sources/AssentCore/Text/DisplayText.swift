@@ -1,8 +1,8 @@
 /// A text that may be shown to a user as part of what is being approved.
 ///
-/// What a screen or a terminal would not show as it stands (control and escape characters, characters that reorder or hide
-/// others, invisible and unassigned ones) is refused, not filtered: the user must see exactly what is executed. Emoji that
-/// are built with joiners or variation selectors are refused by the same rule.
+/// What a screen or a terminal would not show as it stands (control and escape characters, characters that reorder or
+/// hide others, invisible and unassigned ones) is refused, not filtered: the user must see exactly what is executed.
+/// Emoji that are built with joiners or variation selectors are refused by the same rule.
 ///
 /// This does not tell look-alike letters of different scripts apart.
 public struct DisplayText: Hashable, Sendable, CustomStringConvertible {
@@ -60,8 +60,8 @@ public struct DisplayText: Hashable, Sendable, CustomStringConvertible {
         return escaped
     }
 
-    /// Any text in a form that is safe between HTML tags and in quoted attributes: `& < > " '` become character references,
-    /// and what may not be shown becomes visible, as `\u{202E}`.
+    /// Any text in a form that is safe between HTML tags and in quoted attributes: `& < > " '` become character
+    /// references, and what may not be shown becomes visible, as `\u{202E}`.
     public static func escapedForHTML(_ text: some StringProtocol) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

@@ -88,8 +88,8 @@ public enum FormEncoding {
         }
     }
 
-    /// The form's text. Everything but unreserved characters is percent-encoded, a space as `%20`, which every reader of
-    /// forms and of query strings takes for a space.
+    /// The form's text. Everything but unreserved characters is percent-encoded, a space as `%20`, which every reader
+    /// of forms and of query strings takes for a space.
     public static func encode(_ form: FormItems) -> String {
         form.items.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
             .joined(separator: "&")

@@ -1,8 +1,8 @@
 public import HTTPTypes
 
 extension HTTPRequest {
-    /// A request to an absolute URL, which is used exactly as it is written: nothing is normalised, decoded or encoded. A
-    /// fragment is left out.
+    /// A request to an absolute URL, which is used exactly as it is written: nothing is normalised, decoded or encoded.
+    /// A fragment is left out.
     ///
     /// - Throws: ``WireError`` as ``Origin/init(_:)``.
     public init(_ method: HTTPRequest.Method, url: String, headerFields: HTTPFields = [:]) throws(WireError) {

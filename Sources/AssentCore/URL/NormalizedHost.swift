@@ -1,4 +1,5 @@
-/// A host in the one form in which two of them may be compared: lower case, no trailing dot, IP addresses in their usual text.
+/// A host in the one form in which two of them may be compared: lower case, no trailing dot, IP addresses in their
+/// usual text.
 ///
 /// Everything that another reader could take for a different host is refused: percent-escapes, characters beyond ASCII
 /// (write the A-label, `xn--…`), short, octal and hexadecimal IPv4 addresses, IPv6 zones.

@@ -16,14 +16,16 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
 
     /// The origin of an absolute `https` or `http` URL, of which everything behind the authority is ignored.
     ///
-    /// - Throws: ``WireError``: `tooLarge`; `malformed` for another scheme, white space, control or non-ASCII characters,
-    ///   a backslash, an empty or odd host, a port that is not 1 to 65535 in plain digits; `refused` for user information.
+    /// - Throws: ``WireError``: `tooLarge`; `malformed` for another scheme, white space, control or non-ASCII
+    ///   characters, a backslash, an empty or odd host, a port that is not 1 to 65535 in plain digits; `refused` for
+    ///   user information.
     public init(_ url: String) throws(WireError) {
         let (origin, _) = try Self.split(url)
         self = origin
     }
 
-    /// The origin that an `Origin` field names (RFC 6454 §7): nothing may stand behind the authority. `null` is refused.
+    /// The origin that an `Origin` field names (RFC 6454 §7): nothing may stand behind the authority. `null` is
+    /// refused.
     ///
     /// - Throws: ``WireError`` as ``init(_:)-(String)``.
     public init(headerValue: String) throws(WireError) {

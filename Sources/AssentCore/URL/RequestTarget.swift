@@ -14,8 +14,8 @@ public struct RequestTarget: Hashable, Sendable {
 
     /// Reads `path?query`.
     ///
-    /// - Throws: ``WireError``: `tooLarge` beyond `limit` bytes; `malformed` when it does not begin with `/`, or has control
-    ///   characters, spaces, a fragment or bytes beyond ASCII.
+    /// - Throws: ``WireError``: `tooLarge` beyond `limit` bytes; `malformed` when it does not begin with `/`, or has
+    ///   control characters, spaces, a fragment or bytes beyond ASCII.
     public init(_ text: String, limit: Int = 8 << 10) throws(WireError) {
         guard text.utf8.count <= limit else {
             throw WireError(.tooLarge, "a request target has more than \(limit) bytes")

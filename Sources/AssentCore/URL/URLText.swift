@@ -1,6 +1,7 @@
 /// Changes of URLs as texts, which leave everything else as it is: nothing is decoded, normalised or encoded again.
 public enum URLText {
-    /// `url` with one more query item at the end of its query and before its fragment. Name and value are percent-encoded.
+    /// `url` with one more query item at the end of its query and before its fragment. Name and value are
+    /// percent-encoded.
     public static func appending(_ name: String, _ value: String, to url: String) -> String {
         let bytes = Array(url.utf8)
         let end = bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex

@@ -1,7 +1,8 @@
-/// What AM wants of the user before it allows something: names of conditions with their values (`advices` of a policy decision).
+/// What AM wants of the user before it allows something: names of conditions with their values (`advices` of a policy
+/// decision).
 ///
-/// Transactional authorization is the condition ``Name/transaction``, a step-up by a journey ``Name/service``. Names that
-/// this library does not know are kept.
+/// Transactional authorization is the condition ``Name/transaction``, a step-up by a journey ``Name/service``. Names
+/// that this library does not know are kept.
 public struct Advice: Hashable, Sendable {
     /// The most names in one advice.
     public static let entryLimit = 16
@@ -71,12 +72,13 @@ public struct Advice: Hashable, Sendable {
     /// All names with their values, in the order they came in, each name once.
     public let entries: [Entry]
 
-    /// An advice of these entries; those of one name are joined. The values of ``Name/transaction`` are split at white space,
-    /// since the vendor's browser client joins several into one.
+    /// An advice of these entries; those of one name are joined. The values of ``Name/transaction`` are split at white
+    /// space, since the vendor's browser client joins several into one.
     ///
-    /// - Throws: ``WireError``: `malformed` when there is no entry, an entry has no value, a value is empty or has control
-    ///   characters, a name is not made of ASCII letters, digits, `_`, `-` and `.`, or a transaction's id has characters that
-    ///   no client could carry back (`< > , = " &` or any beyond printable ASCII); `tooMany`; `tooLarge`.
+    /// - Throws: ``WireError``: `malformed` when there is no entry, an entry has no value, a value is empty or has
+    ///   control characters, a name is not made of ASCII letters, digits, `_`, `-` and `.`, or a transaction's id has
+    ///   characters that no client could carry back (`< > , = " &` or any beyond printable ASCII); `tooMany`;
+    ///   `tooLarge`.
     public init(_ entries: [Entry]) throws(WireError) {
         var joined: [Entry] = []
         for entry in entries {
@@ -101,7 +103,8 @@ public struct Advice: Hashable, Sendable {
         try self.init([Entry(.transaction, [transactionID])])
     }
 
-    /// The advice that asks for a journey, its realm (for example `/alpha`) in front when there is one. See ``init(_:)``.
+    /// The advice that asks for a journey, its realm (for example `/alpha`) in front when there is one. See
+    /// ``init(_:)``.
     public init(tree: String, realm: String? = nil) throws(WireError) {
         try self.init([Entry(.service, [realm.map { "\($0):\(tree)" } ?? tree])])
     }
@@ -114,8 +117,8 @@ public struct Advice: Hashable, Sendable {
     /// The transaction's id, when there is one; the first of several.
     public var transactionID: String? { self[.transaction].first }
 
-    /// What to do first. A transaction comes last, since AM lets it be approved only when the other conditions hold; of the
-    /// others a journey comes first, then the order in which they were sent.
+    /// What to do first. A transaction comes last, since AM lets it be approved only when the other conditions hold; of
+    /// the others a journey comes first, then the order in which they were sent.
     public var kind: Kind {
         for entry in entries where entry.name == .service || entry.name == .tree {
             if let value = entry.values.first { return Self.service(value) }

@@ -11,8 +11,8 @@ extension Advice {
 
     /// The JSON map as base 64, as the `advices` parameter of a challenge has it.
     ///
-    /// The text has none of `+`, `/`, `-` and `_`, because clients differ in which alphabet they read. In ASCII only `>`, `?`,
-    /// `~` and DEL can lead to those, so these and everything beyond ASCII become `\u` escapes.
+    /// The text has none of `+`, `/`, `-` and `_`, because clients differ in which alphabet they read. In ASCII only
+    /// `>`, `?`, `~` and DEL can lead to those, so these and everything beyond ASCII become `\u` escapes.
     public var base64Map: String {
         var ascii: [UInt8] = []
         for scalar in json.serialized().unicodeScalars {
@@ -29,7 +29,8 @@ extension Advice {
 
     /// The `WWW-Authenticate` field of a gateway's 401 in header mode.
     ///
-    /// Vendor clients take it apart at commas without trimming, so there is no space after a comma and no comma in a value.
+    /// Vendor clients take it apart at commas without trimming, so there is no space after a comma and no comma in a
+    /// value.
     /// - Throws: ``WireError``: `malformed` when `server` is no URL, or it or `realm` has a comma, quote, backslash or
     ///   characters beyond printable ASCII.
     public func challengeFieldValue(server: String, realm: String) throws(WireError) -> String {
@@ -52,12 +53,13 @@ extension Advice {
     ///
     /// - Parameters:
     ///   - server: AM's base URL, for example `https://am.example.com/am`.
-    ///   - goto: the URL that was asked for. A transaction's id is appended to it as `_txid`, so that a browser that comes
-    ///     back brings it along.
+    ///   - goto: the URL that was asked for. A transaction's id is appended to it as `_txid`, so that a browser that
+    ///     comes back brings it along.
     ///   - realm: for example `/alpha`.
     ///   - encoding: how the advice is written.
     /// - Returns: an absolute URL.
-    /// - Throws: ``WireError``: `malformed` when `server` or `goto` is no absolute URL, or `server` has a query or fragment.
+    /// - Throws: ``WireError``: `malformed` when `server` or `goto` is no absolute URL, or `server` has a query or
+    ///   fragment.
     public func redirectLocation(
         server: String, goto: String, realm: String, encoding: RedirectEncoding = .xml
     ) throws(WireError) -> String {

@@ -49,7 +49,8 @@ public struct Challenge: Hashable, Sendable {
 
     /// Reads all challenges of a field value (RFC 9110 §11.6.1): several may be joined by commas.
     ///
-    /// - Throws: ``WireError``: `tooLarge`, `tooMany`, `malformed`, or `duplicate` for a name that occurs twice in one challenge.
+    /// - Throws: ``WireError``: `tooLarge`, `tooMany`, `malformed`, or `duplicate` for a name that occurs twice in one
+    ///   challenge.
     public static func parse(_ fieldValue: String) throws(WireError) -> [Challenge] {
         guard fieldValue.utf8.count <= byteLimit else {
             throw WireError(.tooLarge, "a challenge field has more than \(byteLimit) bytes")
@@ -176,9 +177,10 @@ private struct ChallengeParser {
 extension Challenge {
     /// The field value: parameters quoted and joined by commas without white space after them.
     ///
-    /// Vendor clients split on the comma and do not trim, so the space that RFC 9110 allows would hide a parameter from them.
-    /// - Throws: ``WireError`` with code `malformed` when scheme, token68 or a name has characters that cannot stand there,
-    ///   or a value has control characters.
+    /// Vendor clients split on the comma and do not trim, so the space that RFC 9110 allows would hide a parameter from
+    /// them.
+    /// - Throws: ``WireError`` with code `malformed` when scheme, token68 or a name has characters that cannot stand
+    ///   there, or a value has control characters.
     public func fieldValue() throws(WireError) -> String {
         guard scheme.isHTTPToken, parameters.allSatisfy({ $0.name.isHTTPToken }) else {
             throw WireError(.malformed, "a scheme or a parameter's name is not a token")

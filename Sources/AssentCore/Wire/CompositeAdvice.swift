@@ -1,7 +1,7 @@
 /// The XML in which an advice travels as `authIndexValue` of `authIndexType=composite_advice`.
 ///
-/// The grammar is fixed, so the reader is our own: no document type, comments, processing instructions, CDATA or namespaces,
-/// and only the five predefined and numeric character references.
+/// The grammar is fixed, so the reader is our own: no document type, comments, processing instructions, CDATA or
+/// namespaces, and only the five predefined and numeric character references.
 public enum CompositeAdvice {
     /// The most bytes of XML, after decoding.
     public static let byteLimit = 8 << 10

@@ -2,8 +2,8 @@ public import HTTPTypes
 
 /// An advice as a resource sent it, with what is needed to decide whether to believe it.
 ///
-/// A resource that was broken into could send its users through any journey: before acting, compare ``serverOrigin`` with
-/// the configured server.
+/// A resource that was broken into could send its users through any journey: before acting, compare ``serverOrigin``
+/// with the configured server.
 public struct ReceivedAdvice: Hashable, Sendable {
     /// The form it came in.
     public enum Form: String, Hashable, Sendable {
@@ -21,7 +21,8 @@ public struct ReceivedAdvice: Hashable, Sendable {
     /// The form it came in.
     public let form: Form
 
-    /// The AM server that the sender names, without query: `am_uri`, or where the redirect leads. `nil` where the form names none.
+    /// The AM server that the sender names, without query: `am_uri`, or where the redirect leads. `nil` where the form
+    /// names none.
     public let server: String?
 
     /// The origin of ``server``; `nil` where the form names none.
@@ -115,12 +116,12 @@ public struct ReceivedAdvice: Hashable, Sendable {
             realm: try query.single("realm"), goto: goto.count == 1 ? goto[0] : nil)
     }
 
-    /// Reads the advice of a body that is AM's policy decision: an object, an array whose first element counts, or the bare
-    /// map of names to values.
+    /// Reads the advice of a body that is AM's policy decision: an object, an array whose first element counts, or the
+    /// bare map of names to values.
     ///
-    /// - Returns: `nil` unless every part has the shape of a decision and AM is known to send at least one of the names, so
-    ///   that a body which merely has a member called `advices` is left alone. Which statuses may carry one is for the caller
-    ///   to decide.
+    /// - Returns: `nil` unless every part has the shape of a decision and AM is known to send at least one of the
+    ///   names, so that a body which merely has a member called `advices` is left alone. Which statuses may carry one
+    ///   is for the caller to decide.
     public init?(decision json: JSONValue) {
         guard let object = (json.array.map { $0.first } ?? json)?.object else { return nil }
         let advices: JSONValue

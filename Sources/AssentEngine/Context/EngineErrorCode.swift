@@ -54,8 +54,8 @@ extension EngineError.Code {
     /// The answer lacks a callback of the step.
     package static let missingCallback = Self("missingCallback")
 
-    /// A value of the answer is not what its callback asks for; `subject` is its place on the page, for example `2`, and
-    /// `detail` says what it must be.
+    /// A value of the answer is not what its callback asks for; `subject` is its place on the page, for example `2`,
+    /// and `detail` says what it must be.
     package static let invalidAnswer = Self("invalidAnswer")
 
     /// The suspended journey is unknown, or can no longer be continued.

@@ -2,7 +2,8 @@ package import AssentCore
 import CryptoExtras
 import Foundation
 
-/// A stored password: `$scrypt$ln=17,r=8,p=1$salt$hash`, salt and hash in base64 without padding (the PHC string format).
+/// A stored password: `$scrypt$ln=17,r=8,p=1$salt$hash`, salt and hash in base64 without padding (the PHC string
+/// format).
 package struct PasswordHash: Sendable, Hashable {
     /// scrypt's parameters (RFC 7914 §2).
     package struct Cost: Sendable, Hashable {

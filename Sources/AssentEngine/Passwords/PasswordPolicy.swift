@@ -19,7 +19,8 @@ package struct PasswordPolicy: Sendable, Hashable {
         self.waitingChecks = waitingChecks
     }
 
-    /// What is wrong with it, in words for the operator; empty when nothing is. A low cost is allowed in `development` only.
+    /// What is wrong with it, in words for the operator; empty when nothing is. A low cost is allowed in `development`
+    /// only.
     package func issues(development: Bool) -> [String] {
         var issues: [String] = []
         if !PasswordHash.acceptedLogN.contains(logN) {
@@ -34,7 +35,8 @@ package struct PasswordPolicy: Sendable, Hashable {
     }
 }
 
-/// How many wrong passwords a user name may get before it is shut for a while. It counts names, whether or not they exist.
+/// How many wrong passwords a user name may get before it is shut for a while. It counts names, whether or not they
+/// exist.
 package struct SignInLimits: Sendable, Hashable {
     /// How many attempts are allowed in a window; a success forgets them.
     package var attempts: Int64

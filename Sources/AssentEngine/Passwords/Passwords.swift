@@ -57,9 +57,10 @@ package struct Passwords: Sendable {
         }
     }
 
-    /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are stored, every
-    /// check computes each of these costs once, whoever is named. A right password that was hashed at another cost than the
-    /// configured one is hashed again, so that in time one cost is left; what is gone counts no more after a restart.
+    /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are
+    /// stored, every check computes each of these costs once, whoever is named. A right password that was hashed at
+    /// another cost than the configured one is hashed again, so that in time one cost is left; what is gone counts no
+    /// more after a restart.
     package func check(username: String, password: Secret, realm: String) async throws -> Check {
         guard !password.isEmpty, password.count <= Self.byteLimit else { return .wrong }
         let name = Base64URL.encode(Array(SHA256.hash(data: Array("\(realm)\u{0}\(username)".utf8))))

@@ -115,9 +115,9 @@ package struct Transactions: Sendable {
         }
     }
 
-    /// The statements that make it COMPLETED, to run in one transaction with the end of the journey. They fail as a whole
-    /// (``StoreError`` `unexpectedCount`) when it is no longer IN_PROGRESS, has expired, or its session or user is no
-    /// longer live.
+    /// The statements that make it COMPLETED, to run in one transaction with the end of the journey. They fail as a
+    /// whole (``StoreError`` `unexpectedCount`) when it is no longer IN_PROGRESS, has expired, or its session or user
+    /// is no longer live.
     package func completion(of approval: PendingApproval, session: LiveSession) -> [SQLStatement] {
         [
             SQLStatement(TransactionSQL.complete, own(approval.id, session), expecting: .exactly(1)),

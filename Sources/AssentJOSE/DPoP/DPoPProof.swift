@@ -41,8 +41,8 @@ public struct DPoPProof: Sendable {
     ///   - clock: where `iat` comes from.
     ///   - random: where `jti` comes from.
     /// - Returns: the proof.
-    /// - Throws: ``JOSEError`` with `malformed` when `uri` is no HTTP URI, `invalidKey` for a symmetric key; and what the key
-    ///   throws.
+    /// - Throws: ``JOSEError`` with `malformed` when `uri` is no HTTP URI, `invalidKey` for a symmetric key; and what
+    ///   the key throws.
     public static func make(
         method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, key: any SigningKey,
         clock: any WallClock, random: any RandomSource = SystemRandom()
@@ -73,7 +73,8 @@ public struct DPoPProof: Sendable {
     ///   - maximumAge: how many seconds after `iat` a proof is good.
     ///   - leeway: how many seconds the client's clock may differ.
     /// - Returns: the proof: its key and its `jti`.
-    /// - Throws: ``JOSEError`` with the code of what is wrong; `wrongNonce` asks the client to try again with a new nonce.
+    /// - Throws: ``JOSEError`` with the code of what is wrong; `wrongNonce` asks the client to try again with a new
+    ///   nonce.
     public static func verify(
         _ proof: String, method: String, uri: String, accessToken: Secret? = nil, nonces: Set<String>? = nil,
         algorithms: Set<SignatureAlgorithm> = DPoPProof.algorithms, clock: any WallClock,

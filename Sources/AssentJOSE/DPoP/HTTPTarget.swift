@@ -1,12 +1,12 @@
 import AssentCore
 
-/// An `htu` value: an HTTP URI without query and fragment, normalized as RFC 3986 §6.2.2 and §6.2.3 describe, so that two
-/// writings of the same target compare equal (RFC 9449 §4.3).
+/// An `htu` value: an HTTP URI without query and fragment, normalized as RFC 3986 §6.2.2 and §6.2.3 describe, so that
+/// two writings of the same target compare equal (RFC 9449 §4.3).
 struct HTTPTarget: Hashable, Sendable {
     let text: String
 
-    /// `nil` for anything but an absolute `http` or `https` URI. User information and dot segments have no place in a target
-    /// and are refused rather than resolved.
+    /// `nil` for anything but an absolute `http` or `https` URI. User information and dot segments have no place in a
+    /// target and are refused rather than resolved.
     init?(_ uri: String) {
         guard uri.utf8.count <= 4096, uri.utf8.allSatisfy(\.isASCIIVisible) else { return nil }
         let target = uri.prefix { $0 != "?" && $0 != "#" }

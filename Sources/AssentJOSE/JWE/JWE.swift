@@ -18,8 +18,8 @@ public enum JWE {
     ///   - header: further members, for example `typ`, `cty`, `apu`, `apv`.
     ///   - random: where content keys and initialization vectors come from.
     /// - Returns: `header.key.iv.ciphertext.tag`.
-    /// - Throws: ``JOSEError`` with `algorithmMismatch` when the key is not for this, `unsupportedAlgorithm`, or `malformed`
-    ///   for a forbidden header member.
+    /// - Throws: ``JOSEError`` with `algorithmMismatch` when the key is not for this, `unsupportedAlgorithm`, or
+    ///   `malformed` for a forbidden header member.
     public static func encrypt(
         _ plaintext: [UInt8], to recipient: JWK, algorithm: KeyManagement, encryption: ContentEncryption = .a256GCM,
         header: JSONObject = JSONObject(), random: any RandomSource = SystemRandom()

@@ -31,8 +31,8 @@ public struct SealedJWE: Sendable {
     ///   - compact: the text.
     ///   - limit: how many bytes are accepted; 256 KiB by default.
     /// - Returns: the message, still closed.
-    /// - Throws: ``JOSEError`` with `tooLarge`, `malformed`, `unsupportedAlgorithm`, or `unsupportedExtension` for `crit` and
-    ///   `zip` (compressed content can be a bomb and tells its length).
+    /// - Throws: ``JOSEError`` with `tooLarge`, `malformed`, `unsupportedAlgorithm`, or `unsupportedExtension` for
+    ///   `crit` and `zip` (compressed content can be a bomb and tells its length).
     public static func parse(_ compact: String, limit: Int = 256 << 10) throws(JOSEError) -> SealedJWE {
         try SealedJWE(compact, limit: limit)
     }
@@ -70,8 +70,8 @@ public struct SealedJWE: Sendable {
 
     /// Opens a message with `ECDH-ES` or `ECDH-ES+A256KW`.
     ///
-    /// - Throws: ``JOSEError`` with `algorithmNotAllowed` for another `alg`, `malformed`, `invalidKey` or `privateKeyRefused`
-    ///   for the sender's key, `decryptionFailed`; and what the handle throws.
+    /// - Throws: ``JOSEError`` with `algorithmNotAllowed` for another `alg`, `malformed`, `invalidKey` or
+    ///   `privateKeyRefused` for the sender's key, `decryptionFailed`; and what the handle throws.
     public func opened(with key: any KeyAgreementKey) async throws -> OpenedJWE {
         guard algorithm == .ecdhES || algorithm == .ecdhESA256KW else {
             throw JOSEError(.algorithmNotAllowed, algorithm.rawValue)
@@ -91,7 +91,8 @@ public struct SealedJWE: Sendable {
 
     /// Opens a message with `RSA-OAEP-256`.
     ///
-    /// - Throws: ``JOSEError`` with `algorithmNotAllowed` for another `alg`, `decryptionFailed`; and what the handle throws.
+    /// - Throws: ``JOSEError`` with `algorithmNotAllowed` for another `alg`, `decryptionFailed`; and what the handle
+    ///   throws.
     public func opened(with key: any KeyTransportKey) async throws -> OpenedJWE {
         guard algorithm == .rsaOAEP256 else { throw JOSEError(.algorithmNotAllowed, algorithm.rawValue) }
         return try open(try await key.contentKey(encryptedKey))

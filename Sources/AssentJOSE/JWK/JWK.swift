@@ -26,8 +26,8 @@ public struct JWK: Sendable, Hashable {
 
     /// Reads a key.
     ///
-    /// - Throws: ``JOSEError`` with `privateKeyRefused` when there are private values, `unsupportedKey` for other types and
-    ///   curves, `weakKey` for RSA below 2048 bits, `invalidKey` or `malformed` otherwise.
+    /// - Throws: ``JOSEError`` with `privateKeyRefused` when there are private values, `unsupportedKey` for other types
+    ///   and curves, `weakKey` for RSA below 2048 bits, `invalidKey` or `malformed` otherwise.
     public init(_ json: JSONValue) throws(JOSEError) {
         guard let members = json.object, members.duplicateNames.isEmpty else {
             throw JOSEError(.malformed, "a JWK is an object without repeated members")
@@ -127,8 +127,8 @@ public struct JWK: Sendable, Hashable {
         (try? material.publicKeyInfo()) ?? []
     }
 
-    /// Whether this key may verify signatures made with `algorithm`: its type fits, and its own `alg`, `use` and `key_ops`
-    /// do not say otherwise.
+    /// Whether this key may verify signatures made with `algorithm`: its type fits, and its own `alg`, `use` and
+    /// `key_ops` do not say otherwise.
     public func verifies(_ algorithm: SignatureAlgorithm) -> Bool {
         material.fits(algorithm) && self.algorithm.map { $0 == algorithm } ?? true && use.map { $0 == "sig" } ?? true
             && keyOps.map { $0.contains("verify") } ?? true

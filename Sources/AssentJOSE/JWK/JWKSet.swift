@@ -13,10 +13,11 @@ public struct JWKSet: Sendable, Hashable {
         self.keys = keys
     }
 
-    /// Reads a set. Entries of unknown type, with values out of range or with private values are left out, as RFC 7517 §5
-    /// asks, so one bad entry does not stop the others.
+    /// Reads a set. Entries of unknown type, with values out of range or with private values are left out, as RFC 7517
+    /// §5 asks, so one bad entry does not stop the others.
     ///
-    /// - Throws: ``JOSEError`` with `malformed` when it is not a set, `tooLarge` when it has more than ``limit`` entries.
+    /// - Throws: ``JOSEError`` with `malformed` when it is not a set, `tooLarge` when it has more than ``limit``
+    ///   entries.
     public init(_ json: JSONValue) throws(JOSEError) {
         guard let entries = json["keys"]?.array else { throw JOSEError(.malformed, "a JWK set without keys") }
         guard entries.count <= Self.limit else { throw JOSEError(.tooLarge, "a JWK set of \(entries.count) keys") }

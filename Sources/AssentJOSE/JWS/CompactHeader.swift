@@ -7,7 +7,8 @@ struct CompactHeader: Sendable {
     let keyID: String?
     let type: String?
 
-    /// - Throws: ``JOSEError`` with `malformed`, or `unsupportedExtension` when the header has a member out of `refused`.
+    /// - Throws: ``JOSEError`` with `malformed`, or `unsupportedExtension` when the header has a member out of
+    ///   `refused`.
     init(encoded: Substring, refused: [String]) throws(JOSEError) {
         guard let bytes = Base64URL.decode(encoded) else { throw JOSEError(.malformed, "the header is not base64url") }
         let value: JSONValue
@@ -33,7 +34,8 @@ struct CompactHeader: Sendable {
         _ = try text("cty")
     }
 
-    /// Whether a `typ` or `cty` names a media type: without regard to case and to a leading `application/` (RFC 7515 §4.1.9).
+    /// Whether a `typ` or `cty` names a media type: without regard to case and to a leading `application/` (RFC 7515
+    /// §4.1.9).
     static func same(_ value: String, as type: String) -> Bool {
         func short(_ text: String) -> String {
             let text = text.lowercased()

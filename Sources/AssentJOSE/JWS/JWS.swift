@@ -9,8 +9,8 @@ public enum JWS {
     ///   - header: members besides `alg`; not `alg`, `crit` or `b64`.
     ///   - key: what signs.
     /// - Returns: `header.payload.signature`.
-    /// - Throws: ``JOSEError`` with `malformed` for a forbidden header member, `unsupportedAlgorithm`, `keyFailed` when the
-    ///   handle gives something that is no signature; and what the handle throws.
+    /// - Throws: ``JOSEError`` with `malformed` for a forbidden header member, `unsupportedAlgorithm`, `keyFailed` when
+    ///   the handle gives something that is no signature; and what the handle throws.
     public static func sign(
         _ payload: [UInt8], header: JSONObject = JSONObject(), with key: any SigningKey
     ) async throws -> String {

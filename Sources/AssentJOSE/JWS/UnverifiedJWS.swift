@@ -30,9 +30,9 @@ public struct UnverifiedJWS: Sendable {
     ///   - compact: the text.
     ///   - limit: how many bytes are accepted; 64 KiB by default.
     /// - Returns: the message, which nobody has proved anything about.
-    /// - Throws: ``JOSEError`` with `tooLarge`, `malformed` (also for base64url with padding or spare bits and for header
-    ///   members that occur twice), `unsupportedAlgorithm` (`none` among them), or `unsupportedExtension` for `crit` and
-    ///   `b64`.
+    /// - Throws: ``JOSEError`` with `tooLarge`, `malformed` (also for base64url with padding or spare bits and for
+    ///   header members that occur twice), `unsupportedAlgorithm` (`none` among them), or `unsupportedExtension` for
+    ///   `crit` and `b64`.
     public static func parse(_ compact: String, limit: Int = 64 << 10) throws(JOSEError) -> UnverifiedJWS {
         try UnverifiedJWS(compact, limit: limit)
     }
@@ -88,8 +88,8 @@ public struct UnverifiedJWS: Sendable {
         return VerifiedJWS(self, key: key)
     }
 
-    /// Verifies an HS256 message with a shared key of at least 32 bytes. No other algorithm passes here, and HS256 passes
-    /// nowhere else, so a public key cannot be taken for a shared one.
+    /// Verifies an HS256 message with a shared key of at least 32 bytes. No other algorithm passes here, and HS256
+    /// passes nowhere else, so a public key cannot be taken for a shared one.
     ///
     /// - Throws: ``JOSEError`` with `algorithmNotAllowed`, `weakKey` or `invalidSignature`.
     public func verified(hmacKey: Secret) throws(JOSEError) -> VerifiedJWS {

@@ -85,7 +85,8 @@ public struct JWTClaims: Sendable, Hashable {
         set { object["jti"] = newValue.map(JSONValue.string) }
     }
 
-    /// A claim that is a NumericDate (RFC 7519 §2), with or without a fraction, from 1970 to the year 9999; `nil` otherwise.
+    /// A claim that is a NumericDate (RFC 7519 §2), with or without a fraction, from 1970 to the year 9999; `nil`
+    /// otherwise.
     public func date(_ name: String) -> Date? {
         guard let seconds = object[name]?.number?.double, (0...Self.lastSecond).contains(seconds) else { return nil }
         return Date(timeIntervalSince1970: seconds)

@@ -3,7 +3,8 @@ public import Foundation
 
 /// What a JWT must say to be accepted (RFC 7519 §7.2, RFC 8725).
 ///
-/// Each failure throws a ``JOSEError`` with its own code. A claim that is present but of the wrong type is always refused.
+/// Each failure throws a ``JOSEError`` with its own code. A claim that is present but of the wrong type is always
+/// refused.
 public struct JWTValidation: Sendable {
     /// The only accepted `iss`; `nil` accepts any and none.
     public var issuer: String?
@@ -17,7 +18,8 @@ public struct JWTValidation: Sendable {
     /// How far the issuer's clock may differ from ours, in seconds.
     public var leeway: TimeInterval
 
-    /// The only accepted `typ`, as a media type with or without `application/` (RFC 8725 §3.11); `nil` accepts any and none.
+    /// The only accepted `typ`, as a media type with or without `application/` (RFC 8725 §3.11); `nil` accepts any and
+    /// none.
     public var requiredType: String?
 
     /// Claims that must be there. `iss` and `aud` are as well when they are checked.

@@ -66,8 +66,8 @@ public struct SoftwareSigningKey: SigningKey {
     /// - Parameters:
     ///   - algorithm: what it is to sign with.
     ///   - privateKey: PKCS#8 (RFC 5208) as DER; for Ed25519 without the optional public key (RFC 8410 §7, version 1).
-    /// - Throws: ``JOSEError`` with `unsupportedAlgorithm`, `invalidKey` when this is not a key for the algorithm, `weakKey`
-    ///   or `tooLarge` for the size of an RSA key.
+    /// - Throws: ``JOSEError`` with `unsupportedAlgorithm`, `invalidKey` when this is not a key for the algorithm,
+    ///   `weakKey` or `tooLarge` for the size of an RSA key.
     public init(algorithm: SignatureAlgorithm, privateKey: Secret) throws(JOSEError) {
         let backing: Backing
         do {

@@ -2,7 +2,8 @@ public import AssentCore
 
 /// A callback as the server sent it: its outputs to show and its inputs to fill in.
 ///
-/// Descriptions and mirrors leave the content out, since a server may prefill inputs with values that are nobody's business.
+/// Descriptions and mirrors leave the content out, since a server may prefill inputs with values that are nobody's
+/// business.
 public struct CallbackFields: Hashable, Sendable {
     /// Everything, members in their order.
     public let json: JSONObject

@@ -55,8 +55,8 @@ public struct ConfirmationCallback: JourneyCallback {
     /// Reads the callback.
     public init(_ fields: CallbackFields) { self.fields = fields }
 
-    /// The buttons. Without texts of its own the server means one of the usual sets: yes and no (0, 1), also with cancel (2),
-    /// or OK and cancel (3, 2).
+    /// The buttons. Without texts of its own the server means one of the usual sets: yes and no (0, 1), also with
+    /// cancel (2), or OK and cancel (3, 2).
     public var options: [Option] {
         let texts = fields.texts("options")
         if !texts.isEmpty { return texts.enumerated().map { Option(title: $1, value: $0) } }
@@ -81,7 +81,8 @@ public struct ConfirmationCallback: JourneyCallback {
     /// What a button sends that refuses what the step asks for, by its text.
     package var declineIndex: Int? { options.first { DeclineText.matches($0.title) }?.value }
 
-    /// What the only button sends that does not refuse; `nil` when there are several, or when it cannot be told which one it is.
+    /// What the only button sends that does not refuse; `nil` when there are several, or when it cannot be told which
+    /// one it is.
     package var agreeIndex: Int? {
         let others = options.filter { !DeclineText.matches($0.title) }
         guard others.count == 1 else { return nil }

@@ -2,8 +2,8 @@ import AssentCore
 
 /// One question or message of a journey's step.
 ///
-/// To support one more type, write a `struct` that conforms and name it in ``JourneyConfiguration/callbacks``. Whatever it
-/// does, the server gets back exactly the callback that it sent, with nothing changed but the values of the inputs.
+/// To support one more type, write a `struct` that conforms and name it in ``JourneyConfiguration/callbacks``. Whatever
+/// it does, the server gets back exactly the callback that it sent, with nothing changed but the values of the inputs.
 public protocol JourneyCallback: Sendable, CustomStringConvertible, CustomReflectable {
     /// The type as AM names it, for example `NameCallback`.
     static var type: String { get }

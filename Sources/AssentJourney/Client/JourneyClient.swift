@@ -4,8 +4,8 @@ public import Logging
 
 /// Starts journeys and answers their steps (AM's `authenticate` endpoint), one node at a time.
 ///
-/// It keeps no state: what a run needs travels in its steps, so runs cannot disturb each other. None of its functions throws
-/// except ``run(_:options:session:handler:)`` and its relatives, which walk a whole journey.
+/// It keeps no state: what a run needs travels in its steps, so runs cannot disturb each other. None of its functions
+/// throws except ``run(_:options:session:handler:)`` and its relatives, which walk a whole journey.
 public struct JourneyClient: Sendable {
     /// Where journeys run and how.
     public let configuration: JourneyConfiguration
@@ -55,7 +55,8 @@ public struct JourneyClient: Sendable {
 
     /// Goes on with a journey that was suspended, from the link that the user got.
     ///
-    /// Of `url` only `suspendedId` is used, so a forged link can lead nowhere else; it is checked before anything is sent.
+    /// Of `url` only `suspendedId` is used, so a forged link can lead nowhere else; it is checked before anything is
+    /// sent.
     public func resume(
         _ url: String, options: JourneyOptions = JourneyOptions(), session: Session? = nil
     ) async -> JourneyNode {
@@ -70,8 +71,8 @@ public struct JourneyClient: Sendable {
 
     /// Sends the answers of a step.
     ///
-    /// A step is answered once: a second call with it or a copy, also at the same time, fails with code `stepInUse` and sends
-    /// nothing. After a failure without reply the same step may be sent again.
+    /// A step is answered once: a second call with it or a copy, also at the same time, fails with code `stepInUse` and
+    /// sends nothing. After a failure without reply the same step may be sent again.
     public func next(_ step: JourneyStep) async -> JourneyNode {
         guard step.flow.claim() else {
             return .failure(JourneyFailure(.stepInUse, "this step was answered already, or is being sent"))

@@ -7,8 +7,8 @@ public struct JourneyRealm: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads a realm: empty, `/` and `root` are the root realm; `alpha`, `/alpha` and `root/realms/alpha` are the same.
     ///
-    /// - Throws: ``JourneyFailure`` with code `invalidConfiguration` for a name that is empty, `.` or `..`, or has control
-    ///   characters.
+    /// - Throws: ``JourneyFailure`` with code `invalidConfiguration` for a name that is empty, `.` or `..`, or has
+    ///   control characters.
     public init(_ text: String) throws {
         var names = text.split(separator: "/").map { part in
             String(part.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())

@@ -2,13 +2,14 @@ public import AssentCore
 import Foundation
 
 extension JourneyClient {
-    /// Walks a journey to its end: calls `handler` with each step, in the caller's isolation, and sends what it answered.
+    /// Walks a journey to its end: calls `handler` with each step, in the caller's isolation, and sends what it
+    /// answered.
     ///
-    /// The same answers are never sent twice to the same question, and the number of steps is bounded. Where a step asks to
-    /// wait, the handler sees it and returns ``StepAction/next``; the wait is done here.
+    /// The same answers are never sent twice to the same question, and the number of steps is bounded. Where a step
+    /// asks to wait, the handler sees it and returns ``StepAction/next``; the wait is done here.
     /// - Returns: the session; its token is empty when `options` asked for none.
-    /// - Throws: ``JourneyError`` when the server says no, ``JourneyFailure`` (also when something has no answer, the user
-    ///   declines or the journey goes on by e-mail), `CancellationError`, and what `handler` throws.
+    /// - Throws: ``JourneyError`` when the server says no, ``JourneyFailure`` (also when something has no answer, the
+    ///   user declines or the journey goes on by e-mail), `CancellationError`, and what `handler` throws.
     public func run(
         _ tree: String? = nil, options: JourneyOptions = JourneyOptions(), session: Session? = nil,
         handler: (inout JourneyStep) async throws -> StepAction

@@ -79,8 +79,9 @@ struct JourneyRun {
         step.callbacks.contains { ($0 as? ConfirmationCallback)?.selectedIndex != nil }
     }
 
-    /// Whether `step` is the step that was sent, with the same answers. When something was typed, only what was asked counts,
-    /// so that a page which adds "wrong password" is the same page; pages of buttons and texts are told apart by the texts.
+    /// Whether `step` is the step that was sent, with the same answers. When something was typed, only what was asked
+    /// counts, so that a page which adds "wrong password" is the same page; pages of buttons and texts are told apart
+    /// by the texts.
     private static func repeats(_ sent: JourneyStep, _ step: JourneyStep) -> Bool {
         let all = { (step: JourneyStep) in step.callbacks.map(\.fields.json) }
         guard step.callbacks.contains(where: { $0.answers.contains { $0 != nil } }) else { return false }

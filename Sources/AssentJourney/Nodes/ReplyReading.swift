@@ -51,7 +51,8 @@ struct ReplyReading {
         return .continue(JourneyStep(object, callbacks: objects, types: types, flow: flow.nextStep))
     }
 
-    /// A captive portal's `{}` is no success: a session's token must be there, or one of the other things that AM always sends.
+    /// A captive portal's `{}` is no success: a session's token must be there, or one of the other things that AM
+    /// always sends.
     private func success(_ object: JSONObject, _ flow: JourneyFlow) -> JourneyNode {
         let token = object["tokenId"]?.string ?? ""
         let isAMs = !token.isEmpty || object["successUrl"]?.string != nil || object["realm"]?.string != nil

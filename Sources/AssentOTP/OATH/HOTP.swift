@@ -18,7 +18,8 @@ public struct HOTP: Sendable {
 
     /// A generator.
     ///
-    /// - Throws: ``OTPError`` with `invalidSecret` when `secret` is empty or has more than 1024 bytes, or `invalidDigits`.
+    /// - Throws: ``OTPError`` with `invalidSecret` when `secret` is empty or has more than 1024 bytes, or
+    ///   `invalidDigits`.
     public init(secret: Secret, algorithm: OTPAlgorithm = .sha1, digits: Int = 6) throws(OTPError) {
         guard !secret.isEmpty, secret.count <= Self.secretLimit else { throw OTPError(.invalidSecret) }
         guard Self.allowedDigits.contains(digits) else { throw OTPError(.invalidDigits, "\(digits)") }
@@ -34,8 +35,8 @@ public struct HOTP: Sendable {
 
     /// The counter value that `code` belongs to, looking from `counter` to `lookAhead` values further (RFC 4226 §7.4).
     ///
-    /// All of them are computed and compared, in constant time, whichever fits. Whoever accepts the result must make the next
-    /// counter the result plus one in the same step, so that the code works once.
+    /// All of them are computed and compared, in constant time, whichever fits. Whoever accepts the result must make
+    /// the next counter the result plus one in the same step, so that the code works once.
     ///
     /// - Parameters:
     ///   - code: what the user typed.

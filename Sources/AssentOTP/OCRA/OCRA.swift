@@ -53,8 +53,8 @@ public struct OCRA: Sendable {
 
     /// The response to `input`.
     ///
-    /// - Throws: ``OTPError`` with `invalidInput` when something that the suite names is absent or has the wrong form, or
-    ///   something is there that it does not name.
+    /// - Throws: ``OTPError`` with `invalidInput` when something that the suite names is absent or has the wrong form,
+    ///   or something is there that it does not name.
     public func code(_ input: Input) throws(OTPError) -> String {
         let code = suite.algorithm.hmac(try message(input), key: secret)
         return suite.digits == 0 ? Hex.encode(code) : truncated(code, digits: suite.digits)
@@ -112,7 +112,8 @@ public struct OCRA: Sendable {
         Hex.decode(hex.utf8.count.isMultiple(of: 2) ? hex : hex + "0")
     }
 
-    /// A decimal number of any length in hexadecimal digits without leading zeros; RFC 6287's numeric challenges go in so.
+    /// A decimal number of any length in hexadecimal digits without leading zeros; RFC 6287's numeric challenges go in
+    /// so.
     private static func hexadecimal(decimal characters: [UInt8]) -> String? {
         var digits: [UInt8] = [0]
         for character in characters {

@@ -1,6 +1,7 @@
 import AssentCore
 
-/// The settings of an OCRA computation, as their name tells them (RFC 6287 §6), for example `OCRA-1:HOTP-SHA256-8:C-QN08-PSHA1`.
+/// The settings of an OCRA computation, as their name tells them (RFC 6287 §6), for example
+/// `OCRA-1:HOTP-SHA256-8:C-QN08-PSHA1`.
 public struct OCRASuite: Hashable, Sendable, CustomStringConvertible {
     /// The form of a challenge (RFC 6287 §5.1).
     public enum ChallengeFormat: Character, Hashable, Sendable {

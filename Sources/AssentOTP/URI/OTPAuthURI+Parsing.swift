@@ -3,9 +3,9 @@ import AssentCore
 extension OTPAuthURI {
     /// Reads an `otpauth` URI, or the OATH part of an `mfauth` URI.
     ///
-    /// As AM's clients do: a query's issuer wins over the label's; without issuer the account's name serves; base 32 is read
-    /// with any padding; `uid`, `oid` and `policies`, and in `mfauth` the issuer, are base 64. A parameter that occurs twice
-    /// and characters that deceive on a screen are refused; unknown parameters are not looked at.
+    /// As AM's clients do: a query's issuer wins over the label's; without issuer the account's name serves; base 32 is
+    /// read with any padding; `uid`, `oid` and `policies`, and in `mfauth` the issuer, are base 64. A parameter that
+    /// occurs twice and characters that deceive on a screen are refused; unknown parameters are not looked at.
     ///
     /// - Throws: ``OTPError`` with the code of what is wrong.
     public init(_ uri: String) throws(OTPError) {

@@ -10,7 +10,8 @@ public struct ServerConfiguration: Sendable {
     /// The file it was read from.
     public let file: String
 
-    /// Where clients find the server, with its path and without a slash at the end; port 0 stands for the one that it gets.
+    /// Where clients find the server, with its path and without a slash at the end; port 0 stands for the one that it
+    /// gets.
     package var publicURL: String
 
     /// The address to listen on.
@@ -40,7 +41,8 @@ public struct ServerConfiguration: Sendable {
     /// How many journeys clients at one address may begin in a minute.
     package var journeyStartsPerMinute: Int
 
-    /// How long a stop waits for requests in progress, in seconds. The default is longer than a protected service may take.
+    /// How long a stop waits for requests in progress, in seconds. The default is longer than a protected service may
+    /// take.
     package var drainSeconds: Int
 
     /// The realms.

@@ -9,8 +9,8 @@ package protocol SQLDatabase: Sendable {
 
     /// Runs statements as one transaction and returns the rows of each.
     ///
-    /// - Throws: ``StoreError``; whatever it is, nothing has changed. With code `unexpectedCount`, ``StoreError/statement``
-    ///   tells which one did not affect what it must.
+    /// - Throws: ``StoreError``; whatever it is, nothing has changed. With code `unexpectedCount`,
+    ///   ``StoreError/statement`` tells which one did not affect what it must.
     func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]]
 }
 

@@ -1,7 +1,7 @@
 /// One SQL statement with its arguments and what it must affect.
 ///
-/// Parameters are written `?1`, `?2`, …; the same number may stand in several places. The SQL is the common part of SQLite's
-/// and PostgreSQL's languages.
+/// Parameters are written `?1`, `?2`, …; the same number may stand in several places. The SQL is the common part of
+/// SQLite's and PostgreSQL's languages.
 package struct SQLStatement: Sendable, Hashable {
     /// The SQL, a constant of the program: never built from input.
     package let sql: String

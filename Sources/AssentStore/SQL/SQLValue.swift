@@ -39,7 +39,8 @@ package struct SQLRow: Sendable, Hashable {
         values = names.map { columns[$0] ?? .null }
     }
 
-    /// A row from the names of its columns and as many values. Comparing a few short names is cheaper than hashing all of them.
+    /// A row from the names of its columns and as many values. Comparing a few short names is cheaper than hashing all
+    /// of them.
     init(names: [String], values: [SQLValue]) {
         self.names = names
         self.values = values

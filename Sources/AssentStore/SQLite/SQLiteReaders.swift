@@ -4,8 +4,8 @@ import GRDB
 
 /// Connections on which single statements read, each used by one caller at a time, on the caller's thread.
 ///
-/// Nobody ever waits for one: in WAL mode neither writers nor checkpoints hold readers up, and when all connections are in use
-/// the caller must go another way.
+/// Nobody ever waits for one: in WAL mode neither writers nor checkpoints hold readers up, and when all connections are
+/// in use the caller must go another way.
 final class SQLiteReaders: Sendable {
     private struct State {
         var free: [DatabaseQueue] = []
@@ -29,8 +29,8 @@ final class SQLiteReaders: Sendable {
         self.limit = limit
     }
 
-    /// Runs a statement that only reads; `nil` when all connections are in use. A single statement sees one state of the
-    /// database without a transaction around it.
+    /// Runs a statement that only reads; `nil` when all connections are in use. A single statement sees one state of
+    /// the database without a transaction around it.
     func run(_ statement: SQLStatement) throws -> [SQLRow]? {
         guard let connection = try take() else { return nil }
         defer { giveBack(connection) }

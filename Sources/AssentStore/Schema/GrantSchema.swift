@@ -1,6 +1,6 @@
 extension Migration {
-    /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known for
-    /// what it is; `expires_at` is when nothing of the grant can be used any more.
+    /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
+    /// for what it is; `expires_at` is when nothing of the grant can be used any more.
     static let grants = Migration(
         "grants",
         [

@@ -39,7 +39,8 @@ extension Migration {
             "CREATE INDEX transactions_expiry ON transactions (expires_at)",
         ])
 
-    /// Since then a record also holds what its policy does not bind. In older ones that is missing, and nothing is compared.
+    /// Since then a record also holds what its policy does not bind. In older ones that is missing, and nothing is
+    /// compared.
     static let boundFields = Migration(
         "bound fields",
         ["ALTER TABLE transactions ADD COLUMN bound TEXT NOT NULL DEFAULT 'body method query'"])

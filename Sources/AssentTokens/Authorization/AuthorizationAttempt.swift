@@ -22,8 +22,8 @@ struct AuthorizationAttempt: Sendable {
     private let issuer: String
     private let needsIssuer: Bool
 
-    /// A request. Its answer comes to `redirectURI`, or to the configuration's; `parameters` replace the configuration's of the
-    /// same name, and never ours.
+    /// A request. Its answer comes to `redirectURI`, or to the configuration's; `parameters` replace the
+    /// configuration's of the same name, and never ours.
     init(
         _ configuration: TokenConfiguration, _ metadata: ProviderMetadata, redirectURI: String? = nil,
         parameters: [FormItems.Item] = [], random: any RandomSource
@@ -47,8 +47,8 @@ struct AuthorizationAttempt: Sendable {
         url = items.reduce(metadata.authorizationEndpoint) { URLText.appending($1.0, $1.1, to: $0) }
     }
 
-    /// Whether a redirect is the answer to this request, good or bad: it comes to the redirect URI and has this request's `state`,
-    /// once.
+    /// Whether a redirect is the answer to this request, good or bad: it comes to the redirect URI and has this
+    /// request's `state`, once.
     func isAnswer(_ location: String) -> Bool {
         guard let query = try? query(of: location), let answer = try? FormEncoding.parse(query),
             let state = answer["state"]
@@ -58,9 +58,9 @@ struct AuthorizationAttempt: Sendable {
 
     /// The code that the redirect carries.
     ///
-    /// - Throws: ``TokenError``: `unexpectedRedirect` when it does not begin with the redirect URI exactly; `foreignAnswer`
-    ///   when `state` or `iss` (RFC 9207) are not this request's; `authorizationRefused` with the server's `error`;
-    ///   `malformedReply` when a parameter occurs twice or there is no code.
+    /// - Throws: ``TokenError``: `unexpectedRedirect` when it does not begin with the redirect URI exactly;
+    ///   `foreignAnswer` when `state` or `iss` (RFC 9207) are not this request's; `authorizationRefused` with the
+    ///   server's `error`; `malformedReply` when a parameter occurs twice or there is no code.
     func code(fromRedirect location: String) throws(TokenError) -> Secret {
         let query = try query(of: location)
         let answer: FormItems

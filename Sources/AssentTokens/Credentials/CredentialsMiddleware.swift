@@ -1,13 +1,15 @@
 public import AssentCore
 import HTTPTypes
 
-/// Gives calls to protected resources the user's access token, session, or both, and renews a token that a resource refuses.
+/// Gives calls to protected resources the user's access token, session, or both, and renews a token that a resource
+/// refuses.
 ///
-/// It is a layer of an ``/AssentCore/HTTPPipeline``, so whatever sends calls through one can use it. Only the origins that it was given
-/// get a credential. The calls by which tokens are renewed must not pass it: give the ``TokenManager`` a pipeline without it.
+/// It is a layer of an ``/AssentCore/HTTPPipeline``, so whatever sends calls through one can use it. Only the origins
+/// that it was given get a credential. The calls by which tokens are renewed must not pass it: give the
+/// ``TokenManager`` a pipeline without it.
 ///
-/// A safe call (GET, HEAD …) whose access token was refused with status 401 is sent once more with a new token, unless the
-/// reply asks for the user's approval or the call says that it ``/AssentCore/HTTPCall/isSentOnce``.
+/// A safe call (GET, HEAD …) whose access token was refused with status 401 is sent once more with a new token, unless
+/// the reply asks for the user's approval or the call says that it ``/AssentCore/HTTPCall/isSentOnce``.
 public struct CredentialsMiddleware: HTTPMiddleware {
     private let tokens: TokenManager
     private let resources: [Origin: ResourceAccess]

@@ -6,7 +6,8 @@ public struct ResourceAccess: Hashable, Sendable {
     /// Whether requests carry AM's session: in the cookie, and in a header field of the cookie's name.
     public let sendsSession: Bool
 
-    /// Whether a body that is AM's policy decision counts as an advice. Without this only 401 challenges and 307 redirects do.
+    /// Whether a body that is AM's policy decision counts as an advice. Without this only 401 challenges and 307
+    /// redirects do.
     public let acceptsDecisions: Bool
 
     /// Whether a transaction's id goes back in the header field `X-TxID`, not as `_txid` in the query.

@@ -1,8 +1,8 @@
 import AssentCore
 import Foundation
 
-/// What the server must still be told of earlier sign-ins: kept sealed, told when the app asks, and never used for anything
-/// else. Each entry stands alone, so one user's never meets another's.
+/// What the server must still be told of earlier sign-ins: kept sealed, told when the app asks, and never used for
+/// anything else. Each entry stands alone, so one user's never meets another's.
 struct PendingSignOuts: Sendable {
     /// One thing to tell.
     struct Entry: Sendable, Equatable {
@@ -26,7 +26,8 @@ struct PendingSignOuts: Sendable {
     let store: any SecretStore
     let name: String
 
-    /// The entries, without those whose time is over. What cannot be read counts as nothing: it is not worth failing for.
+    /// The entries, without those whose time is over. What cannot be read counts as nothing: it is not worth failing
+    /// for.
     func load(now: Date) async throws -> (entries: [Entry], version: UInt64?) {
         guard let stored = try await store.value(name) else { return ([], nil) }
         let json = try? JSONValue.parse(stored.value.revealBytes())
@@ -69,7 +70,8 @@ extension PendingSignOuts.Entry {
         if let tokens {
             add(
                 .revokeTokens, tokens.refreshToken ?? tokens.accessToken, isRefreshToken: tokens.refreshToken != nil)
-            // Where there is an AM session it is ended as such: by an ID token AM has ended a newer session than the token's.
+            // Where there is an AM session it is ended as such: by an ID token AM has ended a newer session than the
+            // token's.
             if session == nil, let idToken = tokens.idToken { add(.endProviderSession, idToken.text) }
         }
         if let session, !session.token.isEmpty { add(.endSession, session.token, realm: session.realm) }

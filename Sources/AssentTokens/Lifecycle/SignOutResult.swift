@@ -1,7 +1,7 @@
 public import AssentCore
 
-/// What came of signing out or revoking. Locally nothing is left but what ``undone`` says is kept, unless ``localFailure`` says
-/// otherwise; what the server could not be told is named.
+/// What came of signing out or revoking. Locally nothing is left but what ``undone`` says is kept, unless
+/// ``localFailure`` says otherwise; what the server could not be told is named.
 public struct SignOutResult: Sendable {
     /// A thing to tell the server.
     public enum Step: String, Hashable, Sendable {
@@ -19,7 +19,8 @@ public struct SignOutResult: Sendable {
         public let step: Step
         /// Why; never a secret.
         public let reason: String
-        /// Whether it is kept, sealed, for ``TokenManager/retrySignOuts()``. What the server has refused for good is not.
+        /// Whether it is kept, sealed, for ``TokenManager/retrySignOuts()``. What the server has refused for good is
+        /// not.
         public let isKept: Bool
 
         /// A step with the reason why it was not done.
@@ -33,7 +34,8 @@ public struct SignOutResult: Sendable {
         public var description: String { "\(step.rawValue): \(reason)" }
     }
 
-    /// The session that was stored and is not any more. It is AM's to end: without a ``SessionEnding`` the manager cannot.
+    /// The session that was stored and is not any more. It is AM's to end: without a ``SessionEnding`` the manager
+    /// cannot.
     public let session: Session?
 
     /// What the server was not told.

@@ -1,7 +1,7 @@
 import AssentCore
 
-/// Lets many tasks wait for one piece of work. Who is cancelled stops waiting; the work goes on for the others, and to its
-/// end even when nobody waits any more.
+/// Lets many tasks wait for one piece of work. Who is cancelled stops waiting; the work goes on for the others, and to
+/// its end even when nobody waits any more.
 final class SingleFlight<Value: Sendable>: Sendable {
     private struct State {
         var waiting: [Int: CheckedContinuation<Value, any Error>] = [:]

@@ -10,21 +10,23 @@ extension TokenManager {
         public let replacedSession: Session?
     }
 
-    /// Signs in through a browser (RFC 8252): the user signs in at the server's own page, and the redirect brings a code.
+    /// Signs in through a browser (RFC 8252): the user signs in at the server's own page, and the redirect brings a
+    /// code.
     ///
-    /// There is no AM session afterwards; the tokens live by their refresh token. Session and tokens of an earlier sign-in are
-    /// removed, its tokens revoked as far as possible.
+    /// There is no AM session afterwards; the tokens live by their refresh token. Session and tokens of an earlier
+    /// sign-in are removed, its tokens revoked as far as possible.
     ///
-    /// The answer is the one with this request's `state`; others are refused and do not end the wait, since any page and any
-    /// program on this machine can send some. An answer with the right `state` ends it, good or bad: with another server's
-    /// `iss` the request is known to others, so nothing that comes after it can be trusted.
+    /// The answer is the one with this request's `state`; others are refused and do not end the wait, since any page
+    /// and any program on this machine can send some. An answer with the right `state` ends it, good or bad: with
+    /// another server's `iss` the request is known to others, so nothing that comes after it can be trusted.
     ///
     /// - Parameters:
     ///   - receiver: opens the browser and receives the redirect, at a redirect URI that the server allows.
     ///   - parameters: more items of the request, for example `login_hint` or `prompt`.
     /// - Returns: the tokens, and the session of the sign-in before.
     /// - Throws: ``TokenError``: `authorizationRefused` with the server's `oauthError` (for example `access_denied`),
-    ///   `foreignAnswer`, `malformedReply`, and what a token request throws; `CancellationError`; the receiver's errors.
+    ///   `foreignAnswer`, `malformedReply`, and what a token request throws; `CancellationError`; the receiver's
+    ///   errors.
     public func signIn(
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> BrowserSignIn {

@@ -6,16 +6,16 @@ extension TokenManager {
     /// How long a sign-out waits for a renewal that is under way, in seconds.
     private static let signOutPatience: TimeInterval = 20
 
-    /// Forgets session and tokens, whatever the server says, then tells the server: revokes the tokens, ends AM's session, or,
-    /// where there is none, the provider's by the ID token.
+    /// Forgets session and tokens, whatever the server says, then tells the server: revokes the tokens, ends AM's
+    /// session, or, where there is none, the provider's by the ID token.
     ///
-    /// What the server is to be told is noted, sealed, before anything is forgotten: a sign-out that is interrupted, or that
-    /// the network prevents, is finished by ``retrySignOuts()``.
+    /// What the server is to be told is noted, sealed, before anything is forgotten: a sign-out that is interrupted, or
+    /// that the network prevents, is finished by ``retrySignOuts()``.
     /// - Returns: what could not be done.
     public func signOut() async -> SignOutResult { await forget(session: true) }
 
-    /// Revokes the tokens and forgets them, whatever the server says. The session stays: the next ``tokens(rejecting:)``
-    /// gets new ones with it.
+    /// Revokes the tokens and forgets them, whatever the server says. The session stays: the next
+    /// ``tokens(rejecting:)`` gets new ones with it.
     ///
     /// - Returns: what could not be done.
     public func revoke() async -> SignOutResult { await forget(session: false) }

@@ -5,7 +5,8 @@ public import Logging
 /// The user's session and tokens: keeps them sealed, renews them when they end, and gives them to nobody else.
 ///
 /// However many tasks and processes want a token at once, one of them renews it. A failure that may pass never removes
-/// anything. A renewed token is stored before anybody sees it. `docs/token-life-cycle.md` says what happens in each case.
+/// anything. A renewed token is stored before anybody sees it. `docs/token-life-cycle.md` says what happens in each
+/// case.
 public actor TokenManager {
     /// The authorization server and this client's registration there.
     public nonisolated let configuration: TokenConfiguration
@@ -189,7 +190,8 @@ public actor TokenManager {
         }
     }
 
-    /// What the server gave and the store refused earlier. The server has forgotten the tokens before, so these must not be lost.
+    /// What the server gave and the store refused earlier. The server has forgotten the tokens before, so these must
+    /// not be lost.
     private func saveUnsaved() async throws {
         guard let (tokens, version) = unsaved else { return }
         let session = try await storage.load().session
@@ -254,8 +256,8 @@ public actor TokenManager {
         return contents
     }
 
-    /// Good tokens need no second look as long as what was read is believed and they are not to be renewed. Before every
-    /// request somebody asks for them.
+    /// Good tokens need no second look as long as what was read is believed and they are not to be renewed. Before
+    /// every request somebody asks for them.
     private func remember(_ tokens: TokenSet) {
         forgetRecent()
         guard let cache, cache.contents.tokens == tokens else { return }

@@ -1,8 +1,8 @@
 import AssentCore
 import Foundation
 
-/// What to do when an access token is wanted: a state machine without I/O, which is told what is stored and what came of
-/// each step, and says the next step. Its table is `docs/token-life-cycle.md`.
+/// What to do when an access token is wanted: a state machine without I/O, which is told what is stored and what came
+/// of each step, and says the next step. Its table is `docs/token-life-cycle.md`.
 struct TokenRenewal {
     /// What to do next.
     enum Step: Equatable {
@@ -35,8 +35,8 @@ struct TokenRenewal {
         case granted(TokenSet)
         /// The server said that refresh token or session is of no use any more.
         case refused
-        /// The server refused the refresh token and gave no reason. It may mean the same, so the session is tried or the user
-        /// has to sign in; but nothing is removed.
+        /// The server refused the refresh token and gave no reason. It may mean the same, so the session is tried or
+        /// the user has to sign in; but nothing is removed.
         case refusedWithoutReason
         /// Anything else: nobody knows, or it may pass.
         case failed(TokenError)
@@ -81,7 +81,8 @@ struct TokenRenewal {
         return withoutRenewal(tokens, now)
     }
 
-    /// The server answered a refresh. `isRepeated` says that an earlier attempt with the same refresh token had no answer.
+    /// The server answered a refresh. `isRepeated` says that an earlier attempt with the same refresh token had no
+    /// answer.
     mutating func refreshed(_ answer: Answer, isRepeated: Bool, now: Date) -> Step {
         switch answer {
         case .granted(let new): return .store(new)

@@ -1,6 +1,7 @@
 import AssentCore
 
-/// Session, tokens and the id of a refresh that is under way, in the app's store. Each client of each issuer has its own names.
+/// Session, tokens and the id of a refresh that is under way, in the app's store. Each client of each issuer has its
+/// own names.
 struct TokenStorage: Sendable {
     struct Contents {
         var session: Session?

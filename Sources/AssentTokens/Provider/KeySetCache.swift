@@ -2,13 +2,14 @@ import AssentCore
 import AssentJOSE
 import Foundation
 
-/// A provider's public keys, fetched when they are needed and again when a signature names a key that is not among them.
+/// A provider's public keys, fetched when they are needed and again when a signature names a key that is not among
+/// them.
 actor KeySetCache {
     /// How long keys are used without asking again, in seconds.
     static let lifetime: TimeInterval = 24 * 3600
 
-    /// How many seconds lie at least between a fetch and one that a signature asks for, so that forged tokens cannot make us
-    /// hammer the provider.
+    /// How many seconds lie at least between a fetch and one that a signature asks for, so that forged tokens cannot
+    /// make us hammer the provider.
     static let pause: TimeInterval = 30
 
     private let exchange: ProviderExchange
@@ -24,7 +25,8 @@ actor KeySetCache {
 
     /// Verifies a signature by the keys at `url`.
     ///
-    /// - Throws: `JOSEError` when it does not hold, ``TokenError`` when the keys cannot be had: then nothing is known of it.
+    /// - Throws: `JOSEError` when it does not hold, ``TokenError`` when the keys cannot be had: then nothing is known
+    ///   of it.
     func verify(_ jws: UnverifiedJWS, keysAt url: String, algorithms: Set<SignatureAlgorithm>) async throws
         -> VerifiedJWS
     {

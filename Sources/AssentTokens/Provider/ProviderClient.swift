@@ -148,7 +148,8 @@ actor ProviderClient {
                 }
                 idToken = new
             } catch let error as TokenError where error.code != .invalidIDToken {
-                // The keys cannot be had now. The rotated refresh token must not be lost for that; the old ID token stays.
+                // The keys cannot be had now. The rotated refresh token must not be lost for that; the old ID token
+                // stays.
             }
         }
         return TokenSet(
@@ -227,8 +228,8 @@ actor ProviderClient {
         try Self.checkDone(try await exchange.post(url, form: form, within: limit), otherwise: "not revoked")
     }
 
-    /// Ends the provider's session (OpenID Connect RP-Initiated Logout 1.0). Nothing is followed: a redirect leads to a page
-    /// where the provider asks its user (§2), whom nobody asks here.
+    /// Ends the provider's session (OpenID Connect RP-Initiated Logout 1.0). Nothing is followed: a redirect leads to a
+    /// page where the provider asks its user (§2), whom nobody asks here.
     func endSession(idToken: Secret) async throws {
         guard let endpoint = try await metadata().endSessionEndpoint else {
             throw TokenError(.unusableEndpoint, "end_session_endpoint is missing")
@@ -239,8 +240,8 @@ actor ProviderClient {
     }
 
     /// Neither endpoint's success has content that means anything (RFC 7009 §2.2). A page is a question to the user
-    /// (RP-Initiated Logout §2) or comes from somebody who does not know the protocol, an `error` is one whatever the status,
-    /// and 202 promises what nobody can look up later.
+    /// (RP-Initiated Logout §2) or comes from somebody who does not know the protocol, an `error` is one whatever the
+    /// status, and 202 promises what nobody can look up later.
     private static func checkDone(_ reply: ProviderExchange.Reply, otherwise detail: String) throws(TokenError) {
         guard [200, 204].contains(reply.status), reply.oauthError == nil else {
             throw TokenError(.signOutRefused, detail, status: reply.status, oauthError: reply.oauthError)

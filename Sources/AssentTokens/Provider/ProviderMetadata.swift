@@ -1,7 +1,7 @@
 public import AssentCore
 
-/// What an authorization server says of itself (OpenID Connect Discovery §3, RFC 8414 §2). Endpoints are used exactly as
-/// they are written.
+/// What an authorization server says of itself (OpenID Connect Discovery §3, RFC 8414 §2). Endpoints are used exactly
+/// as they are written.
 public struct ProviderMetadata: Hashable, Sendable {
     /// The issuer; the one that was configured.
     public let issuer: String
@@ -32,9 +32,9 @@ public struct ProviderMetadata: Hashable, Sendable {
 
     /// Reads a discovery document.
     ///
-    /// - Throws: ``TokenError``: `issuerMismatch` unless the issuer is byte for byte `issuer`; `unusableEndpoint` for an
-    ///   endpoint that is missing, is no URL, or is neither https nor on this machine; `malformedReply` when a member has a
-    ///   wrong type or PKCE with S256 is not supported.
+    /// - Throws: ``TokenError``: `issuerMismatch` unless the issuer is byte for byte `issuer`; `unusableEndpoint` for
+    ///   an endpoint that is missing, is no URL, or is neither https nor on this machine; `malformedReply` when a
+    ///   member has a wrong type or PKCE with S256 is not supported.
     public init(_ json: JSONObject, issuer: String) throws(TokenError) {
         guard let named = json["issuer"]?.string, named.utf8.elementsEqual(issuer.utf8) else {
             throw TokenError(.issuerMismatch, "the discovery document is another issuer's, or names none")

@@ -29,8 +29,8 @@ public struct TokenSet: Sendable, Equatable {
         expiresAt.map { now.addingTimeInterval(margin) < $0 } ?? true
     }
 
-    /// Tokens of another session are another sign-in's, perhaps another user's. Where there is no session now, they stand for
-    /// themselves.
+    /// Tokens of another session are another sign-in's, perhaps another user's. Where there is no session now, they
+    /// stand for themselves.
     func belongs(to session: Session?) -> Bool {
         guard let session else { return true }
         return sessionFingerprint == Self.fingerprint(of: session)
@@ -119,8 +119,8 @@ struct TokenReply {
         expiresIn = Self.seconds(json["expires_in"])
     }
 
-    /// How long the access token lives. A value that is none is as good as a missing one: the server enforces it anyway, and a
-    /// refresh token that came along must not be lost for it.
+    /// How long the access token lives. A value that is none is as good as a missing one: the server enforces it
+    /// anyway, and a refresh token that came along must not be lost for it.
     private static func seconds(_ value: JSONValue?) -> TimeInterval? {
         guard let value, let seconds = value.number?.double ?? value.string.flatMap(Double.init), !seconds.isNaN else {
             return nil

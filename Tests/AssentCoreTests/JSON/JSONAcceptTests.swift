@@ -33,7 +33,8 @@ struct JSONAcceptTests {
         #expect(kept["a"] == kept.members[1].value)
     }
 
-    /// Cases that RFC 8259 leaves to the implementation, and what ours does: whatever size of number, no text that is not UTF-8.
+    /// Cases that RFC 8259 leaves to the implementation, and what ours does: whatever size of number, no text that is
+    /// not UTF-8.
     @Test(
         "Numbers of any size are kept as their text",
         arguments: [

@@ -1,8 +1,8 @@
 import AssentCore
 import Testing
 
-/// The cases of the public JSON test suite that every parser must reject, by description; and those of the cases left to the
-/// implementation that ours rejects.
+/// The cases of the public JSON test suite that every parser must reject, by description; and those of the cases left
+/// to the implementation that ours rejects.
 @Suite("JSON that must be rejected")
 struct JSONRejectTests {
     @Test(

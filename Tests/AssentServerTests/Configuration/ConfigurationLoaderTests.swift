@@ -201,8 +201,8 @@ struct ConfigurationLoaderTests {
         #expect(error?.file == directory + "/assent.yaml")
         await #expect(throws: ConfigurationError.self) { try await running.value }
         try await taken.close()
-        // Nobody has seen the generated credentials, so they must not have been stored: the next start makes and shows them.
-        // On any port: another test may have that one by now.
+        // Nobody has seen the generated credentials, so they must not have been stored: the next start makes and shows
+        // them. On any port: another test may have that one by now.
         configuration.port = 0
         let second = try await IdentityServer(configuration: configuration, logger: logger)
         let group = ServiceGroup(services: [second], logger: logger)

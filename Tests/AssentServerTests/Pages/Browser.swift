@@ -4,7 +4,8 @@ import Testing
 
 @testable import AssentServer
 
-/// What a browser does with our pages: keeps cookies, reads a form, fills it in and sends it, saying where it comes from.
+/// What a browser does with our pages: keeps cookies, reads a form, fills it in and sends it, saying where it comes
+/// from.
 final class Browser: Sendable {
     struct Page: Sendable {
         let url: String

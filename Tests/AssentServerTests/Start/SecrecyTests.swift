@@ -130,7 +130,8 @@ struct SecrecyTests {
         }
     }
 
-    /// Whether a code stands there with nothing around it that would make it a part of something else, as a number or a UUID.
+    /// Whether a code stands there with nothing around it that would make it a part of something else, as a number or a
+    /// UUID.
     private func isAlone(_ code: String, in content: [UInt8]) -> Bool {
         let needle = Array(code.utf8)
         func isPart(_ byte: UInt8) -> Bool {

@@ -14,7 +14,8 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-/// A whole server with its gateway on free ports, its database in a directory of its own, and a service behind the gateway.
+/// A whole server with its gateway on free ports, its database in a directory of its own, and a service behind the
+/// gateway.
 final class ServerFixture: Sendable {
     let server: IdentityServer
     let endpoints: Endpoints
@@ -47,7 +48,8 @@ final class ServerFixture: Sendable {
         await fixture.stop()
     }
 
-    /// A server in a directory of its own or, to be started again there, in `kept`; with a change to the text of its file.
+    /// A server in a directory of its own or, to be started again there, in `kept`; with a change to the text of its
+    /// file.
     init(
         kept: String? = nil, editing: (String) -> String = { $0 },
         configuring change: (inout ServerConfiguration) -> Void = { _ in }
@@ -74,8 +76,8 @@ final class ServerFixture: Sendable {
         serverPort = try #require(URLComponents(string: endpoints.server)?.port)
         var settings = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
         var tls = TLSConfiguration.makeClientConfiguration()
-        // BoringSSL's own verifier knows no name constraints for addresses, which the generated CA has. Whom to trust is the
-        // subject of the transport's tests.
+        // BoringSSL's own verifier knows no name constraints for addresses, which the generated CA has. Whom to trust
+        // is the subject of the transport's tests.
         tls.certificateVerification = .none
         settings.tlsConfiguration = tls
         settings.httpVersion = .http1Only

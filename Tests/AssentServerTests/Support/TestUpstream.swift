@@ -102,7 +102,8 @@ final class TestUpstream: Sendable {
         self.script.withLock { $0 = script }
     }
 
-    /// From now on requests are answered so as soon as their header is there, and what follows on their connections is ignored.
+    /// From now on requests are answered so as soon as their header is there, and what follows on their connections is
+    /// ignored.
     func answerEarly(with script: @escaping Script) {
         answer(with: script)
         isHasty.withLock { $0 = true }

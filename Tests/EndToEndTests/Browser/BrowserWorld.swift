@@ -15,8 +15,8 @@ struct BrowserWorld: Sendable {
     let program: Program
     let browser: WebDriver
 
-    /// Runs `body` in a world of its own, whose configuration is the example's as `change` leaves it, and ends it whatever
-    /// happens.
+    /// Runs `body` in a world of its own, whose configuration is the example's as `change` leaves it, and ends it
+    /// whatever happens.
     static func run(
         configuring change: (String) -> String = { $0 }, _ body: (BrowserWorld) async throws -> Void
     ) async throws {
