@@ -84,7 +84,7 @@ package struct Transactions: Sendable {
 
     /// CREATED → IN_PROGRESS, for the session that it was made for.
     ///
-    /// - Throws: ``EngineError`` 401, the same for unknown, expired, foreign and in another state.
+    /// - Throws: ``EngineError`` `transactionUnreadable`, the same for unknown, expired, foreign and in another state.
     package func start(id: String, session: LiveSession) async throws -> PendingApproval {
         try await context.translatingStoreErrors {
             let statement = SQLStatement(
