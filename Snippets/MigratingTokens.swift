@@ -50,24 +50,24 @@ func use(_ accessToken: String, _ tokens: TokenSet) {
 }
 
 func manage(_ user: Assent.User) async throws {
-    let claims = try await user.userinfo()
+    let claims = try await user.userInfo()
     let refreshed = try await user.refresh()  // new tokens although the old ones are good
     let revoked = await user.revoke()  // the session stays
-    let result = await user.logout()
+    let result = await user.signOut()
     for undone in result.undone { print("the server could not be told: \(undone)") }
     print(claims["name"]?.string ?? "", refreshed, revoked.isComplete)
 }
 
 func leave(_ assent: Assent) async throws {
-    let result = await assent.logout()
+    let result = await assent.signOut()
     print(result.isComplete)
-    let stillUndone = try await assent.retryLogout()  // later, when there is a network
+    let stillUndone = try await assent.retrySignOuts()  // later, when there is a network
     print("\(stillUndone.count) things the server must still be told")
 }
 
 func signInWithBrowser(_ assent: Assent, open: @escaping @Sendable (String) -> Void) async throws -> Assent.User {
     do {
-        return try await assent.login(parameters: [.init("login_hint", "ana")]) { url in open(url) }
+        return try await assent.signIn(parameters: [.init("login_hint", "ana")]) { url in open(url) }
     } catch let error as TokenError where error.code == .authorizationRefused {
         print("the server said no: \(error.oauthError ?? "")")  // for example access_denied
         throw error
@@ -75,7 +75,7 @@ func signInWithBrowser(_ assent: Assent, open: @escaping @Sendable (String) -> V
 }
 
 func balance(_ assent: Assent) async throws -> Int {
-    try await assent.send(Assent.Call.get("https://api.bank.example/balance")).status
+    try await assent.send(ResourceCall.get("https://api.bank.example/balance")).status
 }
 
 func manager(transport: any HTTPTransport, store: any SecretStore) throws -> TokenManager {

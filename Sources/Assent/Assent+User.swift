@@ -1,45 +1,70 @@
 public import AssentCore
+public import AssentJOSE
 import AssentJourney
 public import AssentTokens
 
 extension Assent {
-    /// Somebody who is signed in.
+    /// A user who is signed in.
     public struct User: Sendable {
         /// AM's session; `nil` when there are only tokens.
         public let session: Session?
 
-        /// Who it is, as the server signed it; `nil` before there are tokens.
+        /// The user's identity as the server signed it; `nil` before there are tokens.
+        ///
+        /// ```swift
+        /// struct Person: Decodable { let email: String }
+        /// return try user.idToken?.claims.decode(Person.self).email
+        /// ```
         public let idToken: IDToken?
 
         let assent: Assent
 
-        /// Good tokens, renewed if they have to be; see ``/AssentTokens/TokenManager/tokens(rejecting:)``.
+        /// Tokens whose access token is valid. They are renewed first when they are about to expire.
+        ///
+        /// ```swift
+        /// let accessToken = try await user.token().accessToken
+        /// ```
+        ///
+        /// - Throws: ``TokenError`` with code `signInNeeded` when nothing renews them, or why the renewal failed.
         public func token() async throws -> TokenSet { try await assent.tokens.tokens() }
 
-        /// New tokens, whether or not the stored ones are good; see ``/AssentTokens/TokenManager/refresh()``.
+        /// New tokens, although the stored ones may still be valid.
+        ///
+        /// - Throws: ``TokenError`` as ``token()``; the stored tokens are then still there.
         @discardableResult
         public func refresh() async throws -> TokenSet { try await assent.tokens.refresh() }
 
-        /// Revokes the tokens. The session stays; see ``/AssentTokens/TokenManager/revoke()``.
+        /// Revokes the tokens and forgets them. The session stays: the next ``token()`` gets new ones with it.
+        ///
+        /// - Returns: what the server could not be told.
         @discardableResult
         public func revoke() async -> SignOutResult { await assent.tokens.revoke() }
 
-        /// Claims about the user; see ``/AssentTokens/TokenManager/userInfo()``.
-        public func userinfo() async throws -> JSONObject { try await assent.tokens.userInfo() }
+        /// Claims about the user from the server's userinfo endpoint (OpenID Connect Core §5.3).
+        ///
+        /// ```swift
+        /// struct Profile: Decodable { let name: String, email: String? }
+        /// let profile = try await user.userInfo().decode(Profile.self)
+        /// ```
+        ///
+        /// - Throws: ``TokenError`` as ``token()``, and `userInfoRefused`.
+        public func userInfo() async throws -> JWTClaims { try await assent.tokens.userInfo() }
 
-        /// Signs out; see ``Assent/logout()``.
+        /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.
+        ///
+        /// - Returns: what the server could not be told; see ``Assent/retrySignOuts()``.
         @discardableResult
-        public func logout() async -> SignOutResult { await assent.logout() }
+        public func signOut() async -> SignOutResult { await assent.signOut() }
     }
 }
 
 /// Ends AM's sessions when the token manager signs out.
 struct JourneySessions: SessionEnding {
-    let journeys: JourneyClient
+    let client: JourneyClient
 
     func end(_ session: Session) async throws {
         do {
-            try await journeys.logout(session)
+            try await client.signOut(session)
         } catch let error as JourneyError {
             // AM says so of a session that has ended.
             if error.status == 401 { return }

@@ -6,44 +6,67 @@ import AssentTransportNIO
 import AssentVault
 import Foundation
 
-/// Identity for an app: sign in, call protected resources, prove the user's assent.
+/// Identity for an app: sign in, call protected resources, prove that the user agreed.
 ///
-/// It is a façade over ``/AssentJourney/JourneyClient``, ``/AssentTokens/TokenManager`` and
-/// ``/AssentAuthorization/AuthorizedClient``, wired from one configuration. Nothing is global: two of them know nothing
-/// of each other unless they share a vault.
+/// ```swift
+/// let assent = try Assent(configuration)
+/// try await assent.journey("Login") { step in
+///     step[NameCallback.self]?.name = try await screen.name()
+///     step[PasswordCallback.self]?.password = try await screen.password()
+///     return .next
+/// }
+/// let reply = try await assent.send(.get("https://api.bank.example/accounts"))
+/// ```
+///
+/// One configuration wires a ``JourneyClient``, a ``TokenManager`` and an ``AuthorizedClient``. Nothing is global: two values
+/// know nothing of each other unless they share a vault.
 public final class Assent: Sendable {
-    /// What it was made with.
+    /// The configuration that this was made with.
     public let configuration: Configuration
 
-    /// Signs in. Call it with a handler, or walk node by node.
-    public let journey: Journeys
+    /// Signs the user in by a journey at the server: call it with a handler, or walk node by node.
+    ///
+    /// ```swift
+    /// try await assent.journey("Login") { step in
+    ///     step[NameCallback.self]?.name = "ana"
+    ///     step[PasswordCallback.self]?.password = password
+    ///     return .next
+    /// }
+    /// ```
+    public let journey: Journey
 
-    /// The user's session and tokens.
+    /// The user's session and tokens: stored in the vault, renewed before they expire.
     public let tokens: TokenManager
 
-    let journeys: JourneyClient
-    private let authorized: AuthorizedClient
+    let journeyClient: JourneyClient
     let cookies: SecureCookieStore
+    private let authorized: AuthorizedClient
     private let ownTransport: NIOTransport?
 
-    /// Wires everything. Nothing is sent, and the vault is opened when it is first needed.
+    /// Wires everything. It sends nothing; the vault is opened when it is first needed.
     ///
-    /// - Throws: ``/AssentJourney/JourneyFailure``, ``/AssentTokens/TokenError`` or
-    ///   ``/AssentAuthorization/AuthorizationError`` with code `invalidConfiguration`, and
-    ///   ``/AssentTransportNIO/NIOTransportError``: each says what is wrong.
+    /// ```swift
+    /// let assent = try Assent(
+    ///     .init(
+    ///         server: "https://am.bank.example/am", realm: "alpha",
+    ///         client: .init(id: "bank-app", redirectURI: "https://bank.example/app/callback"),
+    ///         resources: ["https://api.bank.example": .accessToken],
+    ///         pins: ["am.bank.example": [primary, backup], "api.bank.example": [primary, backup]],
+    ///         vault: .file(at: directory, keys: .requireHardware)))
+    /// ```
+    ///
+    /// - Throws: ``JourneyFailure``, ``TokenError`` or ``AuthorizationError`` with code `invalidConfiguration`, and
+    ///   ``NIOTransportError``: each says what is wrong.
     public init(_ configuration: Configuration) throws {
         self.configuration = configuration
         let (clock, random, logger) = (configuration.clock, configuration.random, configuration.logger)
-        var settings = try JourneyConfiguration(
-            server: configuration.server, realm: configuration.realm,
-            sessionCookieName: configuration.sessionCookieName)
-        settings.callbacks = configuration.callbacks
-        settings.acceptLanguage = configuration.acceptLanguage
+        let settings = try configuration.journeyConfiguration()
         let serverOrigin = try Origin(settings.server)
         guard serverOrigin.isSecure || serverOrigin.host.isLoopback else {
-            throw JourneyFailure(.invalidConfiguration, "the server is neither https nor on this machine")
+            throw JourneyFailure(
+                .invalidConfiguration, "The server is neither https nor on this machine.",
+                suggestion: "Give the server's https URL.")
         }
-
         let transport: any HTTPTransport
         if let own = configuration.transport {
             (transport, ownTransport) = (own, nil)
@@ -54,7 +77,7 @@ public final class Assent: Sendable {
                     allowPlaintextLoopback: configuration.allowPlaintextLoopback), clock: clock, logger: logger)
             (transport, ownTransport) = (made, made)
         }
-        let store = VaultOpener(configuration.vault, clock: clock, random: random)
+        let store = configuration.vault.store(clock: clock, random: random)
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
         let pipeline = HTTPPipeline(
@@ -63,49 +86,83 @@ public final class Assent: Sendable {
                 CookieMiddleware(
                     store: cookies, origins: [serverOrigin], ignoring: [configuration.sessionCookieName])
             ])
-
-        journeys = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
-        var tokenConfiguration = try TokenConfiguration(
-            issuer: configuration.issuer ?? "\(settings.server)/oauth2/\(settings.realm.path)",
-            clientID: configuration.client.id, redirectURI: configuration.client.redirectURI,
-            scopes: configuration.client.scopes, sessionCookieName: configuration.sessionCookieName)
-        tokenConfiguration.renewBefore = configuration.renewBefore
-        tokenConfiguration.patience = configuration.patience
-        tokenConfiguration.authorizationParameters = configuration.authorizationParameters
+        journeyClient = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
         tokens = TokenManager(
-            configuration: tokenConfiguration, transport: pipeline, store: store,
-            sessions: JourneySessions(journeys: journeys), clock: clock,
-            random: random, logger: logger)
+            configuration: try configuration.tokenConfiguration(settings), transport: pipeline, store: store,
+            sessions: JourneySessions(client: journeyClient), clock: clock, random: random, logger: logger)
         authorized = try AuthorizedClient(
             configuration: AuthorizationConfiguration(
                 resources: configuration.resources, requiresBinding: configuration.requiresBinding),
-            journeys: journeys, tokens: tokens, transport: pipeline, random: random, logger: logger)
-        journey = Journeys(client: journeys, tokens: tokens)
+            journeys: journeyClient, tokens: tokens, transport: pipeline, random: random, logger: logger)
+        journey = Journey(client: journeyClient, tokens: tokens)
     }
 
-    /// Sends a call; see ``/AssentAuthorization/AuthorizedClient/send(_:approve:)``.
+    /// Sends a call to a resource and asks the user when the server wants the user's approval.
     ///
-    /// Credentials are attached for the origins that the configuration names. When the server wants the user's
-    /// approval, `approve` is asked, in the caller's isolation, and the call is repeated as it was, once.
+    /// ```swift
+    /// let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)
+    /// let reply = try await assent.send(payment) { approval in
+    ///     guard await screen.confirm(approval.display) else { return .decline }
+    ///     approval.agree()
+    ///     return .next
+    /// }
+    /// ```
+    ///
+    /// Credentials are attached for the origins that the configuration names, and for no other. When the server wants an
+    /// approval, `approve` is called, in the caller's isolation, with each step of the journey that gets it. Then the same call,
+    /// with the same body and the same `Idempotency-Key`, is sent once more.
+    ///
+    /// - Returns: the reply to the last sending, whatever its status.
+    /// - Throws: ``AuthorizationError``, above all `declined` and `outcomeUnknown`; ``TokenError``; ``JourneyError`` and
+    ///   ``JourneyFailure`` of the approving journey; `HTTPTransportError`; what `approve` throws.
     public func send(
-        _ call: Call, approve: (inout Approval) async throws -> StepAction
+        _ call: ResourceCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
         try await authorized.send(call.httpCall(), approve: approve)
     }
 
-    /// Sends a call for which the user is not asked; see ``/AssentAuthorization/AuthorizedClient/send(_:)``.
-    public func send(_ call: Call) async throws -> HTTPReply {
+    /// Sends a call to a resource for which the user is not asked.
+    ///
+    /// ```swift
+    /// let reply = try await assent.send(.get("https://api.bank.example/accounts"))
+    /// let accounts = try await reply.json([Account].self)
+    /// ```
+    ///
+    /// - Returns: the reply, whatever its status.
+    /// - Throws: ``AuthorizationError`` with code `approvalNeeded` when the server wants the user's approval; ``TokenError``;
+    ///   `HTTPTransportError`.
+    public func send(_ call: ResourceCall) async throws -> HTTPReply {
         try await authorized.send(call.httpCall())
     }
 
-    /// Asks what became of an approved call; see ``/AssentAuthorization/AuthorizedClient/ask(_:about:)``.
-    public func ask(_ call: Call, about pending: PendingRequest) async throws -> HTTPReply {
+    /// Asks what became of an approved call whose outcome is unknown. The user is not asked again.
+    ///
+    /// ```swift
+    /// do {
+    ///     return try await assent.send(payment, approve: approve)
+    /// } catch let error as AuthorizationError where error.code == .outcomeUnknown {
+    ///     guard let pending = error.pending else { throw error }
+    ///     return try await assent.ask(payment, about: pending)
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - call: the call as it was.
+    ///   - pending: from the error.
+    /// - Returns: the reply; Assent's gateway answers 409 with the recorded outcome when it let the call through before.
+    /// - Throws: ``AuthorizationError``: `refused` when the server does not know the approval any more, `outcomeUnknown`, `notSent`.
+    public func ask(_ call: ResourceCall, about pending: PendingRequest) async throws -> HTTPReply {
         try await authorized.ask(call.httpCall(), about: pending)
     }
 
     /// The user who is signed in, or `nil`.
     ///
-    /// - Throws: ``/AssentTokens/TokenError`` with code `storageFailed`.
+    /// ```swift
+    /// guard let user = try await assent.user() else { return nil }
+    /// return user.idToken?.subject
+    /// ```
+    ///
+    /// - Throws: ``TokenError`` with code `storageFailed`.
     public func user() async throws -> User? {
         let session = try await tokens.session()
         let stored = try await tokens.storedTokens()
@@ -115,29 +172,37 @@ public final class Assent: Sendable {
 
     /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.
     ///
-    /// - Returns: what the server could not be told. What is kept of it is sealed; see ``retryLogout()``.
+    /// ```swift
+    /// let result = await assent.signOut()
+    /// for undone in result.undone { logger.warning("the server does not know yet: \(undone)") }
+    /// ```
+    ///
+    /// - Returns: what the server could not be told. It is kept, sealed, for ``retrySignOuts()``.
     @discardableResult
-    public func logout() async -> SignOutResult {
+    public func signOut() async -> SignOutResult {
         var result = await tokens.signOut()
         do {
             try await cookies.removeAll()
-        } catch  where result.localFailure == nil {
-            result.localFailure = TokenError(.storageFailed, "cookies are still stored: \(error)")
-        } catch {}
+        } catch {
+            if result.localFailure == nil {
+                result.localFailure = TokenError(.storageFailed, "Cookies are still stored: \(error)")
+            }
+        }
         return result
     }
 
-    /// Tells the server what earlier sign-outs could not, of whichever user.
+    /// Tells the server what earlier sign-outs could not, of any user.
     ///
-    /// - Returns: what could still not be done; empty when the server knows all.
-    /// - Throws: ``/AssentTokens/TokenError`` with code `storageFailed`.
-    public func retryLogout() async throws -> [SignOutResult.Undone] { try await tokens.retrySignOuts() }
+    /// ```swift
+    /// let undone = try await assent.retrySignOuts()
+    /// ```
+    ///
+    /// - Returns: what could still not be done; empty when the server knows everything.
+    /// - Throws: ``TokenError`` with code `storageFailed`.
+    public func retrySignOuts() async throws -> [SignOutResult.Undone] { try await tokens.retrySignOuts() }
 
     /// Closes the connections. Calls after this fail.
     public func shutdown() async {
         await ownTransport?.shutdown()
     }
-
-    /// A call to a resource.
-    public typealias Call = ResourceCall
 }

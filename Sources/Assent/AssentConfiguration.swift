@@ -1,12 +1,22 @@
 import AssentAuthorization
 public import AssentCore
 public import AssentJourney
+public import AssentTokens
+public import AssentTransportNIO
 public import AssentVault
 public import Foundation
 public import Logging
 
 extension Assent {
-    /// All that the SDK must be told.
+    /// The settings of the SDK. What an initialiser does not ask for has the safe value.
+    ///
+    /// ```swift
+    /// var configuration = Assent.Configuration(
+    ///     server: "https://am.bank.example/am", realm: "alpha", client: client, resources: resources, pins: pins,
+    ///     vault: .file(at: directory, keys: .passphrase(passphrase)))
+    /// configuration.acceptLanguage = "de, en;q=0.5"
+    /// configuration.requiresBinding = true
+    /// ```
     public struct Configuration: Sendable {
         /// AM's base URL, for example `https://am.example.com/am`.
         public var server: String
@@ -37,12 +47,10 @@ extension Assent {
         /// The issuer, when it is not `<server>/oauth2/<realm path>`.
         public var issuer: String?
 
-        /// How many seconds before its end an access token is renewed; see
-        /// ``/AssentTokens/TokenConfiguration/renewBefore``.
+        /// How many seconds before it expires an access token is renewed.
         public var renewBefore: TimeInterval = 60
 
-        /// How many seconds a task waits for another one, in any process, that renews tokens, signs in or out; see
-        /// ``/AssentTokens/TokenConfiguration/patience``.
+        /// How many seconds a task waits for another one, in any process, that renews tokens, signs in or signs out.
         public var patience: TimeInterval = 120
 
         /// More items of every authorization request, for example `acr_values`.
@@ -109,6 +117,11 @@ extension Assent {
     }
 
     /// Where secrets are kept.
+    ///
+    /// ```swift
+    /// let hardware = Assent.Vault.file(at: directory, keys: .requireHardware)
+    /// let fallback = Assent.Vault.file(at: directory, keys: .preferHardware(otherwise: .passphrase(passphrase)))
+    /// ```
     public enum Vault: Sendable {
         /// In a sealed file vault in a directory of its own. `store` says which of the app's vaults it is: none can be
         /// put in another's place.
@@ -117,6 +130,15 @@ extension Assent {
         case memory
         /// In a store of the app's own.
         case store(any SecretStore)
+
+        func store(clock: any WallClock, random: any RandomSource) -> any SecretStore {
+            switch self {
+            case .memory: MemorySecretStore(clock: clock)
+            case .store(let store): store
+            case .file(let directory, let keys, let store):
+                DeferredVault(directory, store: store, keys: keys, clock: clock, random: random)
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 @_exported public import AssentAuthorization
 @_exported public import AssentCore
+@_exported public import AssentJOSE
 @_exported public import AssentJourney
 @_exported public import AssentPlatform
 @_exported public import AssentTokens

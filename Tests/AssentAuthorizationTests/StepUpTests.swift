@@ -214,7 +214,7 @@ import Testing
             _ = try? await world.client().send(try post()) { approval in
                 firsts.append(approval.isFirstStep)
                 approval.agree()
-                #expect(approval.step[ConfirmationCallback.self]?.selectedIndex == value)
+                #expect(approval.step[ConfirmationCallback.self]?.selectedValue == value)
                 return firsts.count == 1 ? .nextUnanswered : .decline
             }
             #expect(firsts == [true, false])

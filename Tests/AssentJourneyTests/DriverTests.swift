@@ -76,7 +76,7 @@ import Testing
             ])
         }
         _ = try await client(script([page("Terms"), page("Privacy"), success])).run { step in
-            step[ConfirmationCallback.self]?.selectedIndex = 0
+            step[ConfirmationCallback.self]?.selectedValue = 0
             return .next
         }
     }
@@ -126,7 +126,7 @@ import Testing
         ])
         let clock = ManualClock()
         _ = try await client(script([poll, success]), clock: clock).run { step in
-            step[ConfirmationCallback.self]?.selectedIndex = 0
+            step[ConfirmationCallback.self]?.selectedValue = 0
             return .next
         }
         await #expect(throws: JourneyFailure(.tooManySteps, "")) {

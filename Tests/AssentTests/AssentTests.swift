@@ -114,7 +114,7 @@ extension HTTPFields {
         #expect(try await assent.user()?.session == session)
         #expect(try await assent.send(.get("\(api)/accounts")).status == 200)
         #expect(servers.sent("/accounts").first?.request.headerFields[.authorization] == "Bearer access")
-        let call = try Assent.Call.post("\(api)/transfers", json: ["amount": "200.00"])
+        let call = try ResourceCall.post("\(api)/transfers", json: ["amount": "200.00"])
         let reply = try await assent.send(call) { approval in
             #expect(approval.binding == .notStated)
             return answer(&approval.step)
@@ -123,7 +123,7 @@ extension HTTPFields {
         #expect(servers.sent("/transfers").map(\.text) == Array(repeating: #"{"amount":"200.00"}"#, count: 2))
         #expect(servers.sent("/transfers").last?.request.path == "/transfers?_txid=tx-1")
 
-        let result = await assent.logout()
+        let result = await assent.signOut()
         #expect(result.isComplete)
         #expect(servers.sent("/token/revoke").count == 1)
         let out = try #require(servers.sent("/sessions?_action=logout").first)
@@ -158,7 +158,7 @@ extension HTTPFields {
         _ = try await assent.send(.get("\(api)/accounts"))
         #expect(servers.sent("/authorize").first?.request.headerFields[.cookie] == "amlbcookie=01")
         #expect(servers.sent("/accounts").first?.request.headerFields[.cookie] == nil)
-        _ = await assent.logout()
+        _ = await assent.signOut()
         try await assent.journey("Login", handler: answer)
         #expect(servers.sent("/authenticate?").last?.request.headerFields[.cookie] == nil)
     }
@@ -171,7 +171,7 @@ extension HTTPFields {
         let next = try servers.assent { $0.vault = .store(secrets) }
         _ = try await next.send(.get("\(api)/accounts"))
         #expect(servers.sent("/authorize").first?.request.headerFields[.cookie] == "amlbcookie=01")
-        _ = await next.logout()
+        _ = await next.signOut()
         #expect(await secrets.names().isEmpty)
     }
 
@@ -182,7 +182,7 @@ extension HTTPFields {
         try await assent.journey("Login", handler: answer)
         _ = try await assent.send(.get("\(api)/accounts"))
         servers.offline.withLock { $0 = true }
-        let result = await assent.logout()
+        let result = await assent.signOut()
         #expect(Set(result.undone.map(\.step)) == [.revokeTokens, .endSession] && result.localFailure == nil)
         #expect(try await assent.user() == nil)
     }

@@ -35,7 +35,7 @@ import Testing
             return .next
         }
         _ = try await assent.user()?.token()
-        let user = try await assent.login(browser: browser())
+        let user = try await assent.signIn(browser: browser())
         #expect(user.session == nil)
         #expect(try await user.token().accessToken == Secret("access"))
         #expect(servers.sent("/token/revoke").count == 1)
@@ -51,19 +51,19 @@ import Testing
         let servers = Servers()
         let assent = try assent(servers)
         let denied = await #expect(throws: TokenError.self) {
-            try await assent.login(browser: browser { $0.replacing("code=c", with: "error=access_denied") })
+            try await assent.signIn(browser: browser { $0.replacing("code=c", with: "error=access_denied") })
         }
         #expect(denied?.code == .authorizationRefused && denied?.oauthError == "access_denied")
         let late = await #expect(throws: NIOTransportError.self) {
-            try await assent.login(timeout: 0.05) { _ in }
+            try await assent.signIn(timeout: 0.05) { _ in }
         }
         #expect(late?.code == .noRedirect)
         let (began, begin) = AsyncStream.makeStream(of: Void.self)
-        let waiting = Task { try await assent.login { _ in begin.finish() } }
+        let waiting = Task { try await assent.signIn { _ in begin.finish() } }
         for await _ in began {}
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
-        await #expect(throws: NIOTransportError.self) { try await servers.assent().login { _ in } }
+        await #expect(throws: NIOTransportError.self) { try await servers.assent().signIn { _ in } }
         #expect(try await assent.user() == nil)
     }
 
@@ -85,7 +85,7 @@ import Testing
         #expect(try await assent.user()?.session != nil)
         _ = try await user.token()
         #expect(servers.sent("/authorize").count == 2)
-        #expect(await user.logout().isComplete)
+        #expect(await user.signOut().isComplete)
         #expect(try await assent.user() == nil)
     }
 
@@ -99,12 +99,12 @@ import Testing
         }
         _ = try await assent.user()?.token()
         servers.offline.withLock { $0 = true }
-        #expect(await assent.logout().undone.filter(\.isKept).count == 2)
-        #expect(try await assent.retryLogout().count == 2)
+        #expect(await assent.signOut().undone.filter(\.isKept).count == 2)
+        #expect(try await assent.retrySignOuts().count == 2)
         servers.offline.withLock { $0 = false }
-        #expect(try await assent.retryLogout().isEmpty)
+        #expect(try await assent.retrySignOuts().isEmpty)
         #expect(servers.sent("/token/revoke").last?.text.contains("token=refresh") == true)
         #expect(servers.sent("_action=logout").last?.text == #"{"tokenId":"SESS"}"#)
-        #expect(try await assent.retryLogout().isEmpty)
+        #expect(try await assent.retrySignOuts().isEmpty)
     }
 }

@@ -216,7 +216,7 @@ struct KeyTests {
         #expect(try await patient.signingKey(named: "k") != nil)
         let requests = asked.withLock { $0 }
         #expect(requests.map(\.isRetry) == [false, true, true])
-        #expect(requests.allSatisfy { $0.kind == .passphrase && $0.guardian == "key" })
+        #expect(requests.allSatisfy { $0.kind == .passphrase && $0.providerName == "key" })
         _ = try await patient.signingKey(named: "k")
         #expect(asked.withLock { $0.count } == 3, "the passphrase was asked for again")
         #expect(

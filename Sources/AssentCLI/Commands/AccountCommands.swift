@@ -49,7 +49,7 @@ struct UserInfoCommand: AsyncParsableCommand {
             let assent = try client.load().assent()
             let claims = try await assent.tokens.userInfo()
             await assent.shutdown()
-            console.emit(.object(claims))
+            console.emit(.object(claims.object))
         }
     }
 }
@@ -75,11 +75,11 @@ struct LogoutCommand: AsyncParsableCommand {
         let console = Console(json: json)
         try await Outcome.run(console) {
             let assent = try client.load().assent()
-            let result = retry ? nil : await assent.logout()
+            let result = retry ? nil : await assent.signOut()
             var undone = result?.undone ?? []
             // An earlier sign-out may wait to be passed on: only when that is done, too, does the server know
             // everything.
-            if undone.isEmpty, result?.localFailure == nil { undone = try await assent.retryLogout() }
+            if undone.isEmpty, result?.localFailure == nil { undone = try await assent.retrySignOuts() }
             await assent.shutdown()
             if json {
                 console.emit([

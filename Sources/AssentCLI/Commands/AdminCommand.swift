@@ -150,7 +150,7 @@ private struct AdminCall {
         try console.finish()
     }
 
-    private func send(_ call: Assent.Call) async throws -> JSONValue {
+    private func send(_ call: ResourceCall) async throws -> JSONValue {
         var answer = JSONValue.null
         try await Outcome.run(console) {
             var profile = try client.load()

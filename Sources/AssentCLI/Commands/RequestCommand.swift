@@ -69,7 +69,7 @@ struct RequestCommand: AsyncParsableCommand {
         }
     }
 
-    private func call() throws -> Assent.Call {
+    private func call() throws -> ResourceCall {
         var body: HTTPBody?
         var headers = HTTPFields()
         if let json {
@@ -83,7 +83,7 @@ struct RequestCommand: AsyncParsableCommand {
             body = HTTPBody([UInt8](data))
             headers[.contentType] = contentType
         }
-        return Assent.Call(HTTPRequest.Method(method.uppercased()) ?? .get, url, headers: headers, body: body)
+        return ResourceCall(HTTPRequest.Method(method.uppercased()) ?? .get, url, headers: headers, body: body)
     }
 
     private func show(_ reply: HTTPReply, _ console: Console) {
@@ -117,7 +117,7 @@ struct TerminalApproval: Sendable {
         let action = try TerminalAnswers(console: console).answer(&step, showingTexts: approval.display.isEmpty)
         approval.step = step
         // The first button approves; another button declines.
-        if let confirmation = step[ConfirmationCallback.self], let chosen = confirmation.selectedIndex,
+        if let confirmation = step[ConfirmationCallback.self], let chosen = confirmation.selectedValue,
             chosen != confirmation.options.first?.value
         {
             return .decline

@@ -59,7 +59,7 @@ extension Story {
                 sessionCookieName: world.endpoints.cookieName), transport: narrating, clock: clock, logger: logger)
         _ = try await journeys.run(advice: received.advice, session: try await assent.tokens.session()) { step in
             if let options = step[ConfirmationCallback.self]?.options {
-                step[ConfirmationCallback.self]?.selectedIndex = options.first?.value
+                step[ConfirmationCallback.self]?.selectedValue = options.first?.value
             }
             if step[TextInputCallback.self] != nil {
                 let code = try freshCode()

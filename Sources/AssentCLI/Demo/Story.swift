@@ -220,7 +220,7 @@ struct Story: Sendable {
 
     private func loseReply(_ assent: Assent) async throws {
         narration.tell(.step(number: 7, title: "The reply is cut off after the bank has paid"))
-        let call = Assent.Call.post(transfers, json: Self.transfer)
+        let call = ResourceCall.post(transfers, json: Self.transfer)
         do {
             _ = try await assent.send(call) { approval in
                 if approval.step[TextInputCallback.self] != nil { world.relay.cutNextReply() }
@@ -260,7 +260,7 @@ struct Story: Sendable {
         narration.tell(.step(number: 9, title: "She signs out: tokens revoked, session ended, vault emptied"))
         let session = try await assent.tokens.session()
         let tokens = try await assent.tokens.tokens()
-        let result = await assent.logout()
+        let result = await assent.signOut()
         check("the server was told everything", result.undone.isEmpty)
         check("the vault is empty", try await assent.user() == nil)
         let old = HTTPFields([.init(name: .authorization, value: "Bearer \(tokens.accessToken.reveal())")])
@@ -276,7 +276,7 @@ struct Story: Sendable {
     /// Approves what a step asks: yes, then a fresh code.
     private func answer(_ approval: inout Approval) throws -> StepAction {
         if let options = approval.step[ConfirmationCallback.self]?.options {
-            approval.step[ConfirmationCallback.self]?.selectedIndex = options.first?.value
+            approval.step[ConfirmationCallback.self]?.selectedValue = options.first?.value
         }
         if approval.step[TextInputCallback.self] != nil {
             let code = try freshCode()

@@ -17,7 +17,7 @@ struct BrowserLogin: Sendable {
             if let command = opener { page.withLock { $0 = open(url, with: command) } }
         }
         if isatty(STDIN_FILENO) == 1 { takePasted(receiver) }
-        return try await assent.login(
+        return try await assent.signIn(
             through: receiver, parameters: username.map { [.init("login_hint", $0)] } ?? [])
     }
 

@@ -57,7 +57,7 @@ struct TerminalPresence: UserPresence {
 
     func secret(for request: PresenceRequest) async throws -> Secret {
         if let known { return try await KnownSecret(known).secret(for: request) }
-        let guardian = DisplayText.escapedForTerminal(request.guardian)
+        let guardian = DisplayText.escapedForTerminal(request.providerName)
         let left = request.attemptsLeft.map { ", \($0) tries left" } ?? ""
         do {
             switch request.kind {

@@ -38,7 +38,7 @@ struct TerminalAnswers: Sendable {
                 guard !options.isEmpty else { return confirmation }
                 let index = try prompt.choice(
                     "Your choice", options.map { DisplayText.escapedForTerminal($0.title) }, default: nil)
-                confirmation.selectedIndex = options[index].value
+                confirmation.selectedValue = options[index].value
                 return confirmation
             case let text as TextOutputCallback where text.kind != .script && showingTexts:
                 for line in text.message.split(separator: "\n", omittingEmptySubsequences: false) {

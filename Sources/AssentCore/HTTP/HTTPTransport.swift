@@ -130,3 +130,25 @@ public protocol HTTPTransport: Sendable {
     /// Sends `call` and returns as soon as the reply's header is there.
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply
 }
+
+extension HTTPReply {
+    /// Reads the content, which must be JSON, as a type of the app's own.
+    ///
+    /// ```swift
+    /// struct Account: Decodable { let id: UInt64, balance: Decimal }
+    /// return try await reply.json([Account].self)
+    /// ```
+    ///
+    /// The status is not looked at. See ``JSONValue/decode(_:)`` for how numbers and dates are read.
+    ///
+    /// - Parameters:
+    ///   - type: the type.
+    ///   - limits: bounds of the JSON.
+    /// - Throws: ``JSONError`` when the content is no JSON, ``JSONDecodingError`` when it is other JSON, `HTTPTransportError` when
+    ///   it cannot be read.
+    public func json<Value: Decodable>(
+        _ type: Value.Type, limits: JSONLimits = JSONLimits()
+    ) async throws -> Value {
+        try JSONValue.parse(try await body.collect(upTo: limits.bytes), limits: limits).decode(type)
+    }
+}

@@ -27,9 +27,9 @@ public struct PresenceRequest: Hashable, Sendable {
     /// What kind of secret it is.
     public let kind: Kind
 
-    /// Whose secret it is, as the user knows it: a token's label, a file's name. It may come from a device: escape it
-    /// before it is shown.
-    public let guardian: String
+    /// The key provider that the secret opens, as the user knows it: a token's label, a file's name. It may come from a
+    /// device: escape it before it is shown.
+    public let providerName: String
 
     /// How many tries are left, when that is known.
     public let attemptsLeft: Int?
@@ -38,9 +38,9 @@ public struct PresenceRequest: Hashable, Sendable {
     public let isRetry: Bool
 
     /// A request.
-    public init(_ kind: Kind, guardian: String, attemptsLeft: Int? = nil, isRetry: Bool = false) {
+    public init(_ kind: Kind, providerName: String, attemptsLeft: Int? = nil, isRetry: Bool = false) {
         self.kind = kind
-        self.guardian = guardian
+        self.providerName = providerName
         self.attemptsLeft = attemptsLeft
         self.isRetry = isRetry
     }

@@ -34,6 +34,18 @@ public struct JWTClaims: Sendable, Hashable {
         set { object[name] = newValue }
     }
 
+    /// The claims as a type of the app's own.
+    ///
+    /// ```swift
+    /// struct Person: Decodable { let sub: String, email: String?, auth_time: Date }
+    /// return try claims.decode(Person.self)
+    /// ```
+    ///
+    /// An integer keeps all its digits, a `Date` is a NumericDate (RFC 7519 §2).
+    ///
+    /// - Throws: `JSONDecodingError`, which names the claim: `missing`, `wrongType`, `outOfRange` or `invalidValue`.
+    public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try object.decode(type) }
+
     /// The claims as the payload of a JWS.
     public var payload: [UInt8] { JSONValue.object(object).serializedBytes() }
 

@@ -49,8 +49,8 @@ public struct ConfirmationCallback: JourneyCallback {
     /// The callback as it came.
     public let fields: CallbackFields
 
-    /// What pressing the chosen button sends; `nil` until one was pressed. One of ``options``' values.
-    public var selectedIndex: Int?
+    /// The ``Option/value`` of the button that was pressed; `nil` until one was.
+    public var selectedValue: Int?
 
     /// Reads the callback.
     public init(_ fields: CallbackFields) { self.fields = fields }
@@ -73,17 +73,16 @@ public struct ConfirmationCallback: JourneyCallback {
     public var defaultOption: Int? { fields.integer("defaultOption").flatMap { $0 < 0 ? nil : $0 } }
 
     /// The pressed button.
-    public var answers: [CallbackAnswer?] { [selectedIndex.map { .number($0) }] }
+    public var answers: [CallbackAnswer?] { [selectedValue.map { .number($0) }] }
 
     /// Whether nothing was pressed although there is something to press.
-    public var needsAnswer: Bool { selectedIndex == nil && !fields.inputNames.isEmpty }
+    public var needsAnswer: Bool { selectedValue == nil && !fields.inputNames.isEmpty }
 
     /// What a button sends that refuses what the step asks for, by its text.
-    package var declineIndex: Int? { options.first { DeclineText.matches($0.title) }?.value }
+    package var declineValue: Int? { options.first { DeclineText.matches($0.title) }?.value }
 
-    /// What the only button sends that does not refuse; `nil` when there are several, or when it cannot be told which
-    /// one it is.
-    package var agreeIndex: Int? {
+    /// What the only button sends that does not refuse; `nil` when there are several, or when it cannot be told which one it is.
+    package var agreeValue: Int? {
         let others = options.filter { !DeclineText.matches($0.title) }
         guard others.count == 1 else { return nil }
         return others[0].value

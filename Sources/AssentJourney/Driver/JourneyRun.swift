@@ -61,8 +61,8 @@ struct JourneyRun {
     private func declined(_ step: JourneyStep) -> JourneyStep? {
         var step = step
         for (index, callback) in step.callbacks.enumerated() {
-            if var confirmation = callback as? ConfirmationCallback, let value = confirmation.declineIndex {
-                confirmation.selectedIndex = value
+            if var confirmation = callback as? ConfirmationCallback, let value = confirmation.declineValue {
+                confirmation.selectedValue = value
                 step.callbacks[index] = confirmation
                 return step
             }
@@ -76,7 +76,7 @@ struct JourneyRun {
     }
 
     private static func hasPressed(_ step: JourneyStep) -> Bool {
-        step.callbacks.contains { ($0 as? ConfirmationCallback)?.selectedIndex != nil }
+        step.callbacks.contains { ($0 as? ConfirmationCallback)?.selectedValue != nil }
     }
 
     /// Whether `step` is the step that was sent, with the same answers. When something was typed, only what was asked

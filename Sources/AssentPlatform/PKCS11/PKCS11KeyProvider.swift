@@ -376,7 +376,7 @@ public actor PKCS11KeyProvider: KeyProvider {
                 .userAbsent, "The token needs a PIN, and nobody was named who knows it. Give the PIN.")
         }
         let pin = try await presence.secret(
-            for: PresenceRequest(.pin, guardian: label, attemptsLeft: state.attemptsLeft, isRetry: isRetry))
+            for: PresenceRequest(.pin, providerName: label, attemptsLeft: state.attemptsLeft, isRetry: isRetry))
         guard (1...255).contains(pin.count) else {
             throw KeyProviderError(.invalidInput, "A PIN has 1 to 255 bytes. Enter the right one.")
         }

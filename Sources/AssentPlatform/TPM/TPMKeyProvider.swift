@@ -230,7 +230,7 @@ public actor TPMKeyProvider: KeyProvider {
         }
         let answer = try await presence.secret(
             for: PresenceRequest(
-                kind, guardian: "TPM", attemptsLeft: wrong?.attemptsLeft, isRetry: wrong != nil))
+                kind, providerName: "TPM", attemptsLeft: wrong?.attemptsLeft, isRetry: wrong != nil))
         guard (1...255).contains(answer.count) else {
             throw KeyProviderError(.invalidInput, "A PIN has 1 to 255 bytes. Enter the right one.")
         }

@@ -1,4 +1,5 @@
 public import AssentCore
+public import AssentJOSE
 import Foundation
 public import Logging
 
@@ -120,12 +121,12 @@ public actor TokenManager {
     /// Claims about the user from the userinfo endpoint (OpenID Connect Core §5.3); they are about the ID token's user.
     ///
     /// - Throws: ``TokenError`` as ``tokens(rejecting:)``, and `userInfoRefused`.
-    public func userInfo() async throws -> JSONObject {
+    public func userInfo() async throws -> JWTClaims {
         let tokens = try await tokens()
         do {
-            return try await provider.userInfo(tokens)
+            return JWTClaims(try await provider.userInfo(tokens))
         } catch let error as TokenError where error.code == .userInfoRefused && error.status == 401 {
-            return try await provider.userInfo(try await self.tokens(rejecting: tokens.accessToken))
+            return JWTClaims(try await provider.userInfo(try await self.tokens(rejecting: tokens.accessToken)))
         }
     }
 

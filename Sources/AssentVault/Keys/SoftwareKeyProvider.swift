@@ -184,7 +184,7 @@ public actor SoftwareKeyProvider: KeyProvider {
         }
         let file = try await decode(content).file
         let chosen = try await Self.checked(
-            passphrase.secret(for: PresenceRequest(.newPassphrase, guardian: name)))
+            passphrase.secret(for: PresenceRequest(.newPassphrase, providerName: name)))
         let seal = KeyFile.Seal(cost: old.cost, salt: random.bytes(KeyFile.Seal.saltLength))
         let key = try seal.cost.key(chosen, salt: seal.salt)
         let bytes = try file.encoded(seal: seal, key: key)
@@ -243,7 +243,7 @@ public actor SoftwareKeyProvider: KeyProvider {
     private func ask(_ kind: PresenceRequest.Kind, isRetry: Bool = false) async throws -> Secret {
         guard case .passphrase(let presence, _) = guardian else { throw KeyProviderError.damagedFile }
         return try Self.checked(
-            await presence.secret(for: PresenceRequest(kind, guardian: name, isRetry: isRetry)))
+            await presence.secret(for: PresenceRequest(kind, providerName: name, isRetry: isRetry)))
     }
 
     private static func checked(_ passphrase: Secret) throws -> Secret {

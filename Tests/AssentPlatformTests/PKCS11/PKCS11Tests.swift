@@ -59,7 +59,7 @@ struct PKCS11Tests {
         let patient = PINs("000000", "271828")
         _ = try await hsm.provider(label, pin: patient).makeSigningKey(named: "key", algorithm: .es256)
         #expect(patient.requests.map(\.isRetry) == [false, true])
-        #expect(patient.requests.map(\.guardian) == [label, label])
+        #expect(patient.requests.map(\.providerName) == [label, label])
 
         let declined = PINs("000000")
         #expect(await failure { _ = try await hsm.provider(label, pin: declined).keyNames() }?.code == .wrongSecret)

@@ -10,11 +10,11 @@ extension Assent {
     /// here.
     ///
     /// ```swift
-    /// let user = try await assent.login { url in print("Sign in at \(url)") }
+    /// let user = try await assent.signIn { url in open(url) }
     /// ```
     ///
-    /// There is no AM session afterwards: tokens are renewed by their refresh token alone, and a step-up that needs the
-    /// session is not possible. Cancel the task to give up.
+    /// There is no AM session afterwards: the refresh token alone renews the tokens, and a step-up that needs the session is
+    /// not possible. Cancel the task to give up.
     ///
     /// - Parameters:
     ///   - parameters: more items of the authorization request, for example `login_hint`, `prompt` or `acr_values`.
@@ -25,23 +25,33 @@ extension Assent {
     ///   ``/AssentTransportNIO/NIOTransportError`` with code `notLoopback`, `cannotListen` or `noRedirect`;
     ///   `CancellationError`.
     @discardableResult
-    public func login(
+    public func signIn(
         parameters: [FormItems.Item] = [], timeout: TimeInterval = 300,
         browser open: @escaping @Sendable (String) -> Void
     ) async throws -> User {
         let receiver = try await LoopbackRedirectReceiver.listening(
             at: configuration.client.redirectURI, timeout: timeout, open: open)
-        return try await login(through: receiver, parameters: parameters)
+        return try await signIn(through: receiver, parameters: parameters)
     }
 
-    /// Signs in through a browser that a receiver of the app's own opens; see ``login(parameters:timeout:browser:)``.
+    /// Signs in through a browser that a receiver of the app's own opens, for example with a custom URL scheme.
+    ///
+    /// ```swift
+    /// let user = try await assent.signIn(through: receiver, parameters: [.init("prompt", "login")])
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - receiver: opens the browser and receives the redirect.
+    ///   - parameters: more items of the authorization request.
+    /// - Returns: the user.
+    /// - Throws: ``TokenError``; the receiver's errors; `CancellationError`.
     @discardableResult
-    public func login(
+    public func signIn(
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> User {
         let signIn = try await tokens.signIn(through: receiver, parameters: parameters)
         if let session = signIn.replacedSession {
-            do { try await journeys.logout(session) } catch {
+            do { try await journeyClient.signOut(session) } catch {
                 configuration.logger.warning(
                     "the session of the sign-in before was not ended", metadata: ["reason": "\(error)"])
             }

@@ -1,0 +1,24 @@
+import AssentCore
+import AssentJourney
+import AssentTokens
+
+extension Assent.Configuration {
+    /// The journeys' share of the settings.
+    func journeyConfiguration() throws -> JourneyConfiguration {
+        var settings = try JourneyConfiguration(server: server, realm: realm, sessionCookieName: sessionCookieName)
+        settings.callbacks = callbacks
+        settings.acceptLanguage = acceptLanguage
+        return settings
+    }
+
+    /// The tokens' share of the settings.
+    func tokenConfiguration(_ journeys: JourneyConfiguration) throws -> TokenConfiguration {
+        var settings = try TokenConfiguration(
+            issuer: issuer ?? "\(journeys.server)/oauth2/\(journeys.realm.path)", clientID: client.id,
+            redirectURI: client.redirectURI, scopes: client.scopes, sessionCookieName: sessionCookieName)
+        settings.renewBefore = renewBefore
+        settings.patience = patience
+        settings.authorizationParameters = authorizationParameters
+        return settings
+    }
+}
