@@ -36,7 +36,10 @@ rows=$(git ls-files -co --exclude-standard 'Tests/*.swift' | xargs -r grep -nE '
 rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' 'Tests/*.swift' | xargs -r wc -l | awk '$2 != "total" && $1 > 700 { print $2 ": " $1 " lines" }')
 [ -z "$rows" ] || { echo "$rows" >&2; complain 'a file past 700 lines: one idea each'; }
 
-python3 Scripts/check_prose.py || complain 'prose: lines and comments of at most 120 columns, links that lead somewhere, examples that are compiled'
+python3 Scripts/check_examples.py || complain "an example in a doc comment that nothing compiles"
+python3 Scripts/check_names.py || complain "a name that two modules declare: one of them needs another"
+
+python3 Scripts/check_prose.py || complain 'prose: lines of at most 120 columns, links that lead somewhere, examples that are compiled'
 
 # The README's example is the compiled one.
 example=$(sed -n '/README: begin/,/README: end/{//d;s/^    //;p}' Snippets/InAnApp.swift)

@@ -124,8 +124,8 @@ public final class Assent: Sendable {
     /// Sends a call to a resource for which the user is not asked.
     ///
     /// ```swift
-    /// let reply = try await assent.send(.get("https://api.bank.example/accounts"))
-    /// let accounts = try await reply.json([Account].self)
+    /// let reply = try await assent.send(.get("https://api.bank.example/balance"))
+    /// let balance = try await reply.json(Balance.self)
     /// ```
     ///
     /// - Returns: the reply, whatever its status.

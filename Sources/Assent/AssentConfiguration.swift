@@ -2,7 +2,7 @@ import AssentAuthorization
 public import AssentCore
 public import AssentJourney
 public import AssentTokens
-public import AssentTransportNIO
+import AssentTransportNIO
 public import AssentVault
 public import Foundation
 public import Logging

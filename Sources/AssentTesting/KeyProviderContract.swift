@@ -4,11 +4,7 @@ import Foundation
 /// What every ``/AssentCore/KeyProvider`` must do, as rules that run in any test framework.
 ///
 /// ```swift
-/// @Test(arguments: KeyProviderContract.rules)
-/// func keeps(_ rule: KeyProviderContract.Rule) async throws {
-///     let token = try Token()
-///     try await rule.check { try MyProvider(token) }
-/// }
+/// for rule in KeyProviderContract.rules { try await rule.check { try openProvider() } }
 /// ```
 ///
 /// The rules make and remove keys whose names begin with `contract-`. They use nothing but a few keys at a time, so

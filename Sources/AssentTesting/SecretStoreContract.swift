@@ -4,10 +4,7 @@ import Foundation
 /// What every ``/AssentCore/SecretStore`` must do, as rules that run in any test framework.
 ///
 /// ```swift
-/// @Test(arguments: SecretStoreContract.rules)
-/// func keeps(_ rule: SecretStoreContract.Rule) async throws {
-///     try await rule.check(MyStore())
-/// }
+/// for rule in SecretStoreContract.rules { try await rule.check(makeStore()) }
 /// ```
 public enum SecretStoreContract {
     /// One demand on a store.

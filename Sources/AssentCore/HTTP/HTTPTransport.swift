@@ -136,7 +136,7 @@ extension HTTPReply {
     ///
     /// ```swift
     /// struct Account: Decodable { let id: UInt64, balance: Decimal }
-    /// return try await reply.json([Account].self)
+    /// let accounts = try await reply.json([Account].self)
     /// ```
     ///
     /// The status is not looked at. See ``JSONValue/decode(_:)`` for how numbers and dates are read.

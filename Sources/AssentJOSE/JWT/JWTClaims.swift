@@ -37,8 +37,8 @@ public struct JWTClaims: Sendable, Hashable {
     /// The claims as a type of the app's own.
     ///
     /// ```swift
-    /// struct Person: Decodable { let sub: String, email: String?, auth_time: Date }
-    /// return try claims.decode(Person.self)
+    /// struct Person: Decodable { let sub: String, email: String? }
+    /// let person = try claims.decode(Person.self)
     /// ```
     ///
     /// An integer keeps all its digits, a `Date` is a NumericDate (RFC 7519 §2).

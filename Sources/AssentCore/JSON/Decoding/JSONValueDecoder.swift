@@ -5,7 +5,7 @@ extension JSONValue {
     ///
     /// ```swift
     /// struct Account: Decodable { let id: UInt64, balance: Decimal, openedAt: Date }
-    /// return try json.decode([Account].self)
+    /// let accounts = try json.decode([Account].self)
     /// ```
     ///
     /// Numbers are read from their digits: an integer beyond 2^53 or a `Decimal` keeps all of them, and one that does not fit is
@@ -80,7 +80,8 @@ struct JSONValueDecoder: Decoder {
             case is URL.Type: try url()
             default: nil
             }
-        if let special = special as? Value { return special }
+        // Unwrapped first: `nil` would pass for the value of every optional type.
+        if let special, let value = special as? Value { return value }
         return try type.init(from: self)
     }
 

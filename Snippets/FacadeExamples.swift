@@ -1,0 +1,191 @@
+// The examples in the façade's doc comments: Scripts/check_examples.py compares what stands between the marks.
+import Assent
+import Foundation
+import Logging
+
+struct Transfer: Encodable { let to: String, amount: String }
+
+struct Balance: Decodable { let amount: Decimal }
+
+protocol Screen: Sendable {
+    func name() async throws -> String
+    func password() async throws -> String
+    func confirm(_ fields: [DisplayField]) async -> Bool
+    func draw(_ step: JourneyStep) async
+    func show(_ text: String) async
+}
+
+func overview(_ configuration: Assent.Configuration, on screen: some Screen) async throws -> Int {
+    // snippet: facade begin
+    let assent = try Assent(configuration)
+    try await assent.journey("Login") { step in
+        step[NameCallback.self]?.name = try await screen.name()
+        step[PasswordCallback.self]?.password = try await screen.password()
+        return .next
+    }
+    let reply = try await assent.send(.get("https://api.bank.example/accounts"))
+    // snippet: facade end
+    return reply.status
+}
+
+func journey(_ assent: Assent, password: String) async throws {
+    // snippet: journey begin
+    try await assent.journey("Login") { step in
+        step[NameCallback.self]?.name = "ana"
+        step[PasswordCallback.self]?.password = password
+        return .next
+    }
+    // snippet: journey end
+}
+
+func wiring(directory: URL, primary: Pin, backup: Pin) throws -> Assent {
+    // snippet: wiring begin
+    let assent = try Assent(
+        .init(
+            server: "https://am.bank.example/am", realm: "alpha",
+            client: .init(id: "bank-app", redirectURI: "https://bank.example/app/callback"),
+            resources: ["https://api.bank.example": .accessToken],
+            pins: ["am.bank.example": [primary, backup], "api.bank.example": [primary, backup]],
+            vault: .file(at: directory, keys: .requireHardware)))
+    // snippet: wiring end
+    return assent
+}
+
+func payment(_ assent: Assent, _ transfer: Transfer, on screen: some Screen) async throws -> Int {
+    // snippet: payment begin
+    let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)
+    let reply = try await assent.send(payment) { approval in
+        guard await screen.confirm(approval.display) else { return .decline }
+        approval.agree()
+        return .next
+    }
+    // snippet: payment end
+    return reply.status
+}
+
+func balance(_ assent: Assent) async throws -> Decimal {
+    // snippet: balance begin
+    let reply = try await assent.send(.get("https://api.bank.example/balance"))
+    let balance = try await reply.json(Balance.self)
+    // snippet: balance end
+    return balance.amount
+}
+
+func outcome(
+    _ assent: Assent, _ payment: ResourceCall, approve: (inout Approval) async throws -> StepAction
+) async throws -> HTTPReply {
+    // snippet: outcome begin
+    do {
+        return try await assent.send(payment, approve: approve)
+    } catch let error as AuthorizationError where error.code == .outcomeUnknown {
+        guard let pending = error.pending else { throw error }
+        return try await assent.ask(payment, about: pending)
+    }
+    // snippet: outcome end
+}
+
+func subject(_ assent: Assent) async throws -> String? {
+    // snippet: user begin
+    guard let user = try await assent.user() else { return nil }
+    return user.idToken?.subject
+    // snippet: user end
+}
+
+func leave(_ assent: Assent, _ logger: Logger) async throws -> Int {
+    // snippet: signOut begin
+    let result = await assent.signOut()
+    for undone in result.undone { logger.warning("the server does not know yet: \(undone)") }
+    // snippet: signOut end
+    // snippet: retrySignOuts begin
+    let undone = try await assent.retrySignOuts()
+    // snippet: retrySignOuts end
+    return undone.count
+}
+
+func walk(_ assent: Assent, on screen: some Screen) async throws {
+    // snippet: handler begin
+    try await assent.journey("Login") { step in
+        for prompt in step.unanswered { await screen.show(prompt) }
+        step[NameCallback.self]?.name = try await screen.name()
+        step[PasswordCallback.self]?.password = try await screen.password()
+        return .next
+    }
+    // snippet: handler end
+}
+
+func start(_ assent: Assent, on screen: some Screen) async {
+    // snippet: start begin
+    switch await assent.journey.start("Login") {
+    case .continue(let step): return await screen.draw(step)
+    case .success(let session): return await screen.show("signed in to \(session.realm)")
+    case .error(let error): return await screen.show(error.message)
+    case .failure(let failure): return await screen.show(failure.detail)
+    }
+    // snippet: start end
+}
+
+func next(_ assent: Assent, _ step: JourneyStep, on screen: some Screen) async throws -> JourneyNode {
+    // snippet: next begin
+    var step = step
+    step[PasswordCallback.self]?.password = try await screen.password()
+    return await assent.journey.next(step)
+    // snippet: next end
+}
+
+func browser(_ assent: Assent, open: @escaping @Sendable (String) -> Void) async throws -> Assent.User {
+    // snippet: browser begin
+    let user = try await assent.signIn { url in open(url) }
+    // snippet: browser end
+    return user
+}
+
+func receiver(_ assent: Assent, _ receiver: any RedirectReceiver) async throws -> Assent.User {
+    // snippet: receiver begin
+    let user = try await assent.signIn(through: receiver, parameters: [.init("prompt", "login")])
+    // snippet: receiver end
+    return user
+}
+
+func email(_ user: Assent.User) throws -> String? {
+    // snippet: idToken begin
+    struct Person: Decodable { let email: String }
+    return try user.idToken?.claims.decode(Person.self).email
+    // snippet: idToken end
+}
+
+func token(_ user: Assent.User) async throws -> Secret {
+    // snippet: token begin
+    let accessToken = try await user.token().accessToken
+    // snippet: token end
+    return accessToken
+}
+
+func profile(_ user: Assent.User) async throws -> String {
+    // snippet: userInfo begin
+    struct Profile: Decodable { let name: String, email: String? }
+    let profile = try await user.userInfo().decode(Profile.self)
+    // snippet: userInfo end
+    return profile.name
+}
+
+func settings(
+    client: Assent.Client, resources: [String: ResourceAccess], pins: [String: PinRequirement], directory: URL,
+    passphrase: Secret
+) -> Assent.Configuration {
+    // snippet: configuration begin
+    var configuration = Assent.Configuration(
+        server: "https://am.bank.example/am", realm: "alpha", client: client, resources: resources, pins: pins,
+        vault: .file(at: directory, keys: .passphrase(passphrase)))
+    configuration.acceptLanguage = "de, en;q=0.5"
+    configuration.requiresBinding = true
+    // snippet: configuration end
+    return configuration
+}
+
+func vaults(directory: URL, passphrase: Secret) -> [Assent.Vault] {
+    // snippet: vault begin
+    let hardware = Assent.Vault.file(at: directory, keys: .requireHardware)
+    let fallback = Assent.Vault.file(at: directory, keys: .preferHardware(otherwise: .passphrase(passphrase)))
+    // snippet: vault end
+    return [hardware, fallback]
+}
