@@ -185,7 +185,8 @@ func settings(
 func vaults(directory: URL, passphrase: Secret) -> [Assent.Vault] {
     // snippet: vault begin
     let hardware = Assent.Vault.file(at: directory, keys: .requireHardware)
-    let fallback = Assent.Vault.file(at: directory, keys: .preferHardware(otherwise: .passphrase(passphrase)))
+    let fallback = Assent.Vault.file(
+        at: directory, keys: .preferHardware(otherwise: .passphrase(KnownSecret(passphrase))))
     // snippet: vault end
     return [hardware, fallback]
 }

@@ -1,4 +1,5 @@
-// The examples in the doc comments of the other products: Scripts/check_examples.py compares what stands between the marks.
+// The examples in the doc comments of the other products: Scripts/check_examples.py compares what stands between the
+// marks.
 import AssentCore
 import AssentJOSE
 import AssentServer
@@ -56,9 +57,9 @@ func email(_ claims: JWTClaims) throws -> String? {
 
 func vault(in directory: URL, passphrase: Secret) async throws {
     // snippet: vaultKeys begin
-    let vault = try await FileVault.open(directory, keys: .passphrase(passphrase))
-    try await vault.update("profile", to: Secret("…"), expected: .absent)
+    let vault = try await FileVault.open(directory, keys: .passphrase(Secret("correct horse")))
     // snippet: vaultKeys end
+    try await vault.update("profile", to: passphrase, expected: .absent)
 }
 
 func stores(_ makeStore: @Sendable () -> any SecretStore) async throws {

@@ -24,8 +24,8 @@ extension Assent {
         ///   - options: how to start.
         ///   - handler: answers a step, in the caller's isolation.
         /// - Returns: the session.
-        /// - Throws: ``JourneyError`` when the server refuses, ``JourneyFailure`` when the journey cannot go on,
-        ///   `CancellationError`, ``TokenError`` when the session could not be stored, and what `handler` throws.
+        /// - Throws: `JourneyError` when the server refuses, `JourneyFailure` when the journey cannot go on,
+        ///   `CancellationError`, `TokenError` when the session could not be stored, and what `handler` throws.
         @discardableResult
         public func callAsFunction(
             _ tree: String? = nil, options: JourneyOptions = JourneyOptions(),

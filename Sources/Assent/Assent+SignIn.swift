@@ -13,17 +13,16 @@ extension Assent {
     /// let user = try await assent.signIn { url in open(url) }
     /// ```
     ///
-    /// There is no AM session afterwards: the refresh token alone renews the tokens, and a step-up that needs the session is
-    /// not possible. Cancel the task to give up.
+    /// There is no AM session afterwards: the refresh token alone renews the tokens, and a step-up that needs the
+    /// session is not possible. Cancel the task to give up.
     ///
     /// - Parameters:
     ///   - parameters: more items of the authorization request, for example `login_hint`, `prompt` or `acr_values`.
     ///   - timeout: seconds that the user has.
     ///   - open: opens the URL in a browser or shows it. It is called once and must not wait.
     /// - Returns: the user.
-    /// - Throws: ``/AssentTokens/TokenError``, for example `authorizationRefused` with `oauthError` `access_denied`;
-    ///   ``/AssentTransportNIO/NIOTransportError`` with code `notLoopback`, `cannotListen` or `noRedirect`;
-    ///   `CancellationError`.
+    /// - Throws: `TokenError`, for example `authorizationRefused` with `oauthError` `access_denied`;
+    ///   `NIOTransportError` with code `notLoopback`, `cannotListen` or `noRedirect`; `CancellationError`.
     @discardableResult
     public func signIn(
         parameters: [FormItems.Item] = [], timeout: TimeInterval = 300,
@@ -44,7 +43,7 @@ extension Assent {
     ///   - receiver: opens the browser and receives the redirect.
     ///   - parameters: more items of the authorization request.
     /// - Returns: the user.
-    /// - Throws: ``TokenError``; the receiver's errors; `CancellationError`.
+    /// - Throws: `TokenError`; the receiver's errors; `CancellationError`.
     @discardableResult
     public func signIn(
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []

@@ -25,12 +25,12 @@ extension Assent {
         /// let accessToken = try await user.token().accessToken
         /// ```
         ///
-        /// - Throws: ``TokenError`` with code `signInNeeded` when nothing renews them, or why the renewal failed.
+        /// - Throws: `TokenError` with code `signInNeeded` when nothing renews them, or why the renewal failed.
         public func token() async throws -> TokenSet { try await assent.tokens.tokens() }
 
         /// New tokens, although the stored ones may still be valid.
         ///
-        /// - Throws: ``TokenError`` as ``token()``; the stored tokens are then still there.
+        /// - Throws: `TokenError` as ``token()``; the stored tokens are then still there.
         @discardableResult
         public func refresh() async throws -> TokenSet { try await assent.tokens.refresh() }
 
@@ -47,7 +47,7 @@ extension Assent {
         /// let profile = try await user.userInfo().decode(Profile.self)
         /// ```
         ///
-        /// - Throws: ``TokenError`` as ``token()``, and `userInfoRefused`.
+        /// - Throws: `TokenError` as ``token()``, and `userInfoRefused`.
         public func userInfo() async throws -> JWTClaims { try await assent.tokens.userInfo() }
 
         /// Signs out: forgets session, tokens and cookies here, whatever the server says, and tells the server.

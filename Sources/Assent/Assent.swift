@@ -18,7 +18,7 @@ import Foundation
 /// let reply = try await assent.send(.get("https://api.bank.example/accounts"))
 /// ```
 ///
-/// One configuration wires a ``JourneyClient``, a ``TokenManager`` and an ``AuthorizedClient``. Nothing is global: two values
+/// One configuration wires a `JourneyClient`, a `TokenManager` and an `AuthorizedClient`. Nothing is global: two values
 /// know nothing of each other unless they share a vault.
 public final class Assent: Sendable {
     /// The configuration that this was made with.
@@ -55,8 +55,8 @@ public final class Assent: Sendable {
     ///         vault: .file(at: directory, keys: .requireHardware)))
     /// ```
     ///
-    /// - Throws: ``JourneyFailure``, ``TokenError`` or ``AuthorizationError`` with code `invalidConfiguration`, and
-    ///   ``NIOTransportError``: each says what is wrong.
+    /// - Throws: `JourneyFailure`, `TokenError` or `AuthorizationError` with code `invalidConfiguration`, and
+    ///   `NIOTransportError`: each says what is wrong.
     public init(_ configuration: Configuration) throws {
         self.configuration = configuration
         let (clock, random, logger) = (configuration.clock, configuration.random, configuration.logger)
@@ -108,13 +108,13 @@ public final class Assent: Sendable {
     /// }
     /// ```
     ///
-    /// Credentials are attached for the origins that the configuration names, and for no other. When the server wants an
-    /// approval, `approve` is called, in the caller's isolation, with each step of the journey that gets it. Then the same call,
-    /// with the same body and the same `Idempotency-Key`, is sent once more.
+    /// Credentials are attached for the origins that the configuration names, and for no other. When the server wants
+    /// an approval, `approve` is called, in the caller's isolation, with each step of the journey that gets it. Then
+    /// the same call, with the same body and the same `Idempotency-Key`, is sent once more.
     ///
     /// - Returns: the reply to the last sending, whatever its status.
-    /// - Throws: ``AuthorizationError``, above all `declined` and `outcomeUnknown`; ``TokenError``; ``JourneyError`` and
-    ///   ``JourneyFailure`` of the approving journey; `HTTPTransportError`; what `approve` throws.
+    /// - Throws: `AuthorizationError`, above all `declined` and `outcomeUnknown`; `TokenError`; `JourneyError` and
+    ///   `JourneyFailure` of the approving journey; `HTTPTransportError`; what `approve` throws.
     public func send(
         _ call: ResourceCall, approve: (inout Approval) async throws -> StepAction
     ) async throws -> HTTPReply {
@@ -129,8 +129,8 @@ public final class Assent: Sendable {
     /// ```
     ///
     /// - Returns: the reply, whatever its status.
-    /// - Throws: ``AuthorizationError`` with code `approvalNeeded` when the server wants the user's approval; ``TokenError``;
-    ///   `HTTPTransportError`.
+    /// - Throws: `AuthorizationError` with code `approvalNeeded` when the server wants the user's approval;
+    ///   `TokenError`; `HTTPTransportError`.
     public func send(_ call: ResourceCall) async throws -> HTTPReply {
         try await authorized.send(call.httpCall())
     }
@@ -149,8 +149,10 @@ public final class Assent: Sendable {
     /// - Parameters:
     ///   - call: the call as it was.
     ///   - pending: from the error.
-    /// - Returns: the reply; Assent's gateway answers 409 with the recorded outcome when it let the call through before.
-    /// - Throws: ``AuthorizationError``: `refused` when the server does not know the approval any more, `outcomeUnknown`, `notSent`.
+    /// - Returns: the reply; Assent's gateway answers 409 with the recorded outcome when it let the call through
+    ///   before.
+    /// - Throws: `AuthorizationError`: `refused` when the server does not know the approval any more, `outcomeUnknown`,
+    ///   `notSent`.
     public func ask(_ call: ResourceCall, about pending: PendingRequest) async throws -> HTTPReply {
         try await authorized.ask(call.httpCall(), about: pending)
     }
@@ -162,7 +164,7 @@ public final class Assent: Sendable {
     /// return user.idToken?.subject
     /// ```
     ///
-    /// - Throws: ``TokenError`` with code `storageFailed`.
+    /// - Throws: `TokenError` with code `storageFailed`.
     public func user() async throws -> User? {
         let session = try await tokens.session()
         let stored = try await tokens.storedTokens()
@@ -198,7 +200,7 @@ public final class Assent: Sendable {
     /// ```
     ///
     /// - Returns: what could still not be done; empty when the server knows everything.
-    /// - Throws: ``TokenError`` with code `storageFailed`.
+    /// - Throws: `TokenError` with code `storageFailed`.
     public func retrySignOuts() async throws -> [SignOutResult.Undone] { try await tokens.retrySignOuts() }
 
     /// Closes the connections. Calls after this fail.

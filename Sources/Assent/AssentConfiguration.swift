@@ -120,7 +120,8 @@ extension Assent {
     ///
     /// ```swift
     /// let hardware = Assent.Vault.file(at: directory, keys: .requireHardware)
-    /// let fallback = Assent.Vault.file(at: directory, keys: .preferHardware(otherwise: .passphrase(passphrase)))
+    /// let fallback = Assent.Vault.file(
+    ///     at: directory, keys: .preferHardware(otherwise: .passphrase(KnownSecret(passphrase))))
     /// ```
     public enum Vault: Sendable {
         /// In a sealed file vault in a directory of its own. `store` says which of the app's vaults it is: none can be

@@ -51,8 +51,8 @@ public struct Approval: Sendable {
     /// The step of the journey. Answer it here.
     public var step: JourneyStep
 
-    /// Presses the step's button that agrees. Nothing happens when the step has none, or when it has several that do not
-    /// refuse: then set ``/AssentJourney/ConfirmationCallback/selectedValue``.
+    /// Presses the step's button that agrees. Nothing happens when the step has none, or when it has several that do
+    /// not refuse: then set ``/AssentJourney/ConfirmationCallback/selectedValue``.
     public mutating func agree() {
         if let value = step[ConfirmationCallback.self]?.agreeValue {
             step[ConfirmationCallback.self]?.selectedValue = value

@@ -144,8 +144,9 @@ extension HTTPReply {
     /// - Parameters:
     ///   - type: the type.
     ///   - limits: bounds of the JSON.
-    /// - Throws: ``JSONError`` when the content is no JSON, ``JSONDecodingError`` when it is other JSON, `HTTPTransportError` when
-    ///   it cannot be read.
+    /// - Returns: the content.
+    /// - Throws: ``JSONError`` when the content is no JSON, ``JSONDecodingError`` when it is other JSON,
+    ///   `HTTPTransportError` when it cannot be read.
     public func json<Value: Decodable>(
         _ type: Value.Type, limits: JSONLimits = JSONLimits()
     ) async throws -> Value {

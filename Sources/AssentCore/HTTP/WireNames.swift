@@ -6,7 +6,7 @@ public enum WireName {
     public static let sessionCookie = "iPlanetDirectoryPro"
 
     /// The query parameter that names the transaction of a repeated request, for clients that cannot set
-    /// ``HTTPTypes/HTTPField/Name/transactionID``.
+    /// `X-TxID`.
     package static let transactionParameter = "_txid"
 }
 

@@ -81,7 +81,8 @@ public struct ConfirmationCallback: JourneyCallback {
     /// What a button sends that refuses what the step asks for, by its text.
     package var declineValue: Int? { options.first { DeclineText.matches($0.title) }?.value }
 
-    /// What the only button sends that does not refuse; `nil` when there are several, or when it cannot be told which one it is.
+    /// What the only button sends that does not refuse; `nil` when there are several, or when it cannot be told which
+    /// one it is.
     package var agreeValue: Int? {
         let others = options.filter { !DeclineText.matches($0.title) }
         guard others.count == 1 else { return nil }

@@ -3,7 +3,8 @@ public import AssentCore
 extension JourneyClient {
     /// Ends a session at the server.
     ///
-    /// The token goes in the body too, which every version of AM looks at before a cookie that may be another session's.
+    /// The token goes in the body too, which every version of AM looks at before a cookie that may be another
+    /// session's.
     /// - Throws: ``JourneyError`` when the server refuses, ``JourneyFailure`` when there is no readable answer.
     public func signOut(_ session: Session) async throws {
         let body: JSONValue = ["tokenId": .string(session.token.reveal())]

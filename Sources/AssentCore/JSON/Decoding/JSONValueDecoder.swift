@@ -8,8 +8,9 @@ extension JSONValue {
     /// let accounts = try json.decode([Account].self)
     /// ```
     ///
-    /// Numbers are read from their digits: an integer beyond 2^53 or a `Decimal` keeps all of them, and one that does not fit is
-    /// an error. A `Date` is a NumericDate, seconds since 1970 (RFC 7519 §2). A member that the type does not name is ignored.
+    /// Numbers are read from their digits: an integer beyond 2^53 or a `Decimal` keeps all of them, and one that does
+    /// not fit is an error. A `Date` is a NumericDate, seconds since 1970 (RFC 7519 §2). A member that the type does
+    /// not name is ignored.
     ///
     /// - Throws: ``JSONDecodingError``, which names the place; and what the type's own `init(from:)` throws.
     public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
