@@ -30,7 +30,7 @@ extension JourneyClient {
         from node: JourneyNode, handler: (inout JourneyStep) async throws -> StepAction
     ) async throws -> Session {
         var node = node
-        var run = JourneyWalk(limits: configuration.limits)
+        var run = JourneyRun(limits: configuration.limits)
         while true {
             try Task.checkCancellation()
             switch node {
@@ -48,7 +48,7 @@ extension JourneyClient {
                     node = await next(step)
                 case .sendDecline(let step):
                     _ = await next(step)
-                    throw JourneyWalk.declined
+                    throw JourneyRun.declined
                 case .stop(let failure): throw failure
                 }
             }

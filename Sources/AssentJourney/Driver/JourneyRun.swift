@@ -9,7 +9,7 @@ public enum StepAction: Hashable, Sendable {
 }
 
 /// The rules of walking a journey; no I/O.
-struct JourneyWalk {
+struct JourneyRun {
     enum Move {
         case send(JourneyStep)
         case wait(seconds: Double, thenSend: JourneyStep)
