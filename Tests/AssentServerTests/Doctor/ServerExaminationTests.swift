@@ -1,3 +1,4 @@
+import AssentConfiguration
 import AssentCore
 import Foundation
 import Testing

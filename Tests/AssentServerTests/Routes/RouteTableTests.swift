@@ -1,3 +1,4 @@
+import AssentCore
 import HTTPTypes
 import Testing
 
