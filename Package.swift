@@ -141,6 +141,8 @@ let package = Package(
                 "TestSupport", "AssentCore", "AssentTokens", "AssentTransportNIO", crypto, httpTypes,
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], path: "Tests/AssentPeers"),
+        // Contracts and faults of databases, for the tests of the store and of what stands on it.
+        .target(name: "StoreTesting", dependencies: ["AssentStore", "AssentCore"], path: "Tests/StoreTesting"),
         // What AssentVaultTests kill.
         .executableTarget(
             name: "VaultAgent", dependencies: ["AssentCore", "AssentVault"], path: "Tests/VaultAgent"),
@@ -202,17 +204,19 @@ let package = Package(
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
             ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c", "Trouble/faulty-tpm.c"]),
         .testTarget(name: "AssentConfigurationTests", dependencies: ["AssentConfiguration", "AssentCore"]),
-        .testTarget(name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", grdb]),
+        .testTarget(
+            name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", "StoreTesting", "TestSupport", grdb]),
         .testTarget(
             name: "AssentEngineTests",
             dependencies: [
-                "AssentEngine", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP", "AssentTesting", logging,
+                "AssentEngine", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP", "AssentTesting", "StoreTesting",
+                logging,
             ]),
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
                 "AssentServer", "AssentConfiguration", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP",
-                "AssentTesting", "TestSupport",
+                "AssentTesting", "StoreTesting", "TestSupport",
                 hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),

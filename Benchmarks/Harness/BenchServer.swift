@@ -62,10 +62,11 @@ struct BenchServer {
 
     /// How many refreshes its audit log knows.
     func refreshes() async throws -> Int {
-        let database = try await SQLiteDatabase(path: directory + "/data/assent.sqlite", clock: SystemClock())
-        defer { try? database.close() }
+        let database = try await DatabaseLocation.sqlite(path: directory + "/data/assent.sqlite")
+            .open(clock: SystemClock())
         let rows = try await database.run(
             .read("SELECT count(*) AS n FROM audit WHERE event = 'oauth.refresh' AND outcome = 'success'"))
+        try await database.close()
         return Int(try rows.first?.integer("n") ?? -1)
     }
 }

@@ -95,8 +95,7 @@ struct ServeGateway: AsyncParsableCommand {
         guard let key = Data(base64Encoded: keyText.trimmingCharacters(in: .whitespacesAndNewlines)) else {
             throw BenchFailure("no master key")
         }
-        let database = try await SQLiteDatabase(path: data + "/assent.sqlite", clock: SystemClock())
-        defer { try? database.close() }
+        let database = try await DatabaseLocation.sqlite(path: data + "/assent.sqlite").open(clock: SystemClock())
         let context = EngineContext(
             database: database, clock: SystemClock(), random: SystemRandom(),
             masterKey: try MasterKey(Secret(bytes: Array(key))), logger: logger)
@@ -127,6 +126,7 @@ struct ServeGateway: AsyncParsableCommand {
                     "grant_type": "authorization_code", "client_id": client, "redirect_uri": redirectURI, "code": code,
                     "code_verifier": verifier,
                 ])))
+        try await database.close()
         return (reply.accessToken, begun.token)
     }
 }

@@ -19,13 +19,14 @@ struct TakeBenchmark: Benchmark {
     func run() async throws -> [Comparison] {
         let path = try setting.workspace.directory("take") + "/assent.sqlite"
         let world = try await TakeWorld(path: path)
-        guard try await world.database.synchronousLevel() == 2 else { throw BenchFailure("synchronous is not FULL") }
+        let level = try await world.database.run(SQLStatement("PRAGMA synchronous")).first?.integer("synchronous")
+        guard level == 2 else { throw BenchFailure("synchronous is not FULL") }
         var comparisons: [Comparison] = []
         for parallel in [1, 8] {
             comparisons.append(try await measure(world, parallel: parallel))
         }
         try world.hand.close()
-        try world.database.close()
+        try await world.database.close()
         return comparisons
     }
 

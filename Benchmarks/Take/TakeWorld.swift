@@ -12,7 +12,7 @@ struct TakeWorld: Sendable {
         let binding: [DatabaseValue]
     }
 
-    let database: SQLiteDatabase
+    let database: any SQLDatabase
     let access: AccessSettlement
     let hand: HandMadeTake
     private let transactions: Transactions
@@ -23,7 +23,7 @@ struct TakeWorld: Sendable {
     private static let url = "https://localhost:8444/transfers"
 
     init(path: String) async throws {
-        database = try await SQLiteDatabase(path: path, clock: SystemClock())
+        database = try await DatabaseLocation.sqlite(path: path).open(clock: SystemClock())
         let random = SystemRandom()
         let context = EngineContext(
             database: database, clock: SystemClock(), random: random,

@@ -17,8 +17,7 @@ struct DoctorCommand: AsyncParsableCommand {
             this machine: key file, passphrase, PKCS#11 tokens, TPM, Secure Enclave; and whether programs can keep secrets in \
             the kernel's keyring instead.
 
-            Brings the schema of an older database up to date, and changes nothing else. Exit status: 0 nothing is wrong, \
-            78 something is.
+            Changes nothing, and says what a start would change. Exit status: 0 nothing is wrong, 78 something is.
             """)
 
     @Option(

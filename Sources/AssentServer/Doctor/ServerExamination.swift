@@ -5,7 +5,7 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// Looks at everything that a server needs, without changing anything.
+/// Looks at everything that a server needs, without changing anything. What a start would change is among the findings.
 package enum ServerExamination {
     /// What is found about the server of a configuration file.
     package static func findings(file: String, clock: any WallClock = SystemClock()) async -> [Diagnosis] {
@@ -20,7 +20,7 @@ package enum ServerExamination {
             findings.append(Diagnosis(.fine, "development mode: loopback only, generated secrets allowed"))
         }
         findings.append(certificate(configuration, now: clock.now))
-        findings += await database(configuration, clock: clock)
+        findings += await database(configuration)
         findings.append(time(clock.now))
         return findings
     }
@@ -61,7 +61,7 @@ package enum ServerExamination {
             "the certificate is valid for \(days) more days" + (renews || days >= 14 ? "" : ": renew it now"))
     }
 
-    private static func database(_ configuration: ServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
+    private static func database(_ configuration: ServerConfiguration) async -> [Diagnosis] {
         let path = configuration.dataDirectory + "/assent.sqlite"
         guard FileManager.default.fileExists(atPath: path) else {
             return [Diagnosis(.fine, "the database will be made at the first start")]
@@ -74,19 +74,26 @@ package enum ServerExamination {
         } catch {
             findings.append(Diagnosis(.problem, "the master key: \(error)"))
         }
+        return findings + (await content(ofDatabase: path))
+    }
+
+    /// What is in the database: read only, so that a look at it never changes its schema.
+    private static func content(ofDatabase path: String) async -> [Diagnosis] {
         do {
-            let database = try await SQLiteDatabase(path: path, clock: clock)
-            let rows = try await database.run(.read("PRAGMA quick_check"))
-            let isWhole = try rows.first?.text("quick_check") == "ok"
-            try database.close()
-            findings.append(
-                isWhole
-                    ? Diagnosis(.fine, "the database is whole")
-                    : Diagnosis(.problem, "the database is damaged: restore it from a backup, with its master key"))
+            let found = try await DatabaseLocation.sqlite(path: path).examine()
+            let whole =
+                found.isWhole
+                ? Diagnosis(.fine, "the database is whole")
+                : Diagnosis(.problem, "the database is damaged: restore it from a backup, with its master key")
+            return switch found.schema {
+            case .current: [whole]
+            case .missing: [Diagnosis(.fine, found.schema.description)]
+            case .older: [whole, Diagnosis(.note, found.schema.description + ": make a backup first")]
+            case .newer, .foreign: [whole, Diagnosis(.problem, "\(found.schema) (\(path))")]
+            }
         } catch {
-            findings.append(Diagnosis(.problem, "the database \(path): \(error)"))
+            return [Diagnosis(.problem, "the database \(path): \(error)")]
         }
-        return findings
     }
 
     private static func time(_ now: Date) -> Diagnosis {

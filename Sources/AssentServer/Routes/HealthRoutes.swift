@@ -9,7 +9,7 @@ struct HealthRoutes: Sendable {
     func respond(_ rule: RouteRule) async -> Response {
         guard rule.path == "readyz" else { return .json(200, ["status": "ok"]) }
         do {
-            _ = try await database.run(.read("SELECT count(*) AS steps FROM schema_steps"))
+            try await database.checkHealth()
             return .json(200, ["status": "ready"])
         } catch {
             return .json(503, ["status": "the database does not answer"])

@@ -1,6 +1,7 @@
 import AssentConfiguration
 import AssentCore
 import AssentEngine
+import AssentStore
 import Foundation
 
 /// Where the server keeps what must outlive it: the database, the master key, generated certificates.
@@ -39,6 +40,9 @@ struct DataDirectory: Sendable {
 
     /// The database's path.
     var database: String { file("assent.sqlite") }
+
+    /// Where the store opens the database.
+    var databaseLocation: DatabaseLocation { .sqlite(path: database) }
 
     /// Makes the database's file for this user alone before SQLite would make it for whom the umask says; what SQLite
     /// puts beside it gets the same mode. One that others could read is refused or, where the directory kept them out,

@@ -17,7 +17,7 @@ public import ServiceLifecycle
 public final class IdentityServer: Service {
     private let configuration: ServerConfiguration
     let context: EngineContext
-    let database: SQLiteDatabase
+    let database: any SQLDatabase
     private let credentials: ServerCredentials
     private let keys: ServerKeys
     let connections = OpenConnections()
@@ -43,7 +43,7 @@ public final class IdentityServer: Service {
         let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
         try directory.keepDatabasePrivate()
         database = try await Self.explaining(directory.database) { [directory] in
-            try await SQLiteDatabase(path: directory.database, clock: clock)
+            try await directory.databaseLocation.open(clock: clock)
         }
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey, logger: logger)
@@ -152,7 +152,7 @@ public final class IdentityServer: Service {
         await connections.waitUntilServed()
         deadline.withLock { $0?.cancel() }
         await upstream.shutdown()
-        try? database.close()
+        try? await database.close()
         try result.get()
     }
 

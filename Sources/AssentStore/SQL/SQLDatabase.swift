@@ -1,6 +1,6 @@
-import AssentCore
-
 /// A database that runs statements. It has no closures: SQLite's and PostgreSQL's libraries have opposite shapes.
+///
+/// ``DatabaseLocation/open(schema:clock:)`` makes one.
 package protocol SQLDatabase: Sendable {
     /// Runs one statement and returns its rows.
     ///
@@ -9,55 +9,17 @@ package protocol SQLDatabase: Sendable {
 
     /// Runs statements as one transaction and returns the rows of each.
     ///
-    /// - Throws: ``StoreError``; whatever it is, nothing has changed. With code `unexpectedCount`,
-    ///   ``StoreError/statement`` tells which one did not affect what it must.
+    /// - Throws: ``StoreError``; whichever it is, nothing has changed. With code `unexpectedCount`,
+    ///   ``StoreError/statement`` says which statement did not affect what it must.
     func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]]
-}
 
-/// Why the store did not do what it was asked. Errors are equal when their codes are.
-package struct StoreError: AssentError {
-    /// What went wrong.
-    package let code: Code
+    /// Finds out whether the database answers.
+    ///
+    /// - Throws: ``StoreError`` with the reason why it does not.
+    func checkHealth() async throws
 
-    /// What exactly, for the log; never a stored value.
-    package let detail: String
-
-    /// For `unexpectedCount`: the index of the statement, from 0.
-    package let statement: Int?
-
-    /// An error with its explanation.
-    package init(_ code: Code, _ detail: String, statement: Int? = nil) {
-        self.code = code
-        self.detail = detail
-        self.statement = statement
-    }
-
-    static func missing(_ column: String) -> StoreError {
-        StoreError(.corrupt, "column \(column) is missing or has another type")
-    }
-
-    /// Whether the database cannot serve now, but may later.
-    package var isTransient: Bool { code == .unavailable }
-
-    /// A stable name of a kind of failure; more may be added.
-    package struct Code: ErrorCode {
-        /// The name.
-        package let rawValue: String
-
-        /// A code by its name.
-        package init(rawValue: String) { self.rawValue = rawValue }
-
-        /// A statement did not affect the number of rows that it must.
-        package static let unexpectedCount = Code("unexpectedCount")
-        /// A unique key is taken, or another constraint does not hold.
-        package static let constraint = Code("constraint")
-        /// The database is full, read-only, locked or unreachable: the same call may succeed later.
-        package static let unavailable = Code("unavailable")
-        /// The database's content is not what this version understands.
-        package static let corrupt = Code("corrupt")
-        /// The statement cannot be run: a fault of this program, not of the database.
-        package static let statement = Code("statement")
-        /// A newer version of the server wrote the schema.
-        package static let newerSchema = Code("newerSchema")
-    }
+    /// Ends all connections. Calls that come later throw ``StoreError`` with code `unavailable`.
+    ///
+    /// - Throws: ``StoreError`` when the database is still in use.
+    func close() async throws
 }

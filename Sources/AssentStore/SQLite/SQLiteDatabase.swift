@@ -1,24 +1,20 @@
-package import AssentCore
 import Foundation
 import GRDB
 
 /// The embedded database: one SQLite file in WAL mode, every commit synced to the disk (`synchronous = FULL`).
 ///
-/// One server process writes one file. A second process may open it (the command line does, for `doctor`), but writers
-/// then wait for each other.
+/// One server process writes one file. A second process may open it (the command line does, for `doctor`), but writers then
+/// wait for each other.
 package final class SQLiteDatabase: SQLDatabase {
     private let pool: DatabasePool
     private let readers: SQLiteReaders
 
-    /// Opens the database at `path`, makes it when it is missing, and brings its schema up to date.
+    /// Opens the database at `path` and makes the file when it is missing. The schema stays as it is:
+    /// ``Schema/apply(to:clock:)`` brings it up to date.
     ///
-    /// - Parameters:
-    ///   - path: the database file; its directory must exist.
-    ///   - migrations: the whole schema, oldest step first.
-    ///   - clock: the time noted beside each step.
-    /// - Throws: ``StoreError``: `unavailable` when the file cannot be opened or written, `newerSchema` when a later
-    ///   version of the server made it, `corrupt` when it is no database.
-    package init(path: String, migrations: [Migration] = Migration.all, clock: any WallClock) async throws {
+    /// - Throws: ``StoreError``: `unavailable` when the file cannot be opened or written, `corrupt` when it is no
+    ///   database.
+    init(path: String) async throws {
         // SQLite would open it for reading alone, and leave files beside it that nobody may write either.
         if FileManager.default.fileExists(atPath: path), !FileManager.default.isWritableFile(atPath: path) {
             throw StoreError(.unavailable, "the file can be read, but not be written")
@@ -29,20 +25,19 @@ package final class SQLiteDatabase: SQLDatabase {
             configuration.foreignKeysEnabled = true
             pool = try DatabasePool(path: path, configuration: configuration)
             readers = SQLiteReaders(path: path)
-            // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a
-            // power loss could then undo a commit, and a spent transaction would be whole again.
+            // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a power
+            // loss could then undo a commit, and a spent transaction would be whole again.
             try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         } catch let error as DatabaseError {
-            throw Self.storeError(error)
+            throw StoreError(error)
         }
-        try await migrate(migrations, now: clock.epochSeconds)
     }
 
     // The last connection to close must be one that may write: SQLite then takes the write-ahead log away with it.
     deinit { readers.close() }
 
-    /// Runs one statement. One that reads runs on the caller's thread, as long as a connection is free: what it needs
-    /// is in memory nearly always, and handing it over to another thread costs more than running it.
+    /// Runs one statement. One that reads runs on the caller's thread, as long as a connection is free: what it needs is in
+    /// memory nearly always, and handing it over to another thread costs more than running it.
     package func run(_ statement: SQLStatement) async throws -> [SQLRow] {
         if statement.isRead {
             return try await translating {
@@ -62,32 +57,34 @@ package final class SQLiteDatabase: SQLDatabase {
         }
     }
 
-    /// Closes the file. Calls that come later fail.
+    /// Reads the list of schema steps.
+    package func checkHealth() async throws {
+        _ = try await run(.read("SELECT count(*) AS steps FROM schema_steps"))
+    }
+
+    /// Closes the file.
     package func close() throws {
         readers.close()
-        try pool.close()
-    }
-
-    /// The value of `PRAGMA synchronous` on the writing connection; 2 is FULL.
-    package func synchronousLevel() async throws -> Int {
-        try await pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA synchronous") } ?? -1
-    }
-
-    /// Limits the file to `pages` database pages: what a full disk looks like.
-    package func limitSize(pages: Int) async throws {
-        try await pool.writeWithoutTransaction { database in
-            _ = try Int.fetchOne(database, sql: "PRAGMA max_page_count = \(pages)")
+        do {
+            try pool.close()
+        } catch let error as DatabaseError {
+            throw StoreError(error)
         }
     }
 
-    /// Refuses every change, or takes them again: what a file looks like that may only be read (`SQLITE_READONLY`).
-    package func setReadOnly(_ isReadOnly: Bool) async throws {
-        try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = \(isReadOnly ? 1 : 0)") }
+    /// Runs a `PRAGMA` on the connection that writes, outside any transaction, and returns its rows. `text` is what
+    /// follows the word `PRAGMA`, a constant of the program.
+    package func pragma(_ text: String) async throws -> [SQLRow] {
+        try await translating {
+            try await pool.writeWithoutTransaction {
+                // Not one that is kept: some pragmas act when they are prepared.
+                try Self.rows(of: $0.makeStatement(sql: "PRAGMA \(text)"))
+            }
+        }
     }
 
     static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
-        // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was
-        // checked.
+        // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was checked.
         guard !statement.arguments.contains(where: \.hasNUL) else {
             throw StoreError(.statement, "a text has a NUL", statement: index)
         }
@@ -100,9 +97,7 @@ package final class SQLiteDatabase: SQLDatabase {
         let rows: [SQLRow]
         let count: Int
         if prepared.columnCount > 0 {
-            let names = prepared.columnNames
-            rows = try Array(
-                Row.fetchCursor(prepared).map { SQLRow(names: names, values: $0.databaseValues.map(SQLValue.init)) })
+            rows = try Self.rows(of: prepared)
             count = rows.count
         } else {
             try prepared.execute()
@@ -115,47 +110,32 @@ package final class SQLiteDatabase: SQLDatabase {
         return rows
     }
 
+    private static func rows(of prepared: Statement) throws -> [SQLRow] {
+        let names = prepared.columnNames
+        return try Array(
+            Row.fetchCursor(prepared).map { SQLRow(names: names, values: $0.databaseValues.map(SQLValue.init)) })
+    }
+
     private func translating<Result>(_ body: () async throws -> Result) async throws -> Result {
         do {
             return try await body()
         } catch let error as DatabaseError {
-            throw Self.storeError(error)
+            throw StoreError(error)
         }
     }
+}
 
-    private static func storeError(_ error: DatabaseError) -> StoreError {
+extension StoreError {
+    /// What an error of SQLite means.
+    init(_ error: DatabaseError) {
         let detail = "SQLite \(error.extendedResultCode.rawValue)" + (error.message.map { ", \($0)" } ?? "")
-        return switch error.resultCode {
-        case .SQLITE_CONSTRAINT: StoreError(.constraint, detail)
-        case .SQLITE_ERROR, .SQLITE_RANGE, .SQLITE_MISMATCH, .SQLITE_TOOBIG: StoreError(.statement, detail)
-        case .SQLITE_NOTADB, .SQLITE_CORRUPT: StoreError(.corrupt, detail)
-        default: StoreError(.unavailable, detail)
-        }
-    }
-
-    private func migrate(_ migrations: [Migration], now: Int64) async throws {
-        try await translating {
-            try await pool.write { database in
-                try database.execute(
-                    sql: """
-                        CREATE TABLE IF NOT EXISTS schema_steps (
-                            step INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)
-                        """)
-                let applied = try Int.fetchOne(database, sql: "SELECT count(*) FROM schema_steps") ?? 0
-                guard applied <= migrations.count else {
-                    throw StoreError(
-                        .newerSchema,
-                        "the database has schema step \(applied), this version knows \(migrations.count): use a newer assent"
-                    )
-                }
-                for (index, migration) in migrations.enumerated().dropFirst(applied) {
-                    for sql in migration.statements { try database.execute(sql: sql) }
-                    try database.execute(
-                        sql: "INSERT INTO schema_steps (step, name, applied_at) VALUES (?, ?, ?)",
-                        arguments: [index + 1, migration.name, now])
-                }
+        self =
+            switch error.resultCode {
+            case .SQLITE_CONSTRAINT: StoreError(.constraint, detail)
+            case .SQLITE_ERROR, .SQLITE_RANGE, .SQLITE_MISMATCH, .SQLITE_TOOBIG: StoreError(.statement, detail)
+            case .SQLITE_NOTADB, .SQLITE_CORRUPT: StoreError(.corrupt, detail)
+            default: StoreError(.unavailable, detail)
             }
-        }
     }
 }
 

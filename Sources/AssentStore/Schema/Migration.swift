@@ -11,12 +11,6 @@ package struct Migration: Sendable {
         self.name = name
         self.statements = statements
     }
-
-    /// The whole schema, oldest step first.
-    package static let all: [Migration] = [
-        .users, .sessions, .audit, .serverKeys, .transactions, .grants, .journeySteps, .administration,
-        .auditSequence, .boundFields,
-    ]
 }
 
 extension Migration {

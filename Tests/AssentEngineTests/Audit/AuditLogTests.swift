@@ -67,21 +67,23 @@ struct AuditLogTests {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         let path = directory.appending(path: "assent.sqlite").path
-        let older = try #require(Migration.all.firstIndex { $0.name == "audit sequence" })
+        let steps = Schema.current.steps
+        let older = try #require(steps.firstIndex { $0.name == "audit sequence" })
         let clock = ManualClock()
-        let old = try await SQLiteDatabase(path: path, migrations: Array(Migration.all[..<older]), clock: clock)
+        let place = DatabaseLocation.sqlite(path: path)
+        let old = try await place.open(schema: Schema(Array(steps[..<older])), clock: clock)
         for (id, at) in [("a", 3000), ("b", 1000), ("c", 2000)] {
             _ = try await old.run(
                 SQLStatement(
                     "INSERT INTO audit (id, at, event, outcome, detail) VALUES (?1, ?2, ?1, 'success', '{}')",
                     [.text(id), SQLValue(at)]))
         }
-        try old.close()
-        let new = try await SQLiteDatabase(path: path, clock: clock)
+        try await old.close()
+        let new = try await place.open(clock: clock)
         let log = AuditLog(try TransactionFixture.context(new, clock: clock))
         try await log.write(record)
         #expect(try await log.newest(9).map(\.event) == ["transaction.take", "a", "c", "b"])
-        try new.close()
+        try await new.close()
     }
 
     @Test("A record is written with what it tells of, or neither is")

@@ -3,6 +3,7 @@ import AssentOTP
 import AssentStore
 import AssentTesting
 import Foundation
+import StoreTesting
 import Testing
 
 @testable import AssentEngine

@@ -12,7 +12,7 @@ import Testing
 final class JourneyFixture: Sendable {
     let directory: URL
     let path: String
-    let database: SQLiteDatabase
+    let database: any SQLDatabase
     let clock = ManualClock()
     let context: EngineContext
     let derivations = CountingDerivation()
@@ -38,7 +38,7 @@ final class JourneyFixture: Sendable {
         directory = parent.appending(path: "assent-journeys-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
-        database = try await SQLiteDatabase(path: path, clock: clock)
+        database = try await DatabaseLocation.sqlite(path: path).open(clock: clock)
         context = try TransactionFixture.context(database, clock: clock)
         passwords = Passwords(
             context, policy: PasswordPolicy(logN: 4, parallelChecks: 4, waitingChecks: 500), limits: signIn,

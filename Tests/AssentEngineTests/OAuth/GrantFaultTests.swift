@@ -2,6 +2,7 @@ import AssentCore
 import AssentStore
 import AssentTesting
 import Foundation
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -79,7 +80,7 @@ struct GrantFaultTests {
     func closed() async throws {
         let fixture = try await ProviderFixture()
         let reply = try await fixture.tokens()
-        try fixture.database.close()
+        try await fixture.database.close()
         await #expect(throws: (any Error).self) { try await fixture.grants.access(token: reply.accessToken) }
     }
 

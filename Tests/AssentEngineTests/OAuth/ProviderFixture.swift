@@ -41,7 +41,7 @@ final class ProviderFixture: Sendable {
     }
 
     let url: URL
-    let database: SQLiteDatabase
+    let database: any SQLDatabase
     let clock = ManualClock()
     let context: EngineContext
     let grants: OAuthProvider
@@ -52,7 +52,7 @@ final class ProviderFixture: Sendable {
     init(clients: [OAuthClient] = [bank, other, backend], random: any RandomSource = SystemRandom()) async throws {
         url = FileManager.default.temporaryDirectory.appending(path: "assent-grants-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        database = try await SQLiteDatabase(path: url.appending(path: "test.sqlite").path, clock: clock)
+        database = try await DatabaseLocation.sqlite(path: url.appending(path: "test.sqlite").path).open(clock: clock)
         context = EngineContext(
             database: database, clock: clock, random: random,
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))),
@@ -76,7 +76,8 @@ final class ProviderFixture: Sendable {
 
     /// A second node on the same file, with caches of its own.
     func secondNode() async throws -> OAuthProvider {
-        let database = try await SQLiteDatabase(path: url.appending(path: "test.sqlite").path, clock: clock)
+        let database = try await DatabaseLocation.sqlite(path: url.appending(path: "test.sqlite").path).open(
+            clock: clock)
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,
             logger: context.logger)

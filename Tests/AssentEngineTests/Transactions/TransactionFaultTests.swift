@@ -1,6 +1,7 @@
 import AssentCore
 import AssentEngine
 import AssentStore
+import StoreTesting
 import Testing
 
 @Suite("Transactions on a database that fails")
@@ -50,7 +51,7 @@ struct TransactionFaultTests {
         let fixture = try await TransactionFixture()
         let id = try await fixture.approved()
         let point = try fixture.settlement()
-        try fixture.database.close()
+        try await fixture.database.close()
         var request = SentRequest(
             session: PresentedSession(fixture.ana), method: "POST",
             resource: try CanonicalResource("https://api.bank.example/transfers?kind=sepa"),

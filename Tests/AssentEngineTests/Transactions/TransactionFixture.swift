@@ -11,7 +11,7 @@ import Testing
 final class TransactionFixture: Sendable {
     let path: String
     let directory: URL
-    let database: SQLiteDatabase
+    let database: any SQLDatabase
     let clock = ManualClock()
     let context: EngineContext
     let transactions: Transactions
@@ -27,7 +27,7 @@ final class TransactionFixture: Sendable {
         directory = FileManager.default.temporaryDirectory.appending(path: "assent-transactions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
-        database = try await SQLiteDatabase(path: path, clock: clock)
+        database = try await DatabaseLocation.sqlite(path: path).open(clock: clock)
         context = try Self.context(database, clock: clock)
         transactions = Transactions(context, limits: limits)
         ana = try await Self.signIn("ana", roles: [], context)

@@ -24,7 +24,7 @@ struct TransactionRaceTests {
     @Test("Two server processes on one file grant it once between them")
     func twoDatabases() async throws {
         let fixture = try await TransactionFixture()
-        let second = try await SQLiteDatabase(path: fixture.path, clock: fixture.clock)
+        let second = try await DatabaseLocation.sqlite(path: fixture.path).open(clock: fixture.clock)
         let other = Transactions(try TransactionFixture.context(second, clock: fixture.clock, seed: 2))
         for _ in 0..<5 {
             let id = try await fixture.approved()
@@ -35,7 +35,7 @@ struct TransactionRaceTests {
             }
             #expect(results.filter(\.isTaken).count == 1)
         }
-        try second.close()
+        try await second.close()
     }
 
     /// Holds every task that looks before it leaps until all have looked: a take made of a look and a leap grants to
@@ -104,11 +104,11 @@ private final class RendezvousDatabase: SQLDatabase {
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let database: SQLiteDatabase
+    private let database: any SQLDatabase
     private let parties: Int
     private let state = Locked(State())
 
-    init(_ database: SQLiteDatabase, parties: Int) {
+    init(_ database: any SQLDatabase, parties: Int) {
         self.database = database
         self.parties = parties
     }
@@ -125,6 +125,10 @@ private final class RendezvousDatabase: SQLDatabase {
         release()
         return try await database.run(statements)
     }
+
+    func checkHealth() async throws { try await database.checkHealth() }
+
+    func close() async throws { try await database.close() }
 
     /// Whether this is the party's first call.
     private func arrive() -> Bool {

@@ -1,5 +1,6 @@
 import AssentConfiguration
 import AssentCore
+import AssentStore
 import Foundation
 import Testing
 
@@ -82,5 +83,51 @@ struct ServerExaminationTests {
         #expect(await place.problems().isEmpty)
         chmod(directory.file("master.key"), 0o644)
         #expect(await place.problems().first?.contains("chmod 600") == true)
+    }
+
+    /// A place with the key and a database that has some steps of a schema, and the database's path.
+    private func place(with schema: Schema) async throws -> (Place, DataDirectory) {
+        let place = try Place()
+        let directory = try DataDirectory(try ServerConfiguration.load(file: place.file).dataDirectory)
+        _ = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        try await directory.databaseLocation.open(schema: schema, clock: SystemClock()).close()
+        return (place, directory)
+    }
+
+    @Test("A look at an older database changes no byte of it, and says what a start would change")
+    func olderSchema() async throws {
+        let steps = Schema.current.steps
+        let (place, directory) = try await place(with: Schema(Array(steps.dropLast(2))))
+        let before = try Data(contentsOf: URL(fileURLWithPath: directory.database))
+        let findings = await ServerExamination.findings(file: place.file)
+        let text = "a start will bring the schema from step \(steps.count - 2) to \(steps.count)"
+        #expect(findings.contains { $0.isNote && $0.text.hasPrefix(text) })
+        #expect(await place.problems().isEmpty)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: directory.database)) == before)
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(files.filter { $0.hasPrefix("assent.sqlite") } == ["assent.sqlite"])
+    }
+
+    @Test("A database that a newer version has used is a problem, as is one of another program")
+    func otherSchemas() async throws {
+        let more = Migration("more", ["CREATE TABLE more (id TEXT)"])
+        let (newer, _) = try await place(with: Schema(Schema.current.steps + [more]))
+        #expect(await newer.problems().contains { $0.contains("use a newer assent") })
+        let (other, _) = try await place(
+            with: Schema([Migration("other", ["DROP TABLE schema_steps", more.statements[0]])]))
+        #expect(await other.problems().contains { $0.contains("another program") })
+    }
+
+    @Test("A server that has the database open goes on while doctor looks at it")
+    func whileOpen() async throws {
+        let (place, directory) = try await place(with: .current)
+        let database = try await directory.databaseLocation.open(clock: SystemClock())
+        let insert = SQLStatement("INSERT INTO attempts (counter, window_start, count) VALUES (?1, 1, 1)", ["a"])
+        _ = try await database.run(insert)
+        let findings = await ServerExamination.findings(file: place.file)
+        #expect(findings.contains { $0.isFine && $0.text == "the database is whole" })
+        #expect(findings.allSatisfy { $0.isFine })
+        _ = try await database.run(SQLStatement(insert.sql, ["b"]))
+        try await database.close()
     }
 }

@@ -131,11 +131,12 @@ struct StopTests {
         // The connection may end before the reply that tells what is known, or after it.
         if let reply = try? await reply { #expect(reply.status == 504) }
         #expect(fixture.upstream.requests.count == 1)
-        let database = try await SQLiteDatabase(path: fixture.directory + "/data/assent.sqlite", clock: fixture.clock)
+        let database = try await DatabaseLocation.sqlite(path: fixture.directory + "/data/assent.sqlite")
+            .open(clock: fixture.clock)
         let row = try #require(
             try await database.run(.read("SELECT outcome FROM transactions WHERE id = ?1", [.text(id)])).first)
         #expect(try row.text("outcome") == "unknown")
-        try database.close()
+        try await database.close()
     }
 }
 

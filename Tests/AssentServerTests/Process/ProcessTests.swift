@@ -217,9 +217,10 @@ final class ProcessWorld: Sendable {
 
     /// State, outcome and status of every transaction. Only when the server has ended.
     func transactions() async throws -> [String: String] {
-        let database = try await SQLiteDatabase(path: directory + "/data/assent.sqlite", clock: SystemClock())
+        let database = try await DatabaseLocation.sqlite(path: directory + "/data/assent.sqlite")
+            .open(clock: SystemClock())
         let rows = try await database.run(.read("SELECT id, state, outcome, upstream_status FROM transactions"))
-        try database.close()
+        try await database.close()
         return try Dictionary(
             uniqueKeysWithValues: rows.map { row in
                 let status = try row.optionalInteger("upstream_status").map { "\($0)" }
@@ -231,10 +232,10 @@ final class ProcessWorld: Sendable {
     /// What the bank has booked. Ends the bank.
     func ledger() async throws -> [(key: String, payee: String)] {
         await bank?.stop()
-        let database = try await SQLiteDatabase(
-            path: directory + "/bank.sqlite", migrations: [], clock: SystemClock())
+        let database = try await DatabaseLocation.sqlite(path: directory + "/bank.sqlite")
+            .open(schema: Schema([]), clock: SystemClock())
         let rows = try await database.run(.read("SELECT idempotency_key, payee FROM transfers"))
-        try database.close()
+        try await database.close()
         return try rows.map { (try $0.text("idempotency_key"), try $0.text("payee")) }
     }
 

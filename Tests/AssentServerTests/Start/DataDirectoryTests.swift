@@ -92,13 +92,13 @@ struct DataDirectoryTests {
         defer { try? FileManager.default.removeItem(atPath: directory.path) }
         chmod(directory.path, 0o755)
         try directory.keepDatabasePrivate()
-        let database = try await SQLiteDatabase(path: directory.database, clock: SystemClock())
+        let database = try await directory.databaseLocation.open(clock: SystemClock())
         _ = try await database.run(
             SQLStatement("INSERT INTO attempts (counter, window_start, count) VALUES ('a', 1, 1)"))
         let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
         #expect(files.sorted() == ["assent.sqlite", "assent.sqlite-shm", "assent.sqlite-wal"])
         for file in files { #expect(try permissions(directory.file(file)) == 0o600, "\(file)") }
-        try database.close()
+        try await database.close()
         try directory.keepDatabasePrivate()
     }
 

@@ -19,7 +19,7 @@ struct FaultTests {
             let bearer = ServerFixture.bearer(tokens.access)
             let id = try await fixture.completedTransaction(body: Self.body, session: token)
             #expect(try await fixture.send("GET", "https://localhost:\(fixture.serverPort)/readyz").status == 200)
-            try fixture.closeDatabase()
+            try await fixture.closeDatabase()
             let json = [("Content-Type", "application/json")]
             let calls: [(String, String, [(String, String)], String?)] = [
                 ("POST", fixture.json("authenticate?authIndexType=service&authIndexValue=Quick"), [], nil),

@@ -42,9 +42,11 @@ struct UserSeedingTests {
     }
 
     private func count(_ directory: String, _ table: String) async throws -> Int64 {
-        let database = try await SQLiteDatabase(path: directory + "/data/assent.sqlite", clock: SystemClock())
-        defer { try? database.close() }
-        return try #require(try await database.run(.read("SELECT count(*) AS n FROM \(table)")).first).integer("n")
+        let database = try await DatabaseLocation.sqlite(path: directory + "/data/assent.sqlite")
+            .open(clock: SystemClock())
+        let rows = try await database.run(.read("SELECT count(*) AS n FROM \(table)"))
+        try await database.close()
+        return try #require(rows.first).integer("n")
     }
 
     private func signIn(
@@ -160,7 +162,7 @@ struct UserSeedingTests {
         // A plan that somebody else was faster with makes nothing, and says so.
         await #expect(throws: ConfigurationError.self) { try await seeding.carryOut(plan) }
         #expect(try await count(directory, "users") == 4)
-        try server.database.close()
+        try await server.database.close()
     }
 
     @Test("Outside of development a hash of another cost than the server's is refused; in development it is taken")

@@ -9,6 +9,7 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 import ServiceLifecycle
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -189,7 +190,7 @@ final class ServerFixture: Sendable {
         server.context.logger.trace("planted", metadata: ["text": "\(text)"])
     }
 
-    func closeDatabase() throws { try server.database.close() }
+    func closeDatabase() async throws { try await server.database.close() }
 
     /// Limits the database to its present size, or to none.
     func fillDisk(_ isFull: Bool) async throws {
