@@ -70,7 +70,7 @@ struct TransactionForwardingTests {
             Issue.record("a transaction that was not taken sends nothing")
             return
         }
-        try fixture.database.close()
+        try await fixture.database.close()
         guard case .notRecorded = await fixture.transactions.forwarding(record, send: Self.unexpected) else {
             Issue.record("without a record nothing may be sent")
             return
