@@ -23,7 +23,7 @@ struct JourneyTurn: Sendable {
         var state = state
         let walk = JourneyWalk(
             journey: journey, realm: state.realm, services: engine.services, approval: approval,
-            header: request.header, isFirstRequest: claim == nil)
+            header: request.header, isFirstRequest: claim == nil, clientAddress: request.clientAddress)
         let stop = try await walk.on(from: &state.progress, answers: responses)
         let end = JourneyEnd(turn: self, state: state)
         let outcome: JourneyOutcome =

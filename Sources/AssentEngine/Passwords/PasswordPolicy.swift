@@ -1,22 +1,50 @@
-/// What it costs to check a password, and how many checks may run.
+import Foundation
+
+/// What it costs to check a password, and how many checks may be in progress.
 package struct PasswordPolicy: Sendable, Hashable {
     /// The logarithm of scrypt's N (RFC 7914 §2). 17 needs 128 MiB and some tenths of a second for each check.
     package var logN: Int
 
-    /// How many checks run at once.
+    /// How many checks run at once, each on a thread of its own.
     package var parallelChecks: Int
 
     /// How many more may wait; beyond that the server says that it is busy.
     package var waitingChecks: Int
 
+    /// How many checks may be in progress for one client address; `nil` for half of all. Users behind one proxy share its
+    /// address.
+    package var checksPerAddress: Int?
+
+    /// How many checks may be in progress for one user name; `nil` for a quarter of all.
+    package var checksPerUser: Int?
+
     /// The least cost outside of development.
     package static let minimumLogN = 17
 
+    /// One core fewer than there are, so that one is left for everything else, and at most 8, which need a gibibyte; at
+    /// least 1.
+    package static var defaultParallelChecks: Int {
+        min(max(ProcessInfo.processInfo.activeProcessorCount - 1, 1), 8)
+    }
+
     /// A policy; the defaults suit production on a small machine.
-    package init(logN: Int = 17, parallelChecks: Int = 2, waitingChecks: Int = 64) {
+    package init(
+        logN: Int = 17, parallelChecks: Int = PasswordPolicy.defaultParallelChecks, waitingChecks: Int = 64,
+        checksPerAddress: Int? = nil, checksPerUser: Int? = nil
+    ) {
         self.logN = logN
         self.parallelChecks = parallelChecks
         self.waitingChecks = waitingChecks
+        self.checksPerAddress = checksPerAddress
+        self.checksPerUser = checksPerUser
+    }
+
+    /// The bounds on checks in progress.
+    var admissionLimits: PasswordAdmission.Limits {
+        let total = parallelChecks + waitingChecks
+        return PasswordAdmission.Limits(
+            total: total, perAddress: checksPerAddress ?? max(total / 2, 1), perUser: checksPerUser ?? max(total / 4, 1)
+        )
     }
 
     /// What is wrong with it, in words for the operator; empty when nothing is. A low cost is allowed in `development`
@@ -31,6 +59,9 @@ package struct PasswordPolicy: Sendable, Hashable {
         }
         if !(1...64).contains(parallelChecks) { issues.append("parallelChecks must be from 1 to 64") }
         if !(0...10_000).contains(waitingChecks) { issues.append("waitingChecks must be from 0 to 10000") }
+        for (name, value) in [("checksPerAddress", checksPerAddress), ("checksPerUser", checksPerUser)] {
+            if let value, value < 1 { issues.append("\(name) must be at least 1") }
+        }
         return issues
     }
 }

@@ -30,7 +30,7 @@ package struct Passwords: Sendable {
         cost = PasswordHash.Cost(logN: policy.logN)
         self.limits = limits
         self.derivation = derivation
-        workers = PasswordWorkers(parallel: policy.parallelChecks, waiting: policy.waitingChecks)
+        workers = PasswordWorkers(threads: policy.parallelChecks, limits: policy.admissionLimits)
         dummySalt = context.random.bytes(PasswordHash.saltBytes)
     }
 
@@ -52,19 +52,46 @@ package struct Passwords: Sendable {
             throw EngineError.invalidRequest("A password has from 1 to \(Self.byteLimit) bytes.")
         }
         let (cost, random, derivation) = (cost, random, derivation)
-        return try await workers.run {
-            try PasswordHash.make(password, cost: cost, random: random, derivation: derivation).text
+        return try await workers.admitting(.server) {
+            try await workers.run(for: .server) {
+                try PasswordHash.make(password, cost: cost, random: random, derivation: derivation).text
+            }
         }
     }
 
-    /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are
-    /// stored, every check computes each of these costs once, whoever is named. A right password that was hashed at
-    /// another cost than the configured one is hashed again, so that in time one cost is left; what is gone counts no
-    /// more after a restart.
-    package func check(username: String, password: Secret, realm: String) async throws -> Check {
+    /// How busy the checks are.
+    package var load: PasswordLoad { workers.load }
+
+    /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are stored,
+    /// every check computes each of these costs once, for every name. A right password that was hashed at another cost than
+    /// the configured one is hashed again, so that in time one cost is left; what is no longer stored is forgotten at the
+    /// next start.
+    ///
+    /// Checks of one address, and of one user, wait for each other before they make others wait.
+    ///
+    /// - Parameters:
+    ///   - username: who is said to sign in.
+    ///   - password: what they gave.
+    ///   - realm: the realm of the user.
+    ///   - address: the client's address, when it is known.
+    /// - Returns: what was found.
+    /// - Throws: ``EngineError`` `busy` when too many checks are in progress, in all or for this address or name: the
+    ///   password was not looked at, and no attempt was counted.
+    package func check(
+        username: String, password: Secret, realm: String, from address: String? = nil
+    ) async throws -> Check {
         guard !password.isEmpty, password.count <= Self.byteLimit else { return .wrong }
         let name = Base64URL.encode(Array(SHA256.hash(data: Array("\(realm)\u{0}\(username)".utf8))))
-        let counter = "password:\(name)"
+        let caller = PasswordCaller(address: address, user: name)
+        return try await workers.admitting(caller) {
+            try await check(username: username, password: password, realm: realm, for: caller)
+        }
+    }
+
+    private func check(
+        username: String, password: Secret, realm: String, for caller: PasswordCaller
+    ) async throws -> Check {
+        let counter = "password:\(caller.user)"
         guard try await attempts.attempt(counter, limit: limits.attempts, window: limits.window) else {
             return .locked
         }
@@ -72,18 +99,12 @@ package struct Passwords: Sendable {
         // Asked for in any case: an unknown user must cost the same.
         let text = try await users.passwordHash(userID: user?.id ?? "")
         let stored = text.flatMap(PasswordHash.init)
-        var isRight = false
-        var renewed = PasswordHash(cost: cost, salt: random.bytes(PasswordHash.saltBytes), hash: [])
-        for cost in try await costs(including: stored?.cost) {
-            if let stored, cost == stored.cost {
-                let derived = try await derived(
-                    password, salt: stored.salt, cost: cost, byteCount: stored.hash.count)
-                isRight = ConstantTime.equal(derived, stored.hash)
-            } else {
-                let salt = cost == renewed.cost ? renewed.salt : dummySalt
-                let derived = try await derived(password, salt: salt, cost: cost, byteCount: PasswordHash.hashBytes)
-                if cost == renewed.cost { renewed = PasswordHash(cost: cost, salt: salt, hash: derived) }
-            }
+        let comparison = PasswordComparison(
+            stored: stored, costs: try await costs(including: stored?.cost), dummySalt: dummySalt,
+            fresh: PasswordHash(cost: cost, salt: random.bytes(PasswordHash.saltBytes), hash: []))
+        let derivation = derivation
+        let (isRight, renewed) = try await workers.run(for: caller) {
+            try comparison.run(password, derivation: derivation)
         }
         guard let user, let text, let stored, isRight else { return .wrong }
         if stored.cost != renewed.cost {
@@ -104,13 +125,40 @@ package struct Passwords: Sendable {
             return (known ?? [cost]).sorted { ($0.logN, $0.r, $0.p) < ($1.logN, $1.r, $1.p) }
         }
     }
+}
 
-    private func derived(
-        _ password: Secret, salt: [UInt8], cost: PasswordHash.Cost, byteCount: Int
-    ) async throws -> [UInt8] {
-        let derivation = derivation
-        return try await workers.run {
-            try derivation.derive(password, salt: salt, cost: cost, byteCount: byteCount)
+/// What one check derives, all of it in one turn.
+private struct PasswordComparison: Sendable {
+    /// The hash that the password is compared with; without one, the work is the same.
+    let stored: PasswordHash?
+
+    /// All costs that are computed, each once.
+    let costs: [PasswordHash.Cost]
+
+    /// What stands for the salt where nothing is compared.
+    let dummySalt: [UInt8]
+
+    /// The configured cost and a new salt, for a hash that replaces one of another cost.
+    let fresh: PasswordHash
+
+    /// Whether the password is right, and what to store for it from now on.
+    func run(
+        _ password: Secret, derivation: any PasswordDerivation
+    ) throws -> (isRight: Bool, renewed: PasswordHash) {
+        var isRight = false
+        var renewed = fresh
+        for cost in costs {
+            if let stored, cost == stored.cost {
+                let derived = try derivation.derive(
+                    password, salt: stored.salt, cost: cost, byteCount: stored.hash.count)
+                isRight = ConstantTime.equal(derived, stored.hash)
+            } else {
+                let salt = cost == fresh.cost ? fresh.salt : dummySalt
+                let derived = try derivation.derive(
+                    password, salt: salt, cost: cost, byteCount: PasswordHash.hashBytes)
+                if cost == fresh.cost { renewed = PasswordHash(cost: cost, salt: salt, hash: derived) }
+            }
         }
+        return (isRight, renewed)
     }
 }

@@ -81,7 +81,9 @@ struct PasswordsTests {
         let fixture = try await JourneyFixture()
         let gate = Gate()
         let passwords = Passwords(
-            fixture.context, policy: PasswordPolicy(logN: 4, parallelChecks: 1, waitingChecks: 2),
+            fixture.context,
+            policy: PasswordPolicy(
+                logN: 4, parallelChecks: 1, waitingChecks: 2, checksPerAddress: 3, checksPerUser: 3),
             limits: SignInLimits(attempts: 1000), derivation: gate)
         let results = await withTaskGroup(of: String.self) { group in
             for _ in 0..<20 {

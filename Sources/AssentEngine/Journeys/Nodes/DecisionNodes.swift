@@ -15,8 +15,9 @@ struct DataStoreDecisionNode: RunnableNode {
             username = try await context.claimedUser()?.username
         }
         guard let username, let password else { return .outcome("false") }
-        switch try await context.services.passwords.check(username: username, password: password, realm: context.realm)
-        {
+        let check = try await context.services.passwords.check(
+            username: username, password: password, realm: context.realm, from: context.clientAddress)
+        switch check {
         case .right(let user):
             context.progress.subject.prove(user)
             return .outcome("true")

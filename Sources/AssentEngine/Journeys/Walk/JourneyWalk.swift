@@ -8,6 +8,7 @@ struct JourneyWalk: Sendable {
     let approval: PendingApproval?
     let header: @Sendable (String) -> String?
     let isFirstRequest: Bool
+    let clientAddress: String?
 
     /// Where the walk stopped.
     enum Stop: Sendable, Hashable {
@@ -32,7 +33,7 @@ struct JourneyWalk: Sendable {
     func on(from progress: inout JourneyProgress, answers: [CallbackResponse]?) async throws -> Stop {
         var context = NodeContext(
             progress: progress, answers: answers, password: nil, realm: realm, approval: approval, header: header,
-            isFirstRequest: isFirstRequest, services: services)
+            isFirstRequest: isFirstRequest, clientAddress: clientAddress, services: services)
         let stop = try await walk(&context)
         progress = context.progress
         return stop

@@ -24,6 +24,9 @@ package struct NodeContext: Sendable {
     /// Whether this is the journey's first request: the only one whose header fields a node may read values from.
     package let isFirstRequest: Bool
 
+    /// The client's address, where the server knows it.
+    package let clientAddress: String?
+
     /// What nodes may use.
     package let services: JourneyServices
 }

@@ -1,0 +1,108 @@
+/// On whose account a password is derived. Nobody's checks hold up everybody else's.
+package struct PasswordCaller: Sendable, Hashable {
+    /// The client's address; `nil` for the server itself.
+    package let address: String?
+
+    /// Whose password it is: the hash of realm and user name.
+    package let user: String
+
+    /// A caller.
+    package init(address: String?, user: String) {
+        self.address = address
+        self.user = user
+    }
+
+    /// The server itself, for example when it stores the users of its configuration.
+    package static let server = PasswordCaller(address: nil, user: "")
+}
+
+/// How many password checks may be in progress, waiting ones included.
+struct PasswordAdmission: Sendable {
+    /// The bounds.
+    struct Limits: Sendable, Hashable {
+        var total: Int
+        var perAddress: Int
+        var perUser: Int
+    }
+
+    let limits: Limits
+    private(set) var total = 0
+    private var addresses: [String?: Int] = [:]
+    private var users: [String: Int] = [:]
+
+    init(_ limits: Limits) {
+        self.limits = limits
+    }
+
+    /// Takes one more in, unless that passes a bound.
+    mutating func enter(_ caller: PasswordCaller) -> Bool {
+        let (ofAddress, ofUser) = (addresses[caller.address] ?? 0, users[caller.user] ?? 0)
+        guard total < limits.total, ofAddress < limits.perAddress, ofUser < limits.perUser else { return false }
+        total += 1
+        addresses[caller.address] = ofAddress + 1
+        users[caller.user] = ofUser + 1
+        return true
+    }
+
+    /// Lets one go that ``enter(_:)`` took in.
+    mutating func leave(_ caller: PasswordCaller) {
+        total -= 1
+        addresses[caller.address] = Self.oneLess(addresses[caller.address])
+        users[caller.user] = Self.oneLess(users[caller.user])
+    }
+
+    /// `nil` for none, so that the tables only hold who is here.
+    private static func oneLess(_ count: Int?) -> Int? {
+        guard let count, count > 1 else { return nil }
+        return count - 1
+    }
+}
+
+/// Values that wait, served in turns: one of each key, and those of one key in the order in which they came.
+struct Turns<Key: Hashable, Value> {
+    /// The keys that have something waiting; the first one's turn is next.
+    private var order: [Key] = []
+    private var waiting: [Key: [Value]] = [:]
+
+    var isEmpty: Bool { order.isEmpty }
+
+    /// Lets `value` wait. A key that has nothing waiting gets the last turn.
+    mutating func append(_ value: Value, for key: Key) {
+        if waiting[key] == nil { order.append(key) }
+        waiting[key, default: []].append(value)
+    }
+
+    /// Takes the value whose turn it is; `nil` when nothing waits.
+    mutating func next() -> (key: Key, value: Value)? {
+        guard let key = order.first, var values = waiting[key], !values.isEmpty else { return nil }
+        order.removeFirst()
+        let value = values.removeFirst()
+        waiting[key] = values.isEmpty ? nil : values
+        if !values.isEmpty { order.append(key) }
+        return (key, value)
+    }
+}
+
+/// Work that waits for a thread: addresses take turns, and within an address its users do.
+struct PasswordQueue<Work> {
+    private var addresses = Turns<String?, Void>()
+    private var users: [String?: Turns<String, Work>] = [:]
+
+    /// How much waits.
+    private(set) var count = 0
+
+    /// Lets `work` wait.
+    mutating func append(_ work: Work, for caller: PasswordCaller) {
+        count += 1
+        addresses.append((), for: caller.address)
+        users[caller.address, default: Turns()].append(work, for: caller.user)
+    }
+
+    /// Takes the work whose turn it is; `nil` when nothing waits.
+    mutating func next() -> Work? {
+        guard let turn = addresses.next(), let work = users[turn.key]?.next()?.value else { return nil }
+        if users[turn.key]?.isEmpty == true { users[turn.key] = nil }
+        count -= 1
+        return work
+    }
+}
