@@ -101,7 +101,7 @@ struct ServerExaminationTests {
         let before = try Data(contentsOf: URL(fileURLWithPath: directory.database))
         let findings = await ServerExamination.findings(file: place.file)
         let text = "a start will bring the schema from step \(steps.count - 2) to \(steps.count)"
-        #expect(findings.contains { $0.isNote && $0.text.hasPrefix(text) })
+        #expect(findings.contains { $0.verdict == .note && $0.text.hasPrefix(text) })
         #expect(await place.problems().isEmpty)
         #expect(try Data(contentsOf: URL(fileURLWithPath: directory.database)) == before)
         let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
@@ -125,8 +125,8 @@ struct ServerExaminationTests {
         let insert = SQLStatement("INSERT INTO attempts (counter, window_start, count) VALUES (?1, 1, 1)", ["a"])
         _ = try await database.run(insert)
         let findings = await ServerExamination.findings(file: place.file)
-        #expect(findings.contains { $0.isFine && $0.text == "the database is whole" })
-        #expect(findings.allSatisfy { $0.isFine })
+        #expect(findings.contains { $0.verdict == .fine && $0.text == "the database is whole" })
+        #expect(findings.allSatisfy { $0.verdict != .problem })
         _ = try await database.run(SQLStatement(insert.sql, ["b"]))
         try await database.close()
     }
