@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 
 /// Why the store did not do what it was asked. Errors are equal when their codes are.
 package struct StoreError: AssentError {
