@@ -11,8 +11,8 @@ package struct PasswordPolicy: Sendable, Hashable {
     /// How many more may wait; beyond that the server says that it is busy.
     package var waitingChecks: Int
 
-    /// How many checks may be in progress for one client address; `nil` for half of all. Users behind one proxy share its
-    /// address.
+    /// How many checks may be in progress for one client address; `nil` for half of all. Users behind one proxy share
+    /// its address.
     package var checksPerAddress: Int?
 
     /// How many checks may be in progress for one user name; `nil` for a quarter of all.

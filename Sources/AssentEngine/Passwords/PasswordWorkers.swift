@@ -19,8 +19,8 @@ package struct PasswordLoad: Sendable, Hashable {
 
 /// Threads of their own for deriving keys from passwords, at a lower priority than everything else.
 ///
-/// A derivation takes some tenths of a second of a core. On Swift's own threads, or on those of Dispatch, which shares its
-/// pool with them on Linux, it would hold up every other request.
+/// A derivation takes some tenths of a second of a core. On Swift's own threads, or on those of Dispatch, which
+/// shares its pool with them on Linux, it would hold up every other request.
 final class PasswordWorkers: Sendable {
     private let line: WorkLine
     private let threads: Int
@@ -43,7 +43,8 @@ final class PasswordWorkers: Sendable {
         }
     }
 
-    /// Does what belongs to one check, unless too many are in progress: then it is refused at once, and nothing was done.
+    /// Does what belongs to one check, unless too many are in progress: then it is refused at once, and nothing was
+    /// done.
     ///
     /// - Throws: ``EngineError`` `busy`; and what `check` throws.
     func admitting<Result>(_ caller: PasswordCaller, _ check: () async throws -> Result) async throws -> Result {
@@ -52,8 +53,8 @@ final class PasswordWorkers: Sendable {
         return try await check()
     }
 
-    /// Runs `work` on one of the threads when it is the caller's turn. Only inside ``admitting(_:_:)``, which bounds how many
-    /// wait.
+    /// Runs `work` on one of the threads when it is the caller's turn. Only inside ``admitting(_:_:)``, which bounds
+    /// how many wait.
     func run<Result: Sendable>(
         for caller: PasswordCaller, _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {

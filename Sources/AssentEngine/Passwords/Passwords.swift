@@ -62,10 +62,10 @@ package struct Passwords: Sendable {
     /// How busy the checks are.
     package var load: PasswordLoad { workers.load }
 
-    /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are stored,
-    /// every check computes each of these costs once, for every name. A right password that was hashed at another cost than
-    /// the configured one is hashed again, so that in time one cost is left; what is no longer stored is forgotten at the
-    /// next start.
+    /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are
+    /// stored, every check computes each of these costs once, for every name. A right password that was hashed at
+    /// another cost than the configured one is hashed again, so that in time one cost is left; what is no longer
+    /// stored is forgotten at the next start.
     ///
     /// Checks of one address, and of one user, wait for each other before they make others wait.
     ///

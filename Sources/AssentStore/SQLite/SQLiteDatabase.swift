@@ -3,8 +3,8 @@ import GRDB
 
 /// The embedded database: one SQLite file in WAL mode, every commit synced to the disk (`synchronous = FULL`).
 ///
-/// One server process writes one file. A second process may open it (the command line does, for `doctor`), but writers then
-/// wait for each other.
+/// One server process writes one file. A second process may open it (the command line does, for `doctor`), but
+/// writers then wait for each other.
 package final class SQLiteDatabase: SQLDatabase {
     private let pool: DatabasePool
     private let readers: SQLiteReaders
@@ -25,8 +25,8 @@ package final class SQLiteDatabase: SQLDatabase {
             configuration.foreignKeysEnabled = true
             pool = try DatabasePool(path: path, configuration: configuration)
             readers = SQLiteReaders(path: path)
-            // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a power
-            // loss could then undo a commit, and a spent transaction would be whole again.
+            // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a
+            // power loss could then undo a commit, and a spent transaction would be whole again.
             try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         } catch let error as DatabaseError {
             throw StoreError(error)
@@ -36,8 +36,8 @@ package final class SQLiteDatabase: SQLDatabase {
     // The last connection to close must be one that may write: SQLite then takes the write-ahead log away with it.
     deinit { readers.close() }
 
-    /// Runs one statement. One that reads runs on the caller's thread, as long as a connection is free: what it needs is in
-    /// memory nearly always, and handing it over to another thread costs more than running it.
+    /// Runs one statement. One that reads runs on the caller's thread, as long as a connection is free: what it needs
+    /// is in memory nearly always, and handing it over to another thread costs more than running it.
     package func run(_ statement: SQLStatement) async throws -> [SQLRow] {
         if statement.isRead {
             return try await translating {
@@ -84,7 +84,8 @@ package final class SQLiteDatabase: SQLDatabase {
     }
 
     static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
-        // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was checked.
+        // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was
+        // checked.
         guard !statement.arguments.contains(where: \.hasNUL) else {
             throw StoreError(.statement, "a text has a NUL", statement: index)
         }

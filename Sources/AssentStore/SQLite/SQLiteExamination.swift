@@ -10,8 +10,8 @@ struct SQLiteExamination {
 
     func run() async throws -> DatabaseExamination {
         guard FileManager.default.fileExists(atPath: path) else { return Self.missing }
-        // A file without a log beside it is open nowhere, and can be read as if nothing could change it. Otherwise SQLite
-        // would make a log, and a reader may not take that away again.
+        // A file without a log beside it is open nowhere, and can be read as if nothing could change it. Otherwise
+        // SQLite would make a log, and a reader may not take that away again.
         let wasOpen = hasLog
         do {
             let found = try await examine(isImmutable: !wasOpen)
