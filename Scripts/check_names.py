@@ -12,9 +12,6 @@ DECLARATION = re.compile(
     r"^(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|open|final|indirect|nonisolated|distributed)\s+)*"
     r"(?:struct|class|enum|actor|protocol|typealias|macro)\s+(\w+)")
 
-# Names that the engine still shares with the SDK. Take a name off when the engine's type is renamed.
-PENDING = {"TokenReply"}
-
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 listed = subprocess.run(
     ["git", "ls-files", "-co", "--exclude-standard", "Sources/*.swift"], check=True, capture_output=True, text=True)
@@ -28,7 +25,7 @@ for path in listed.stdout.splitlines():
             match = DECLARATION.match(line)
             if match:
                 places[match.group(1)].setdefault(module, f"{path}:{number}")
-found = {name: where for name, where in sorted(places.items()) if len(where) > 1 and name not in PENDING}
+found = {name: where for name, where in sorted(places.items()) if len(where) > 1}
 for name, where in found.items():
     print(f"{name}: " + ", ".join(where.values()), file=sys.stderr)
 sys.exit(1 if found else 0)

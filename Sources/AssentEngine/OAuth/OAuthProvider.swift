@@ -88,7 +88,7 @@ package struct OAuthProvider: Sendable {
     /// - Throws: ``OAuthError``, or ``StoreError`` (see ``OAuthError/init(answering:)``).
     package func tokens(
         _ parameters: OAuthParameters, authorization: String? = nil, keyThumbprint: String? = nil
-    ) async throws -> TokenReply {
+    ) async throws -> IssuedTokens {
         let client = try client(authenticating: parameters, authorization: authorization)
         let requested = try parameters.required("grant_type")
         guard let type = OAuthClient.GrantType(rawValue: requested) else {
@@ -107,7 +107,7 @@ package struct OAuthProvider: Sendable {
 }
 
 /// What the token endpoint gives (RFC 6749 §5.1).
-package struct TokenReply: Sendable {
+package struct IssuedTokens: Sendable {
     /// The access token, an RFC 9068 JWT.
     package let accessToken: Secret
 

@@ -3,7 +3,7 @@ import AssentEngine
 import HTTPTypes
 import Hummingbird
 
-extension TokenReply {
+extension IssuedTokens {
     /// The body (RFC 6749 §5.1). It must be sent with `Cache-Control: no-store`.
     var json: JSONValue {
         var object = JSONObject()

@@ -148,7 +148,7 @@ struct CodeExchangeTests {
         let fixture = try await ProviderFixture()
         let second = try await fixture.secondNode()
         let code = try await fixture.code()
-        let replies = await withTaskGroup(of: Result<TokenReply, any Error>.self) { group in
+        let replies = await withTaskGroup(of: Result<IssuedTokens, any Error>.self) { group in
             for index in 0..<100 {
                 group.addTask {
                     do {

@@ -117,7 +117,7 @@ final class ProviderFixture: Sendable {
     }
 
     func exchange(_ code: String, _ changes: [String: String?] = [:], on node: OAuthProvider? = nil) async throws
-        -> TokenReply
+        -> IssuedTokens
     {
         try await (node ?? grants).tokens(
             try Self.parameters(
@@ -127,14 +127,14 @@ final class ProviderFixture: Sendable {
                 ], changes))
     }
 
-    func tokens(_ changes: [String: String?] = [:]) async throws -> TokenReply {
+    func tokens(_ changes: [String: String?] = [:]) async throws -> IssuedTokens {
         try await exchange(try await code(changes))
     }
 
     func refresh(
         _ token: Secret?, attempt: String? = nil, _ changes: [String: String?] = [:], keyThumbprint: String? = nil,
         on node: OAuthProvider? = nil
-    ) async throws -> TokenReply {
+    ) async throws -> IssuedTokens {
         var all = changes
         if let attempt { all["attempt_id"] = attempt }
         return try await (node ?? grants).tokens(
@@ -145,7 +145,7 @@ final class ProviderFixture: Sendable {
                 ], all), keyThumbprint: keyThumbprint)
     }
 
-    func isLive(_ reply: TokenReply) async throws -> Bool {
+    func isLive(_ reply: IssuedTokens) async throws -> Bool {
         try await grants.access(token: reply.accessToken) != nil
     }
 

@@ -8,9 +8,9 @@ import Testing
 struct RefreshRaceTests {
     private func race(
         _ fixture: ProviderFixture, _ token: Secret?, count: Int = 200, attempt: @Sendable @escaping (Int) -> String?
-    ) async throws -> [Result<TokenReply, any Error>] {
+    ) async throws -> [Result<IssuedTokens, any Error>] {
         let second = try await fixture.secondNode()
-        return await withTaskGroup(of: Result<TokenReply, any Error>.self) { group in
+        return await withTaskGroup(of: Result<IssuedTokens, any Error>.self) { group in
             for index in 0..<count {
                 group.addTask {
                     do {

@@ -9,7 +9,7 @@ import Testing
 @Suite("Tokens that were verified before")
 struct VerifiedTokenTests {
     /// A token that both nodes have looked at, so that they remember it.
-    private func remembered(_ fixture: ProviderFixture, by nodes: [OAuthProvider]) async throws -> TokenReply {
+    private func remembered(_ fixture: ProviderFixture, by nodes: [OAuthProvider]) async throws -> IssuedTokens {
         let reply = try await fixture.tokens()
         for node in nodes {
             #expect(try await node.access(token: reply.accessToken) != nil)

@@ -99,7 +99,7 @@ struct ClientProcessTests {
             try useOwnCertificate()
             let first = try await world.start()
             let login = try await world.assent(["login", "--config", file, "--username", "ana"])
-            #expect(login.status == 78 && login.errors.contains("localhost needs two different pins and has 1"))
+            #expect(login.status == 78 && login.errors.contains("pins.localhost: needs two different pins and has 1"))
             try world.keepPorts(of: first)
             try useOwnCertificate()
             let errors = await end(first)

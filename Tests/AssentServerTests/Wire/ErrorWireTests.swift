@@ -95,7 +95,7 @@ struct ErrorWireTests {
 
     @Test("The token endpoint's reply has the members of RFC 6749 in AM's order")
     func tokens() {
-        let reply = TokenReply(
+        let reply = IssuedTokens(
             accessToken: Secret("a"), tokenType: "Bearer", expiresIn: 3600, refreshToken: Secret("r"),
             idToken: Secret("i"), scopes: ["openid", "accounts"])
         #expect(
@@ -105,7 +105,7 @@ struct ErrorWireTests {
         #expect(reply.json["scope"] == "openid accounts")
         #expect(reply.json["token_type"] == "Bearer")
         #expect(reply.json["expires_in"] == 3600)
-        let bare = TokenReply(
+        let bare = IssuedTokens(
             accessToken: Secret("a"), tokenType: "DPoP", expiresIn: 1, refreshToken: nil, idToken: nil, scopes: [])
         #expect(bare.json["refresh_token"] == nil)
     }

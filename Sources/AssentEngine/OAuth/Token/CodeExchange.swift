@@ -9,7 +9,7 @@ extension OAuthProvider {
     /// its grant.
     func exchange(
         _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
-    ) async throws -> TokenReply {
+    ) async throws -> IssuedTokens {
         let codeID = TokenHash.of(Secret(try parameters.required("code")))
         let redirectURI = try parameters.required("redirect_uri")
         let row = try await context.database.run(

@@ -35,7 +35,7 @@ extension OAuthProvider {
     /// that two parties hold the token, and ends the grant.
     func refresh(
         _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
-    ) async throws -> TokenReply {
+    ) async throws -> IssuedTokens {
         let tokenID = TokenHash.of(Secret(try parameters.required("refresh_token")))
         let attemptHash = try Self.attemptHash(parameters["attempt_id"])
         guard let known = try await refreshRecord(tokenID) else { throw OAuthError.invalidGrant }
@@ -103,7 +103,7 @@ extension OAuthProvider {
     private func repeated(
         _ spent: RefreshRecord, tokenID: String, attemptHash: String?, _ parameters: OAuthParameters,
         client: OAuthClient, keyThumbprint: String?
-    ) async throws -> TokenReply {
+    ) async throws -> IssuedTokens {
         guard !spent.grant.isRevoked else { throw OAuthError.invalidGrant }
         guard let usedAt = spent.usedAt, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
             spent.clientID == client.id, spent.grant.keyThumbprint == keyThumbprint,

@@ -16,7 +16,7 @@ extension OAuthProvider {
     func mint(
         _ grant: GrantRecord, client: OAuthClient, scopes: [String], nonce: String?, keyThumbprint: String?,
         refreshToken: Secret?
-    ) async throws -> TokenReply {
+    ) async throws -> IssuedTokens {
         let issuedAt = now
         let audience = client.audience.isEmpty ? [configuration.issuer] : client.audience
         var claims = JSONObject()
@@ -38,7 +38,7 @@ extension OAuthProvider {
             idToken = try await mintIDToken(
                 grant, client: client, nonce: nonce, accessToken: accessToken, issuedAt: issuedAt)
         }
-        return TokenReply(
+        return IssuedTokens(
             accessToken: accessToken, tokenType: keyThumbprint == nil ? "Bearer" : "DPoP",
             expiresIn: client.accessTokenLifetime, refreshToken: refreshToken, idToken: idToken, scopes: scopes)
     }
