@@ -46,7 +46,7 @@ struct ServerExaminationTests {
     func mistakes() async throws {
         let place = try Place { $0.replacing("passwordCost: 1024", with: "pasword: 1024") }
         #expect(await place.problems().count == 1)
-        #expect(await place.problems().first?.contains("unknown key pasword") == true)
+        #expect(await place.problems().first?.contains("pasword: unknown key") == true)
         try FileManager.default.removeItem(atPath: place.file)
         #expect(await place.problems().first?.contains(place.file) == true)
     }
