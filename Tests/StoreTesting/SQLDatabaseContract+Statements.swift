@@ -93,8 +93,8 @@ extension SQLDatabaseContract {
         Rule("A text with a NUL, which a database would cut there or refuse, reaches no statement") { database in
             _ = try await database.run(insert("a"))
             let statements = [
-                SQLStatement.read("SELECT id FROM notes WHERE id = ?1", [.text("a\0x")]),
-                SQLStatement("UPDATE notes SET count = 1 WHERE id = ?1", [.text("a\0x")]), insert("a\0x"),
+                SQLStatement.read("SELECT id FROM notes WHERE id = \("a\0x")"),
+                SQLStatement("UPDATE notes SET count = 1 WHERE id = \("a\0x")"), insert("a\0x"),
             ]
             for statement in statements {
                 try await expectError(.statement) { try await database.run(statement) }

@@ -65,8 +65,7 @@ package enum SQLDatabaseContract {
     /// The statement that stores a note.
     package static func insert(_ id: String, owner: String? = nil, body: [UInt8] = []) -> SQLStatement {
         SQLStatement(
-            "INSERT INTO notes (id, owner_id, body) VALUES (?1, ?2, ?3)",
-            [.text(id), SQLValue(owner), .blob(body)], expecting: .exactly(1))
+            "INSERT INTO notes (id, owner_id, body) VALUES (\(id), \(owner), \(body))", expecting: .exactly(1))
     }
 
     /// How many rows a table has.

@@ -1,13 +1,7 @@
-/// One SQL statement with its arguments and what it must affect.
-///
-/// Parameters are written `?1`, `?2`, …; the same number may stand in several places. The SQL is the common part of
-/// SQLite's and PostgreSQL's languages.
+/// One SQL statement and what it must affect.
 package struct SQLStatement: Sendable, Hashable {
-    /// The SQL, a constant of the program: never built from input.
-    package let sql: String
-
-    /// The values of `?1`, `?2`, …
-    package let arguments: [SQLValue]
+    /// What is run, with its arguments.
+    package let sql: SQL
 
     /// How many rows it must return or, when it returns none by its nature, change.
     package let expected: RowCount
@@ -16,22 +10,19 @@ package struct SQLStatement: Sendable, Hashable {
     package let isRead: Bool
 
     /// A statement that may write.
-    package init(_ sql: String, _ arguments: [SQLValue] = [], expecting expected: RowCount = .any) {
-        self.init(sql: sql, arguments: arguments, expected: expected, isRead: false)
+    package init(_ sql: SQL, expecting expected: RowCount = .any) {
+        self.init(sql: sql, expected: expected, isRead: false)
     }
 
-    private init(sql: String, arguments: [SQLValue], expected: RowCount, isRead: Bool) {
+    private init(sql: SQL, expected: RowCount, isRead: Bool) {
         self.sql = sql
-        self.arguments = arguments
         self.expected = expected
         self.isRead = isRead
     }
 
     /// A statement that only reads.
-    package static func read(
-        _ sql: String, _ arguments: [SQLValue] = [], expecting expected: RowCount = .any
-    ) -> SQLStatement {
-        SQLStatement(sql: sql, arguments: arguments, expected: expected, isRead: true)
+    package static func read(_ sql: SQL, expecting expected: RowCount = .any) -> SQLStatement {
+        SQLStatement(sql: sql, expected: expected, isRead: true)
     }
 }
 

@@ -86,12 +86,12 @@ package final class SQLiteDatabase: SQLDatabase {
     static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
         // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was
         // checked.
-        guard !statement.arguments.contains(where: \.hasNUL) else {
+        guard !statement.sql.arguments.contains(where: \.hasNUL) else {
             throw StoreError(.statement, "a text has a NUL", statement: index)
         }
-        let prepared = try database.cachedStatement(sql: statement.sql)
+        let prepared = try database.cachedStatement(sql: statement.sql.text())
         do {
-            try prepared.setArguments(StatementArguments(statement.arguments.map(\.binding)))
+            try prepared.setArguments(StatementArguments(statement.sql.arguments.map(\.binding)))
         } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
             throw StoreError(.statement, "the statement wants other arguments", statement: index)
         }

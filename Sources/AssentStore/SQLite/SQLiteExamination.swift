@@ -42,7 +42,7 @@ struct SQLiteExamination {
         if tables.isEmpty { return Self.missing }
         let isWhole = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") == "ok"
         guard tables.contains("schema_steps") else { return DatabaseExamination(schema: .foreign, isWhole: isWhole) }
-        let steps = try Int.fetchOne(database, sql: SchemaState.count.sql) ?? 0
+        let steps = try Int.fetchOne(database, sql: SchemaState.count.sql.text()) ?? 0
         return DatabaseExamination(schema: schema.state(applied: steps), isWhole: isWhole)
     }
 }

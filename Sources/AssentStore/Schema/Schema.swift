@@ -70,9 +70,9 @@ package struct Schema: Sendable {
             let record = SQLStatement(
                 """
                 INSERT INTO schema_steps (step, name, applied_at)
-                SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM schema_steps) = ?1 - 1
-                """, [SQLValue(index + 1), .text(step.name), .integer(now)], expecting: .exactly(1))
-            return [record] + step.statements.map { SQLStatement($0) }
+                SELECT \(index + 1), \(step.name), \(now) WHERE (SELECT count(*) FROM schema_steps) = \(index + 1) - 1
+                """, expecting: .exactly(1))
+            return [record] + step.statements.map { SQLStatement(SQL(verbatim: $0)) }
         }
     }
 }
