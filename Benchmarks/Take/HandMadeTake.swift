@@ -1,15 +1,9 @@
-import AssentEngine
 import Foundation
 import GRDB
 
-/// The same SQL by hand: GRDB, the same file, `synchronous = FULL`, prepared statements kept.
+/// The same SQL by hand, its text and arguments made beforehand: GRDB, the same file, `synchronous = FULL`, prepared statements kept.
 struct HandMadeTake: Sendable {
     private let pool: DatabasePool
-
-    private static let bindingColumns = """
-        realm, policy_set, policy, policy_revision, strategy, specifier, resource, query, method, media_type, body_sha256,
-        user_id, session_id, session_audit_id, grant_id, key_thumbprint
-        """
 
     private static let note = """
         INSERT INTO audit
@@ -38,10 +32,8 @@ struct HandMadeTake: Sendable {
     func take(_ prepared: TakeWorld.Prepared) async throws {
         let isTaken = try await pool.write { database in
             let now = Date()
-            let take = try database.cachedStatement(sql: TransactionSQL.take)
-            try take.setArguments(
-                StatementArguments(
-                    [prepared.id.databaseValue, Int64(now.timeIntervalSince1970).databaseValue] + prepared.binding))
+            let take = try database.cachedStatement(sql: prepared.take)
+            try take.setArguments(StatementArguments(prepared.arguments))
             guard let row = try Row.fetchOne(take) else { return false }
             let note = try database.cachedStatement(sql: Self.note)
             let arguments: StatementArguments = [
@@ -56,18 +48,14 @@ struct HandMadeTake: Sendable {
         guard isTaken else { throw BenchFailure("a transaction was not taken") }
     }
 
-    /// Copies a transaction's row under other ids and returns what a take compares.
-    func copy(_ id: String, as copies: [String]) async throws -> [DatabaseValue] {
+    /// Copies a transaction's row under other ids.
+    func copy(_ id: String, as copies: [String]) async throws {
         try await pool.write { database in
             let others = try database.columns(in: "transactions").map(\.name).filter { $0 != "id" }
                 .joined(separator: ", ")
             let insert = try database.makeStatement(
                 sql: "INSERT INTO transactions (id, \(others)) SELECT ?1, \(others) FROM transactions WHERE id = ?2")
             for copy in copies { try insert.execute(arguments: [copy, id]) }
-            let row = try Row.fetchOne(
-                database, sql: "SELECT \(Self.bindingColumns), 1, 1, 1 FROM transactions WHERE id = ?1", arguments: [id]
-            )
-            return row.map { Array($0.databaseValues) } ?? []
         }
     }
 

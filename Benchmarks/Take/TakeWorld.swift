@@ -1,15 +1,31 @@
 import AssentCore
 import AssentEngine
 import AssentStore
+import Foundation
 import GRDB
 import Logging
 
 /// An engine on a database file, with a user who is signed in and a policy that asks for a transaction.
 struct TakeWorld: Sendable {
-    /// A transaction that its user has approved, and the values that the take compares.
+    /// A transaction that its user has approved, and the statement that takes it, ready to be bound by hand.
     struct Prepared: Sendable {
         let id: String
-        let binding: [DatabaseValue]
+        let take: String
+        let arguments: [DatabaseValue]
+
+        init(id: String, binding: TransactionBinding, at now: Int64) {
+            let sql = TransactionSQL.take(id, binding: binding, at: now)
+            self.id = id
+            take = sql.text()
+            arguments = sql.arguments.map {
+                switch $0 {
+                case .null: .null
+                case .integer(let value): value.databaseValue
+                case .text(let value): value.databaseValue
+                case .blob(let value): Data(value).databaseValue
+                }
+            }
+        }
     }
 
     let database: any SQLDatabase
@@ -62,8 +78,9 @@ struct TakeWorld: Sendable {
         _ = try await database.run(transactions.completion(of: approval, session: session))
         let random = SystemRandom()
         let ids = (0..<count).map { _ in random.uuid() }
-        let binding = try await hand.copy(made.id, as: ids)
-        return ids.map { Prepared(id: $0, binding: binding) }
+        try await hand.copy(made.id, as: ids)
+        let now = SystemClock().epochSeconds
+        return ids.map { Prepared(id: $0, binding: made.binding, at: now) }
     }
 
     /// Decides with a transaction, as the gateway does once it has read a request.

@@ -24,7 +24,7 @@ extension SQLDatabaseContract {
             let seen = try await withThrowingTaskGroup(of: Int64.self) { group in
                 for _ in 0..<300 {
                     group.addTask {
-                        let sql = "UPDATE notes SET count = count + 1 WHERE id = 'a' RETURNING count"
+                        let sql: SQL = "UPDATE notes SET count = count + 1 WHERE id = 'a' RETURNING count"
                         let rows = try await database.run(SQLStatement(sql, expecting: .exactly(1)))
                         return try rows.first?.integer("count") ?? -1
                     }

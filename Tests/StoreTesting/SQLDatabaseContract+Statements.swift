@@ -37,7 +37,7 @@ extension SQLDatabaseContract {
         },
         Rule("A single statement that changes too much is taken back as well") { database in
             _ = try await database.run([insert("a"), insert("b")])
-            for sql in ["DELETE FROM notes", "DELETE FROM notes RETURNING id"] {
+            for sql: SQL in ["DELETE FROM notes", "DELETE FROM notes RETURNING id"] {
                 try await expectError(.unexpectedCount) {
                     try await database.run(SQLStatement(sql, expecting: .exactly(1)))
                 }
@@ -54,11 +54,11 @@ extension SQLDatabaseContract {
         },
         Rule("A statement that says it only reads cannot write") { database in
             _ = try await database.run(insert("a"))
-            let disguised = [
+            let disguised: [SQL] = [
                 "DELETE FROM notes", "INSERT INTO owners (id) VALUES ('a') RETURNING id",
             ]
             for sql in disguised {
-                guard (try? await database.run(.read(sql))) == nil else { throw Violation("\(sql) was run") }
+                guard (try? await database.run(.read(sql))) == nil else { throw Violation("\(sql.text()) was run") }
             }
             try await expectNotes(1, in: database)
             try expect(try await count("owners", in: database) == 0, "an owner was stored")
@@ -75,11 +75,12 @@ extension SQLDatabaseContract {
         },
         Rule("A statement that cannot be run is this program's fault: not one that another try would help") {
             database in
-            for sql in ["SELEC 1", "SELECT * FROM nothing", "SELECT ?2", "UPDATE notes SET nothing = ?1"] {
-                try await expectError(.statement) { try await database.run(SQLStatement(sql, [.integer(1)])) }
-            }
-            try await expectError(.statement) {
-                try await database.run(SQLStatement("DELETE FROM notes WHERE id = ?1"))
+            let unrunnable: [SQL] = [
+                "SELEC \(1)", "SELECT * FROM nothing", "UPDATE notes SET nothing = \(1)", "SELECT \("a") FROM",
+                "DELETE FROM notes WHERE id =", "",
+            ]
+            for sql in unrunnable {
+                try await expectError(.statement) { try await database.run(SQLStatement(sql)) }
             }
         },
         Rule("A failed statement does not spoil the next one") { database in

@@ -70,7 +70,7 @@ package enum SQLDatabaseContract {
 
     /// How many rows a table has.
     package static func count(_ table: String, in database: any SQLDatabase) async throws -> Int64 {
-        try await database.run(.read("SELECT count(*) AS n FROM \(table)")).first?.integer("n") ?? -1
+        try await database.run(.read("SELECT count(*) AS n FROM \(SQL(verbatim: table))")).first?.integer("n") ?? -1
     }
 
     static func expect(_ condition: Bool, _ description: @autoclosure () -> String) throws {

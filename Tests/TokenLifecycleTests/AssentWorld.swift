@@ -81,8 +81,8 @@ final class AssentWorld: Sendable {
             """)
     }
 
-    private func count(_ sql: String) async throws -> Int {
-        Int(try await server.database.run(.read(sql, [])).first?.integer("n") ?? -1)
+    private func count(_ sql: SQL) async throws -> Int {
+        Int(try await server.database.run(.read(sql)).first?.integer("n") ?? -1)
     }
 
     /// The server itself ends with the process, as in the server's own tests.

@@ -12,7 +12,7 @@ package struct AuditRecord: Sendable, Hashable {
     package private(set) var sequence: Int64?
 
     /// What happened, for example `transaction.take`.
-    package var event: String
+    package var event: AuditEvent
 
     /// How it came out.
     package var outcome: Outcome
@@ -37,7 +37,7 @@ package struct AuditRecord: Sendable, Hashable {
 
     /// A record.
     package init(
-        _ event: String, _ outcome: Outcome, reason: String? = nil, realm: String? = nil, userID: String? = nil,
+        _ event: AuditEvent, _ outcome: Outcome, reason: String? = nil, realm: String? = nil, userID: String? = nil,
         sessionAuditID: String? = nil, transactionID: String? = nil, detail: JSONObject = JSONObject()
     ) {
         self.event = event
@@ -76,14 +76,11 @@ package struct AuditLog: Sendable {
             """
             INSERT INTO audit
                 (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, sequence)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT coalesce(max(sequence), 0) + 1 FROM audit))
-            """,
-            [
-                .text(context.random.uuid()), .integer(context.clock.epochMilliseconds), .text(record.event),
-                .text(record.outcome.rawValue), SQLValue(record.reason), SQLValue(record.realm),
-                SQLValue(record.userID), SQLValue(record.sessionAuditID), SQLValue(record.transactionID),
-                .text(JSONValue.object(record.detail).serialized()),
-            ], expecting: .exactly(1))
+            VALUES (\(context.random.uuid()), \(context.clock.epochMilliseconds), \(record.event.rawValue),
+                \(record.outcome.rawValue), \(record.reason), \(record.realm), \(record.userID),
+                \(record.sessionAuditID), \(record.transactionID), \(JSONValue.object(record.detail).serialized()),
+                (SELECT coalesce(max(sequence), 0) + 1 FROM audit))
+            """, expecting: .exactly(1))
     }
 
     /// Writes `record` by itself.
@@ -94,14 +91,14 @@ package struct AuditLog: Sendable {
     /// The records of a transaction, oldest first.
     package func records(transactionID: String) async throws -> [AuditRecord] {
         try await context.database.run(
-            .read("SELECT * FROM audit WHERE transaction_id = ?1 ORDER BY sequence", [.text(transactionID)])
+            .read("SELECT * FROM audit WHERE transaction_id = \(transactionID) ORDER BY sequence")
         ).map(AuditRecord.init)
     }
 
     /// The newest records, newest first, at most `limit`.
     package func newest(_ limit: Int) async throws -> [AuditRecord] {
         try await context.database.run(
-            .read("SELECT * FROM audit ORDER BY sequence DESC LIMIT ?1", [SQLValue(limit)])
+            .read("SELECT * FROM audit ORDER BY sequence DESC LIMIT \(limit)")
         ).map(AuditRecord.init)
     }
 }
@@ -112,7 +109,7 @@ extension AuditRecord {
             throw StoreError(.corrupt, "unknown audit outcome")
         }
         self.init(
-            try row.text("event"), outcome, reason: try row.optionalText("reason"),
+            AuditEvent(rawValue: try row.text("event")), outcome, reason: try row.optionalText("reason"),
             realm: try row.optionalText("realm"), userID: try row.optionalText("user_id"),
             sessionAuditID: try row.optionalText("session_audit_id"),
             transactionID: try row.optionalText("transaction_id"),

@@ -82,7 +82,7 @@ extension Authentication {
     func refuse(transactionID: String, realm: String) async throws {
         try await audit.write(
             AuditRecord(
-                "authenticate", .refused, reason: "session", realm: realm,
+                .authenticate, .refused, reason: "session", realm: realm,
                 transactionID: transactionID.utf8.count <= 64 ? transactionID : nil))
     }
 }

@@ -38,7 +38,10 @@ struct JourneyEnd: Sendable {
             userID: userID, realm: state.realm, authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
             limits: state.progress.sessionLimits, properties: properties(old))
         var statements = state.sessionID.map { [engine.sessions.ending(id: $0, mustExist: !subject.isProved)] } ?? []
-        if let old { statements.append(ended(old, reason: "upgrade")) }
+        if let old {
+            statements.append(ended(old, reason: "upgrade"))
+            if old.user.id == userID { statements.append(engine.sessions.movingGrants(from: old, to: new)) }
+        }
         if let id = state.replacedSessionID, let replaced = try await engine.sessions.live(id: id) {
             statements += [engine.sessions.ending(id: id, mustExist: false), ended(replaced, reason: "replaced")]
         }
@@ -91,7 +94,7 @@ struct JourneyEnd: Sendable {
     private func ended(_ session: LiveSession, reason: String) -> SQLStatement {
         engine.audit.statement(
             AuditRecord(
-                "session.end", .success, reason: reason, realm: session.realm, userID: session.user.id,
+                .sessionEnd, .success, reason: reason, realm: session.realm, userID: session.user.id,
                 sessionAuditID: session.auditID))
     }
 
@@ -100,7 +103,7 @@ struct JourneyEnd: Sendable {
     ) -> SQLStatement {
         engine.audit.statement(
             AuditRecord(
-                "authenticate", outcome, reason: reason, realm: state.realm, userID: userID,
+                .authenticate, outcome, reason: reason, realm: state.realm, userID: userID,
                 sessionAuditID: sessionAuditID, transactionID: turn.approval?.id,
                 detail: ["journey": .string(state.journey)]))
     }

@@ -18,9 +18,25 @@ package enum Caller: Sendable {
         switch self {
         case .session(let session, _): PresentedSession(session)
         case .accessToken(let grant):
-            grant.session.map { PresentedSession($0, grantID: grant.grantID, keyThumbprint: grant.keyThumbprint) }
+            grant.owner?.session.map {
+                PresentedSession($0, grantID: grant.grantID, keyThumbprint: grant.keyThumbprint)
+            }
         case .anonymous, .foreignSession, .refusedToken: nil
         }
+    }
+
+    /// The user; `nil` for a caller who is not known, and for a client that acts for itself.
+    package var user: User? {
+        switch self {
+        case .session(let session, _): session.user
+        case .accessToken(let grant): grant.owner?.user
+        case .anonymous, .foreignSession, .refusedToken: nil
+        }
+    }
+
+    /// Whether it is a client that acts for itself: no user could sign in for it.
+    package var isClientItself: Bool {
+        if case .accessToken(let grant) = self { grant.owner == nil } else { false }
     }
 
     /// The live session of this realm, presented by its own token; `nil` without one.

@@ -133,7 +133,8 @@ extension AccessSettlement {
         let session = presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
         let question = AccessQuestion(
             matched: matched, kind: .gateway,
-            facts: PolicyFacts(session: session, clientAddress: request.clientAddress),
+            facts: PolicyFacts(
+                user: request.admission.caller.user, session: session, clientAddress: request.clientAddress),
             presented: presented,
             // Without a body that was read, only what is bound without one can be bound.
             content: matched.action.map {
@@ -141,7 +142,9 @@ extension AccessSettlement {
             }, transactionID: request.transactionID)
         do {
             let decision = try await settle(question).decision
-            if case .denied(.noPolicy) = decision, presented == nil { return .denied(.noSession) }
+            if case .denied(.noPolicy) = decision, presented == nil, !request.admission.caller.isClientItself {
+                return .denied(.noSession)
+            }
             return decision
         } catch let error as EngineError where error.code == .sessionRequired {
             return .denied(.noSession)

@@ -127,12 +127,11 @@ package final class ServerKeys: Sendable {
             throw EngineError.internalFailure("there is no key for \(purpose.rawValue)")
         }
         let retire = SQLStatement(
-            "UPDATE server_keys SET retired_at = ?1 WHERE kid = ?2 AND retired_at IS NULL",
-            [.integer(now), .text(old)], expecting: .exactly(1))
+            "UPDATE server_keys SET retired_at = \(now) WHERE kid = \(old) AND retired_at IS NULL",
+            expecting: .exactly(1))
         let retireOthers = SQLStatement(
-            "UPDATE server_keys SET retired_at = ?1 WHERE purpose = ?2 AND retired_at IS NULL",
-            [.integer(now), .text(purpose.rawValue)])
-        let discard = SQLStatement("DELETE FROM server_keys WHERE purpose = ?1", [.text(purpose.rawValue)])
+            "UPDATE server_keys SET retired_at = \(now) WHERE purpose = \(purpose.rawValue) AND retired_at IS NULL")
+        let discard = SQLStatement("DELETE FROM server_keys WHERE purpose = \(purpose.rawValue)")
         var isFirst = true
         do {
             _ = try await context.database.run(
@@ -150,13 +149,16 @@ package final class ServerKeys: Sendable {
     package func purge() async throws -> Int {
         try await context.database.run(
             SQLStatement(
-                "DELETE FROM server_keys WHERE retired_at <= ?1 AND purpose IN (?2, ?3) RETURNING kid",
-                [
-                    .integer(context.clock.epochSeconds - retention - Self.staleness - Self.hintRetention),
-                    .text(Purpose.idToken.rawValue), .text(Purpose.accessToken.rawValue),
-                ])
+                """
+                DELETE FROM server_keys WHERE \(Self.signsTokens)
+                    AND retired_at <= \(context.clock.epochSeconds - retention - Self.staleness - Self.hintRetention)
+                RETURNING kid
+                """)
         ).count
     }
+
+    private static let signsTokens: SQL =
+        "purpose IN (\(Purpose.idToken.rawValue), \(Purpose.accessToken.rawValue))"
 
     private func counts(_ entry: Entry, at now: Int64) -> Bool {
         // A node with an older copy may have signed with it for a while after it was retired.
@@ -187,23 +189,18 @@ package final class ServerKeys: Sendable {
         let key = try SoftwareSigningKey.generate(algorithm)
         let keyID = try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint
         let jwk = try JWK(publicKeyInfo: key.publicKeyInfo, keyID: keyID, algorithm: algorithm, use: "sig")
+        let sealed = try context.masterKey.seal(key.privateKey, for: .serverKey, context: keyID)
         return SQLStatement(
             """
             INSERT INTO server_keys (kid, purpose, algorithm, sealed_key, public_jwk, created_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING
-            """,
-            [
-                .text(keyID), .text(purpose.rawValue), .text(algorithm.rawValue),
-                .blob(try context.masterKey.seal(key.privateKey, for: .serverKey, context: keyID)),
-                .text(jwk.json.serialized()), .integer(now),
-            ])
+            VALUES (\(keyID), \(purpose.rawValue), \(algorithm.rawValue), \(sealed), \(jwk.json.serialized()), \(now))
+            ON CONFLICT DO NOTHING
+            """)
     }
 
     private func read(at now: Int64) async throws -> Snapshot {
         let rows = try await context.database.run(
-            .read(
-                "SELECT * FROM server_keys WHERE purpose IN (?1, ?2) ORDER BY created_at DESC, kid",
-                [.text(Purpose.idToken.rawValue), .text(Purpose.accessToken.rawValue)]))
+            .read("SELECT * FROM server_keys WHERE \(Self.signsTokens) ORDER BY created_at DESC, kid"))
         return Snapshot(readAt: now, entries: try rows.map(entry))
     }
 

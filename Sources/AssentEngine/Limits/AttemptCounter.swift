@@ -20,20 +20,21 @@ package struct AttemptCounter: Sendable {
         let rows = try await context.database.run(
             SQLStatement(
                 """
-                INSERT INTO attempts (counter, window_start, count) VALUES (?1, ?2, 1)
+                INSERT INTO attempts (counter, window_start, count)
+                VALUES (\(counter), \(now - now % max(window, 1)), 1)
                 ON CONFLICT (counter, window_start) DO UPDATE SET count = attempts.count + 1 RETURNING count
-                """, [.text(counter), .integer(now - now % max(window, 1))], expecting: .exactly(1)))
+                """, expecting: .exactly(1)))
         return try (rows.first?.integer("count") ?? .max) <= limit
     }
 
     /// Forgets the attempts of a counter, after a success.
     package func reset(_ counter: String) async throws {
-        _ = try await context.database.run(SQLStatement("DELETE FROM attempts WHERE counter = ?1", [.text(counter)]))
+        _ = try await context.database.run(SQLStatement("DELETE FROM attempts WHERE counter = \(counter)"))
     }
 
     /// Deletes the windows that began before `time` (seconds since 1970).
     package func purge(before time: Int64) async throws {
         _ = try await context.database.run(
-            SQLStatement("DELETE FROM attempts WHERE window_start < ?1", [.integer(time)]))
+            SQLStatement("DELETE FROM attempts WHERE window_start < \(time)"))
     }
 }

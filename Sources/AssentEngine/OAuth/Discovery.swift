@@ -25,7 +25,7 @@ extension OAuthProvider {
             "claims_supported": .array(UserClaims.names.map(JSONValue.string)),
             "response_types_supported": ["code"],
             "response_modes_supported": ["query"],
-            "grant_types_supported": .array(OAuthClient.GrantType.allCases.map { .string($0.rawValue) }),
+            "grant_types_supported": .array(configuration.grantTypes.map { .string($0.rawValue) }),
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": [.string(keys.algorithm.rawValue)],
             "token_endpoint_auth_methods_supported": methods,

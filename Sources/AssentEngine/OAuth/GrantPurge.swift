@@ -8,12 +8,11 @@ extension OAuthProvider {
             SQLStatement(
                 """
                 UPDATE refresh_tokens SET sealed_successor = NULL
-                WHERE sealed_successor IS NOT NULL AND used_at <= ?1
-                """, [.integer(now - configuration.refreshGrace)]),
-            SQLStatement("DELETE FROM revoked_access_tokens WHERE expires_at <= ?1", [.integer(now)]),
+                WHERE sealed_successor IS NOT NULL AND used_at <= \(now - configuration.refreshGrace)
+                """),
+            SQLStatement("DELETE FROM revoked_access_tokens WHERE expires_at <= \(now)"),
             SQLStatement(
-                "DELETE FROM grants WHERE expires_at <= ?1 AND realm = ?2 RETURNING id",
-                [.integer(now), .text(configuration.realm)]),
+                "DELETE FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm) RETURNING id"),
         ])
         return results.last?.count ?? 0
     }

@@ -1,60 +1,108 @@
 import AssentCore
 import AssentStore
 
-/// A grant and its user, as they are in the store.
+/// A grant as it is in the store, with its resource owner.
 struct GrantRecord: Sendable {
     let id: String
     let clientID: String
-    let user: User
-    let sessionID: String
-    let sessionAuditID: String
+    /// `nil` for a grant of the client itself (RFC 6749 §4.4).
+    let owner: ResourceOwner?
     let scopes: [String]
-    let authTime: Int64
-    let authLevel: Int
     let keyThumbprint: String?
     let isRevoked: Bool
+    /// Whether it outlives the session that it was given in.
+    let isOffline: Bool
 
-    /// The columns of ``init(_:)``, from `grants g JOIN users u`.
-    static let columns = """
-        g.id AS grant_id, g.client_id AS grant_client, g.user_id, g.session_id, g.session_audit_id, g.scope, g.auth_time,
-        g.auth_level, g.key_thumbprint, g.revoked_at, u.realm, u.username, u.active, u.roles, u.attributes
+    /// The columns of ``init(_:)``, from ``joined(_:at:)``.
+    static let columns: SQL = """
+        g.id AS grant_id, g.client_id AS grant_client, g.user_id, g.session_audit_id, g.scope, g.auth_time,
+        g.auth_level, g.key_thumbprint, g.revoked_at, g.is_offline, \(UserSQL.columns), \(LiveSession.joinedColumns)
+        """
+
+    /// Grants as `g`, each with its user as `u` and its session as `s`, where there is one that is alive. `source` is
+    /// where `g` comes from, when it is found by something that belongs to it.
+    static func joined(_ source: SQL = "grants g", at now: Int64) -> SQL {
+        """
+        \(source) LEFT JOIN users u ON u.id = g.user_id
+            LEFT JOIN sessions s ON s.id = g.session_id AND s.user_id = g.user_id AND \(SessionSQL.isAlive(at: now))
+        """
+    }
+
+    /// That a grant of ``joined(_:at:)`` is valid: the same rule as ``refusal``.
+    static let isValid: SQL = """
+        g.revoked_at IS NULL
+            AND (g.user_id IS NULL OR u.active = 1 AND (g.is_offline = 1 OR s.id IS NOT NULL))
         """
 
     init(_ row: SQLRow) throws {
         id = try row.text("grant_id")
         clientID = try row.text("grant_client")
-        user = User(
-            id: try row.text("user_id"), realm: try row.text("realm"), username: try row.text("username"),
-            isActive: try row.bool("active"),
-            roles: Set(try row.text("roles").split(separator: " ").compactMap { Role(rawValue: String($0)) }),
-            attributes: try JSONValue.parse(row.text("attributes")).object ?? JSONObject())
-        sessionID = try row.text("session_id")
-        sessionAuditID = try row.text("session_audit_id")
+        owner = try row.optionalText("user_id").map { try ResourceOwner(row, userID: $0) }
         scopes = try row.text("scope").split(separator: " ").map(String.init)
-        authTime = try row.integer("auth_time")
-        authLevel = Int(try row.integer("auth_level"))
         keyThumbprint = try row.optionalText("key_thumbprint")
         isRevoked = try row.optionalInteger("revoked_at") != nil
+        isOffline = try row.bool("is_offline")
+    }
+
+    /// Why no token of the grant is valid any more; `nil` while they are. A grant ends with the session that it was
+    /// given in, unless it has the scope `offline_access` (OpenID Connect Core §11).
+    var refusal: AccessRefusal? {
+        if isRevoked { return .grantEnded }
+        guard let owner else { return nil }
+        if !owner.user.isActive { return .userInactive }
+        return isOffline || owner.session != nil ? nil : .sessionEnded
+    }
+}
+
+/// The user who has given a grant (RFC 6749 §1.1).
+package struct ResourceOwner: Sendable {
+    /// The user.
+    package let user: User
+
+    /// The session that the grant was given in, or the one that has replaced it in a step-up, while it is alive.
+    package let session: LiveSession?
+
+    /// The audit id of the session that the grant was given in, also when it has ended.
+    package let sessionAuditID: String
+
+    /// When the user signed in before they gave it, in seconds since 1970.
+    package let authTime: Int64
+
+    /// How strongly the user has proved who they are.
+    package let authLevel: Int
+}
+
+extension ResourceOwner {
+    fileprivate init(_ row: SQLRow, userID: String) throws {
+        let user = try User(row, id: userID)
+        self.user = user
+        session = try row.optionalText(LiveSession.joinedPrefix + "id").map { _ in
+            try LiveSession(joined: row, user: user)
+        }
+        sessionAuditID = try row.text("session_audit_id")
+        authTime = try row.integer("auth_time")
+        authLevel = Int(clamping: try row.integer("auth_level"))
     }
 }
 
 extension OAuthProvider {
     /// The statements that end a grant and note it in the audit log. They fail as a whole when it has ended already.
-    func revocation(of grant: GrantRecord, because reason: String, event: String) -> [SQLStatement] {
+    func revocation(of grant: GrantRecord, because reason: String, event: AuditEvent) -> [SQLStatement] {
         [
             SQLStatement(
-                "UPDATE grants SET revoked_at = ?1, revoked_because = ?2 WHERE id = ?3 AND revoked_at IS NULL",
-                [.integer(now), .text(reason), .text(grant.id)], expecting: .exactly(1)),
+                """
+                UPDATE grants SET revoked_at = \(now), revoked_because = \(reason)
+                WHERE id = \(grant.id) AND revoked_at IS NULL
+                """, expecting: .exactly(1)),
             // Nothing needs the sealed successors of a grant that has ended.
-            SQLStatement(
-                "UPDATE refresh_tokens SET sealed_successor = NULL WHERE grant_id = ?1", [.text(grant.id)]),
-            audit.statement(record(event, event == "oauth.revoke" ? .success : .refused, reason: reason, grant)),
+            SQLStatement("UPDATE refresh_tokens SET sealed_successor = NULL WHERE grant_id = \(grant.id)"),
+            audit.statement(record(event, event == .oauthRevoke ? .success : .refused, reason: reason, grant)),
         ]
     }
 
     /// Ends a grant, so that none of its tokens is valid any more. Nothing happens, and nothing is noted, when it has
     /// ended.
-    func revoke(_ grant: GrantRecord, because reason: String, event: String) async throws {
+    func revoke(_ grant: GrantRecord, because reason: String, event: AuditEvent) async throws {
         do {
             _ = try await context.database.run(revocation(of: grant, because: reason, event: event))
         } catch let error as StoreError where error.code == .unexpectedCount {
@@ -63,13 +111,11 @@ extension OAuthProvider {
     }
 
     func record(
-        _ event: String, _ outcome: AuditRecord.Outcome, reason: String? = nil, _ grant: GrantRecord
+        _ event: AuditEvent, _ outcome: AuditRecord.Outcome, reason: String? = nil, _ grant: GrantRecord
     ) -> AuditRecord {
         AuditRecord(
-            event, outcome, reason: reason, realm: configuration.realm, userID: grant.user.id,
-            sessionAuditID: grant.sessionAuditID,
-            detail: JSONObject([
-                .init(name: "client", value: .string(grant.clientID)), .init(name: "grant", value: .string(grant.id)),
-            ]))
+            event, outcome, reason: reason, realm: configuration.realm, userID: grant.owner?.user.id,
+            sessionAuditID: grant.owner?.sessionAuditID,
+            detail: ["client": .string(grant.clientID), "grant": .string(grant.id)])
     }
 }

@@ -8,6 +8,8 @@ package struct OAuthClient: Sendable, Hashable {
         case authorizationCode = "authorization_code"
         /// Change a refresh token for tokens.
         case refreshToken = "refresh_token"
+        /// Get a token of its own, without a user.
+        case clientCredentials = "client_credentials"
     }
 
     /// Whether the client can keep a secret (RFC 6749 §2.1).
@@ -100,6 +102,9 @@ extension OAuthClient {
         }
         if kind == .public, !requiresPKCE { faults.append("\(id): a public client always needs PKCE") }
         if kind == .public, introspectsAll { faults.append("\(id): a public client cannot introspect") }
+        if kind == .public, grantTypes.contains(.clientCredentials) {
+            faults.append("\(id): a public client has no secret, so it cannot use client_credentials")
+        }
         if grantTypes.contains(.authorizationCode), redirectURIs.isEmpty {
             faults.append("\(id): a client that uses codes needs a redirect URI")
         }

@@ -36,6 +36,11 @@ package struct OAuthProviderConfiguration: Sendable {
     /// The client of that id.
     package func client(_ id: String) -> OAuthClient? { clients[id] }
 
+    /// The grant types that some client may use.
+    var grantTypes: [OAuthClient.GrantType] {
+        OAuthClient.GrantType.allCases.filter { type in clients.values.contains { $0.grantTypes.contains(type) } }
+    }
+
     /// The longest that a signed token of any client is valid, in seconds.
     var longestSignedLifetime: Int64 {
         clients.values.map { max($0.accessTokenLifetime, $0.idTokenLifetime) }.max() ?? 0
@@ -78,7 +83,8 @@ package struct OAuthProvider: Sendable {
 
     var now: Int64 { context.clock.epochSeconds }
 
-    /// The token endpoint (RFC 6749 §3.2): `authorization_code` and `refresh_token`.
+    /// The token endpoint (RFC 6749 §3.2): `authorization_code`, `refresh_token` and
+    /// `client_credentials`.
     ///
     /// - Parameters:
     ///   - parameters: the form.
@@ -91,7 +97,7 @@ package struct OAuthProvider: Sendable {
     ) async throws -> IssuedTokens {
         let client = try client(authenticating: parameters, authorization: authorization)
         let requested = try parameters.required("grant_type")
-        guard let type = OAuthClient.GrantType(rawValue: requested) else {
+        guard let type = OAuthClient.GrantType(rawValue: requested), configuration.grantTypes.contains(type) else {
             throw OAuthError(.unsupportedGrantType, "Grant type is not supported: \(requested.prefix(64))")
         }
         guard client.grantTypes.contains(type) else {
@@ -102,6 +108,8 @@ package struct OAuthProvider: Sendable {
             try await exchange(parameters, client: client, keyThumbprint: keyThumbprint)
         case .refreshToken:
             try await refresh(parameters, client: client, keyThumbprint: keyThumbprint)
+        case .clientCredentials:
+            try await clientCredentials(parameters, client: client, keyThumbprint: keyThumbprint)
         }
     }
 }

@@ -66,22 +66,19 @@ package struct OneTimePasswords: Sendable {
         return SQLStatement(
             """
             INSERT INTO totp_credentials (user_id, sealed_secret, algorithm, digits, period, last_step)
-            VALUES (?1, ?2, ?3, ?4, ?5, NULL)
+            VALUES (\(userID), \(sealed), \(credential.hotp.algorithm.rawValue), \(credential.hotp.digits),
+                \(credential.period), NULL)
             ON CONFLICT (user_id) DO UPDATE SET sealed_secret = excluded.sealed_secret,
                 algorithm = excluded.algorithm, digits = excluded.digits, period = excluded.period,
                 last_step = NULL
-            """,
-            [
-                .text(userID), .blob(sealed), .text(credential.hotp.algorithm.rawValue),
-                SQLValue(credential.hotp.digits), SQLValue(credential.period),
-            ], expecting: .exactly(1))
+            """, expecting: .exactly(1))
     }
 
     /// Whether the user has a credential.
     package func isEnrolled(userID: String) async throws -> Bool {
         try await context.translatingStoreErrors {
             try await !context.database.run(
-                .read("SELECT user_id FROM totp_credentials WHERE user_id = ?1", [.text(userID)])
+                .read("SELECT user_id FROM totp_credentials WHERE user_id = \(userID)")
             ).isEmpty
         }
     }
@@ -94,7 +91,7 @@ package struct OneTimePasswords: Sendable {
             if result != .accepted {
                 try await audit.write(
                     AuditRecord(
-                        "otp.verify", .refused, reason: "\(result)", realm: user.realm, userID: user.id,
+                        .otpVerify, .refused, reason: "\(result)", realm: user.realm, userID: user.id,
                         transactionID: transactionID))
             }
             return result
@@ -103,7 +100,7 @@ package struct OneTimePasswords: Sendable {
 
     private func check(_ code: String, user: User, transactionID: String?) async throws -> Check {
         let row = try await context.database.run(
-            .read("SELECT * FROM totp_credentials WHERE user_id = ?1", [.text(user.id)])
+            .read("SELECT * FROM totp_credentials WHERE user_id = \(user.id)")
         ).first
         guard let row else { return .notEnrolled }
         let userCounter = "otp:\(user.id)"
@@ -124,9 +121,9 @@ package struct OneTimePasswords: Sendable {
         let spent = try await context.database.run(
             SQLStatement(
                 """
-                UPDATE totp_credentials SET last_step = ?2
-                WHERE user_id = ?1 AND (last_step IS NULL OR last_step < ?2) RETURNING user_id
-                """, [.text(user.id), .integer(step)]))
+                UPDATE totp_credentials SET last_step = \(step)
+                WHERE user_id = \(user.id) AND (last_step IS NULL OR last_step < \(step)) RETURNING user_id
+                """))
         guard !spent.isEmpty else { return .replayed }
         try await attempts.reset(userCounter)
         return .accepted

@@ -42,11 +42,15 @@ extension LiveSession {
     static let joinedPrefix = "live_"
 
     /// The columns of a session `s` beside those of other tables, all NULL when there is none.
-    static let joinedColumns = [
-        "id", "audit_id", "realm", "auth_level", "created_at", "latest_access", "max_idle", "expires_at", "properties",
-    ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", ")
+    static let joinedColumns = SQL(
+        verbatim: [
+            "id", "audit_id", "realm", "auth_level", "created_at", "latest_access", "max_idle", "expires_at",
+            "properties",
+        ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", "))
 
-    init(_ row: SQLRow, user: User, prefix: String = "") throws {
+    /// A session from ``joinedColumns``.
+    init(joined row: SQLRow, user: User) throws {
+        let prefix = Self.joinedPrefix
         self.init(
             id: try row.text(prefix + "id"), auditID: try row.text(prefix + "audit_id"), user: user,
             realm: try row.text(prefix + "realm"), authLevel: Int(try row.integer(prefix + "auth_level")),

@@ -16,6 +16,24 @@ package struct SessionLimits: Sendable, Hashable {
     }
 }
 
+/// A session that begins when its statement is run.
+package struct PreparedSession: Sendable {
+    /// The key in the store (``LiveSession/id``).
+    let id: String
+
+    /// The token, which is kept nowhere.
+    package let token: Secret
+
+    /// The id for the audit log.
+    package let auditID: String
+
+    /// How strongly the user has proved who they are.
+    let authLevel: Int
+
+    /// What begins it.
+    package let statement: SQLStatement
+}
+
 /// The sessions in the store.
 package struct Sessions: Sendable {
     private let context: EngineContext
@@ -43,22 +61,19 @@ package struct Sessions: Sendable {
     /// A session that begins when its statement is run: for what must know the token beforehand.
     package func prepare(
         userID: String, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject
-    ) -> (token: Secret, auditID: String, statement: SQLStatement) {
+    ) -> PreparedSession {
         let token = Secret(context.random.token())
+        let id = TokenHash.of(token)
         let auditID = context.random.uuid()
         let now = context.clock.epochSeconds
         let insert = SQLStatement(
             """
             INSERT INTO sessions
                 (id, audit_id, user_id, realm, auth_level, created_at, latest_access, max_idle, expires_at, properties)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9)
-            """,
-            [
-                .text(TokenHash.of(token)), .text(auditID), .text(userID), .text(realm), SQLValue(authLevel),
-                .integer(now), .integer(limits.maxIdle), .integer(now + limits.maxSession),
-                .text(JSONValue.object(properties).serialized()),
-            ], expecting: .exactly(1))
-        return (token, auditID, insert)
+            VALUES (\(id), \(auditID), \(userID), \(realm), \(authLevel), \(now), \(now), \(limits.maxIdle),
+                \(now + limits.maxSession), \(JSONValue.object(properties).serialized()))
+            """, expecting: .exactly(1))
+        return PreparedSession(id: id, token: token, auditID: auditID, authLevel: authLevel, statement: insert)
     }
 
     /// The session of a token, if it is alive; `nil` says nothing about why it is not.
@@ -72,16 +87,11 @@ package struct Sessions: Sendable {
         let rows = try await context.database.run(
             .read(
                 """
-                SELECT s.*, u.username, u.active, u.roles, u.attributes FROM sessions s JOIN users u ON u.id = s.user_id
-                WHERE s.id = ?1 AND s.expires_at > ?2 AND s.latest_access + s.max_idle > ?2 AND u.active = 1
-                """, [.text(id), .integer(now)]))
+                SELECT s.user_id, \(LiveSession.joinedColumns), \(UserSQL.columns) FROM \(SessionSQL.withUser)
+                WHERE s.id = \(id) AND \(SessionSQL.isAlive(at: now))
+                """))
         guard let row = rows.first else { return nil }
-        let user = User(
-            id: try row.text("user_id"), realm: try row.text("realm"), username: try row.text("username"),
-            isActive: try row.bool("active"),
-            roles: Set(try row.text("roles").split(separator: " ").compactMap { Role(rawValue: String($0)) }),
-            attributes: try JSONValue.parse(row.text("attributes")).object ?? JSONObject())
-        return try LiveSession(row, user: user)
+        return try LiveSession(joined: row, user: User(row, id: row.text("user_id")))
     }
 
     /// Notes that the session was used, at most once in ``accessUpdateInterval``.
@@ -90,8 +100,7 @@ package struct Sessions: Sendable {
         guard now - session.latestAccess >= Self.accessUpdateInterval else { return }
         _ = try await context.database.run(
             SQLStatement(
-                "UPDATE sessions SET latest_access = ?1 WHERE id = ?2 AND latest_access < ?1",
-                [.integer(now), .text(session.id)]))
+                "UPDATE sessions SET latest_access = \(now) WHERE id = \(session.id) AND latest_access < \(now)"))
     }
 
     /// Ends a session, and puts `record` into the audit log: both or neither. Returns whether there was one.
@@ -107,22 +116,22 @@ package struct Sessions: Sendable {
 
     /// The statement that ends a session; with `mustExist` it fails when that has ended already.
     package func ending(id: String, mustExist: Bool) -> SQLStatement {
-        SQLStatement("DELETE FROM sessions WHERE id = ?1", [.text(id)], expecting: mustExist ? .exactly(1) : .any)
+        SQLStatement("DELETE FROM sessions WHERE id = \(id)", expecting: mustExist ? .exactly(1) : .any)
     }
 
     /// Ends all sessions of a user. Returns how many there were.
     package func endAll(userID: String) async throws -> Int {
         try await context.database.run(
-            SQLStatement("DELETE FROM sessions WHERE user_id = ?1 RETURNING id", [.text(userID)])
+            SQLStatement("DELETE FROM sessions WHERE user_id = \(userID) RETURNING id")
         ).count
     }
 
     /// Deletes the sessions that have expired. Returns how many.
     package func purge() async throws -> Int {
-        try await context.database.run(
+        let now = context.clock.epochSeconds
+        return try await context.database.run(
             SQLStatement(
-                "DELETE FROM sessions WHERE expires_at <= ?1 OR latest_access + max_idle <= ?1 RETURNING id",
-                [.integer(context.clock.epochSeconds)])
+                "DELETE FROM sessions WHERE expires_at <= \(now) OR latest_access + max_idle <= \(now) RETURNING id")
         ).count
     }
 }

@@ -49,7 +49,7 @@ extension Transactions {
     func recordForwarding(id: String) async throws -> Bool {
         try await context.translatingStoreErrors {
             try await !context.database.run(
-                SQLStatement(TransactionSQL.forward, [.text(id), .integer(context.clock.epochSeconds)])
+                SQLStatement(TransactionSQL.forward(id, at: context.clock.epochSeconds))
             ).isEmpty
         }
     }
@@ -61,11 +61,11 @@ extension Transactions {
         try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
             let conclude = SQLStatement(
-                TransactionSQL.conclude,
-                [.text(id), .integer(now), .text(columns.outcome), SQLValue(columns.status)], expecting: .exactly(1))
+                TransactionSQL.conclude(id, outcome: columns.outcome, status: columns.status, at: now),
+                expecting: .exactly(1))
             guard let found = try await find(id, at: now) else { return }
             var note = record(
-                "transaction.outcome", columns.outcome == "answered" ? .success : .failed, id: id,
+                .transactionOutcome, columns.outcome == "answered" ? .success : .failed, id: id,
                 binding: found.record.binding)
             note.detail["outcome"] = outcome.auditDetail
             do {

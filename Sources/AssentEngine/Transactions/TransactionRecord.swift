@@ -112,20 +112,6 @@ extension TransactionBinding {
 
     /// ``bound`` as the column has it.
     var boundText: String { bound.map(\.rawValue).sorted().joined(separator: " ") }
-
-    /// Whether query, method and body are compared, as ``TransactionSQL/take`` asks for them.
-    var comparisons: [SQLValue] {
-        [BoundField.query, .method, .body].map { .integer(bound.contains($0) ? 1 : 0) }
-    }
-
-    /// The values in the order in which ``TransactionSQL`` numbers them.
-    var arguments: [SQLValue] {
-        [
-            .text(realm), .text(policySet), .text(policy), .text(policyRevision), .text(strategy), .text(specifier),
-            .text(resource), SQLValue(query), SQLValue(method), SQLValue(mediaType), SQLValue(bodyDigest),
-            .text(userID), .text(sessionID), .text(sessionAuditID), SQLValue(grantID), SQLValue(keyThumbprint),
-        ]
-    }
 }
 
 extension UpstreamOutcome {

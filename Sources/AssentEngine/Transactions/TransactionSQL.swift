@@ -1,96 +1,143 @@
-import AssentStore
+package import AssentStore
 
-/// The statements on transactions. Whatever decides a change stands in the statement that makes it, so that nothing can
-/// happen between the look and the leap. In all of them ?1 is the id and ?2 the time.
+/// The statements on transactions. The condition that decides a change stands in the statement that makes it, so that
+/// nothing can happen between a look and the change.
 package enum TransactionSQL {
     /// How far the clocks of two nodes may differ, in seconds.
     static let clockTolerance: Int64 = 30
 
-    /// That the session is alive, its user active, and the one the session of the other.
-    private static let live = """
-        EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
+    /// That the session is alive, its user active, and the session that user's.
+    private static func live(at now: Int64) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM \(SessionSQL.withUser)
             WHERE s.id = transactions.session_id AND s.user_id = transactions.user_id
-            AND s.expires_at > ?2 AND s.latest_access + s.max_idle > ?2 AND u.active = 1)
+                AND \(SessionSQL.isAlive(at: now)))
         """
+    }
 
-    private static let inTime = "expires_at > ?2 AND created_at <= ?2 + \(clockTolerance)"
+    private static func isCurrent(at now: Int64) -> SQL {
+        "expires_at > \(now) AND created_at <= \(now + clockTolerance)"
+    }
 
-    /// Makes a transaction of a session that is alive: 1 id, 2 time, 3…18 the binding, 19 kind, 20 URL, 21 display,
-    /// 22 expiry, 23 what is bound.
-    static let create = """
-        INSERT INTO transactions
-            (id, state, created_at, realm, policy_set, policy, policy_revision, strategy, specifier, resource, query,
-            method, media_type, body_sha256, user_id, session_id, session_audit_id, grant_id, key_thumbprint, kind, url,
-            display, expires_at, bound)
-        SELECT ?1, 'CREATED', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-            ?21, ?22, ?23
-        WHERE EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
-            WHERE s.id = ?15 AND s.audit_id = ?16 AND s.user_id = ?14 AND s.expires_at > ?2
-            AND s.latest_access + s.max_idle > ?2 AND u.active = 1)
+    /// Makes a transaction of a session that is alive.
+    static func create(_ new: TransactionRecord, kind: Transactions.Kind, display: String) -> SQL {
+        let binding = new.binding
+        return """
+            INSERT INTO transactions
+                (id, state, created_at, expires_at, kind, url, display, bound, realm, policy_set, policy,
+                policy_revision, strategy, specifier, resource, query, method, media_type, body_sha256, user_id, session_id,
+                session_audit_id, grant_id, key_thumbprint)
+            SELECT \(new.id), 'CREATED', \(new.createdAt), \(new.expiresAt), \(kind.rawValue), \(new.url), \(display),
+                \(binding.boundText), \(binding.realm), \(binding.policySet), \(binding.policy),
+                \(binding.policyRevision), \(binding.strategy), \(binding.specifier), \(binding.resource),
+                \(binding.query), \(binding.method), \(binding.mediaType), \(binding.bodyDigest), s.user_id, s.id,
+                s.audit_id, \(binding.grantID), \(binding.keyThumbprint)
+            FROM \(SessionSQL.withUser)
+            WHERE s.id = \(binding.sessionID) AND s.audit_id = \(binding.sessionAuditID)
+                AND s.user_id = \(binding.userID) AND \(SessionSQL.isAlive(at: new.createdAt))
+            """
+    }
+
+    /// Whether it and its session are as they must be for a step of its journey.
+    private static func isOwn(_ session: LiveSession, at now: Int64) -> SQL {
         """
-
-    /// Whether it and its session are as they must be for a step of its journey: 3 session, 4 user.
-    private static let own = "session_id = ?3 AND user_id = ?4 AND \(inTime) AND \(live)"
-
-    /// CREATED → IN_PROGRESS: 3 session, 4 user.
-    static let start = """
-        UPDATE transactions SET state = 'IN_PROGRESS', started_at = ?2
-        WHERE id = ?1 AND state = 'CREATED' AND \(own) RETURNING *
+        session_id = \(session.id) AND user_id = \(session.user.id) AND \(isCurrent(at: now)) AND \(live(at: now))
         """
+    }
 
-    /// The record while its journey runs: 3 session, 4 user.
-    static let check = "SELECT * FROM transactions WHERE id = ?1 AND state = 'IN_PROGRESS' AND \(own)"
-
-    /// IN_PROGRESS → COMPLETED: 3 session, 4 user.
-    static let complete = """
-        UPDATE transactions SET state = 'COMPLETED', completed_at = ?2
-        WHERE id = ?1 AND state = 'IN_PROGRESS' AND \(own) RETURNING id
+    /// CREATED → IN_PROGRESS.
+    static func start(_ id: String, session: LiveSession, at now: Int64) -> SQL {
         """
+        UPDATE transactions SET state = 'IN_PROGRESS', started_at = \(now)
+        WHERE id = \(id) AND state = 'CREATED' AND \(isOwn(session, at: now)) RETURNING *
+        """
+    }
 
-    /// CREATED or IN_PROGRESS → DECLINED: 3 session, 4 user.
-    static let decline = """
+    /// The record while its journey runs.
+    static func check(_ id: String, session: LiveSession, at now: Int64) -> SQL {
+        "SELECT * FROM transactions WHERE id = \(id) AND state = 'IN_PROGRESS' AND \(isOwn(session, at: now))"
+    }
+
+    /// IN_PROGRESS → COMPLETED.
+    static func complete(_ id: String, session: LiveSession, at now: Int64) -> SQL {
+        """
+        UPDATE transactions SET state = 'COMPLETED', completed_at = \(now)
+        WHERE id = \(id) AND state = 'IN_PROGRESS' AND \(isOwn(session, at: now)) RETURNING id
+        """
+    }
+
+    /// CREATED or IN_PROGRESS → DECLINED.
+    static func decline(_ id: String, session: LiveSession) -> SQL {
+        """
         UPDATE transactions SET state = 'DECLINED'
-        WHERE id = ?1 AND state IN ('CREATED', 'IN_PROGRESS') AND session_id = ?3 AND user_id = ?4 RETURNING id
+        WHERE id = \(id) AND state IN ('CREATED', 'IN_PROGRESS') AND session_id = \(session.id)
+            AND user_id = \(session.user.id) RETURNING id
         """
+    }
 
-    /// COMPLETED → TAKEN: 3…18 the binding, 19…21 whether query, method and body are compared. This one statement is
-    /// what makes an approval good for one access.
-    package static let take = """
-        UPDATE transactions SET state = 'TAKEN', taken_at = ?2
-        WHERE id = ?1 AND state = 'COMPLETED' AND \(inTime) AND completed_at <= ?2 + \(clockTolerance)
-        AND realm = ?3 AND policy_set = ?4 AND policy = ?5 AND policy_revision = ?6 AND strategy = ?7
-        AND specifier = ?8 AND resource = ?9 AND (?19 = 0 OR query IS NOT DISTINCT FROM ?10)
-        AND (?20 = 0 OR method IS NOT DISTINCT FROM ?11)
-        AND (?21 = 0 OR media_type IS NOT DISTINCT FROM ?12 AND body_sha256 IS NOT DISTINCT FROM ?13) AND user_id = ?14
-        AND session_id = ?15 AND session_audit_id = ?16 AND grant_id IS NOT DISTINCT FROM ?17
-        AND key_thumbprint IS NOT DISTINCT FROM ?18 AND \(live) RETURNING *
-        """
+    /// COMPLETED → TAKEN. This one statement is what makes an approval good for one access.
+    package static func take(_ id: String, binding: TransactionBinding, at now: Int64) -> SQL {
+        var compared: SQL = ""
+        if binding.bound.contains(.query) { compared = "\(compared) AND query IS NOT DISTINCT FROM \(binding.query)" }
+        if binding.bound.contains(.method) {
+            compared = "\(compared) AND method IS NOT DISTINCT FROM \(binding.method)"
+        }
+        if binding.bound.contains(.body) {
+            compared = """
+                \(compared) AND media_type IS NOT DISTINCT FROM \(binding.mediaType)
+                    AND body_sha256 IS NOT DISTINCT FROM \(binding.bodyDigest)
+                """
+        }
+        return """
+            UPDATE transactions SET state = 'TAKEN', taken_at = \(now)
+            WHERE id = \(id) AND state = 'COMPLETED' AND \(isCurrent(at: now))
+                AND completed_at <= \(now + clockTolerance)
+                AND realm = \(binding.realm) AND policy_set = \(binding.policySet) AND policy = \(binding.policy)
+                AND policy_revision = \(binding.policyRevision) AND strategy = \(binding.strategy)
+                AND specifier = \(binding.specifier) AND resource = \(binding.resource)\(compared)
+                AND user_id = \(binding.userID) AND session_id = \(binding.sessionID)
+                AND session_audit_id = \(binding.sessionAuditID)
+                AND grant_id IS NOT DISTINCT FROM \(binding.grantID)
+                AND key_thumbprint IS NOT DISTINCT FROM \(binding.keyThumbprint) AND \(live(at: now)) RETURNING *
+            """
+    }
 
     /// The record, with whether its session is alive as `live`.
-    static let find = "SELECT *, CASE WHEN \(live) THEN 1 ELSE 0 END AS live FROM transactions WHERE id = ?1"
+    static func find(_ id: String, at now: Int64) -> SQL {
+        "SELECT *, CASE WHEN \(live(at: now)) THEN 1 ELSE 0 END AS live FROM transactions WHERE id = \(id)"
+    }
 
     /// Its time is over, for good.
-    static let expire = """
-        UPDATE transactions SET state = 'EXPIRED'
-        WHERE id = ?1 AND state IN ('CREATED', 'IN_PROGRESS', 'COMPLETED') AND expires_at <= ?2
+    static func expire(_ id: String, at now: Int64) -> SQL {
         """
+        UPDATE transactions SET state = 'EXPIRED'
+        WHERE id = \(id) AND state IN ('CREATED', 'IN_PROGRESS', 'COMPLETED') AND expires_at <= \(now)
+        """
+    }
 
     /// Notes that the request is about to be sent.
-    static let forward = """
-        UPDATE transactions SET forwarded_at = ?2
-        WHERE id = ?1 AND state = 'TAKEN' AND forwarded_at IS NULL AND outcome IS NULL RETURNING id
+    static func forward(_ id: String, at now: Int64) -> SQL {
         """
-
-    /// Notes what became of the request: 3 outcome, 4 status. What is known is not overwritten.
-    static let conclude = """
-        UPDATE transactions SET outcome = ?3, upstream_status = ?4, outcome_at = ?2
-        WHERE id = ?1 AND state = 'TAKEN' AND (outcome IS NULL OR outcome = 'unknown') RETURNING *
+        UPDATE transactions SET forwarded_at = \(now)
+        WHERE id = \(id) AND state = 'TAKEN' AND forwarded_at IS NULL AND outcome IS NULL RETURNING id
         """
+    }
 
-    /// Deletes what is past: 1 the time before which unused ones must have expired, 2 the same for what taken ones
-    /// left.
-    static let purge = """
-        DELETE FROM transactions WHERE (state <> 'TAKEN' AND expires_at <= ?1) OR (state = 'TAKEN' AND expires_at <= ?2)
+    /// Notes what became of the request. What is known is not overwritten.
+    static func conclude(_ id: String, outcome: String, status: Int?, at now: Int64) -> SQL {
+        """
+        UPDATE transactions SET outcome = \(outcome), upstream_status = \(status), outcome_at = \(now)
+        WHERE id = \(id) AND state = 'TAKEN' AND (outcome IS NULL OR outcome = 'unknown') RETURNING *
+        """
+    }
+
+    /// Deletes unused transactions that expired before `unusedBefore`, and taken ones that expired before
+    /// `takenBefore`.
+    static func purge(unusedBefore: Int64, takenBefore: Int64) -> SQL {
+        """
+        DELETE FROM transactions WHERE (state <> 'TAKEN' AND expires_at <= \(unusedBefore))
+            OR (state = 'TAKEN' AND expires_at <= \(takenBefore))
         RETURNING id
         """
+    }
 }

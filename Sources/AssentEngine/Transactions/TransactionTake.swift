@@ -19,9 +19,8 @@ extension Transactions {
         try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
             let take = SQLStatement(
-                TransactionSQL.take, [.text(id), .integer(now)] + binding.arguments + binding.comparisons,
-                expecting: .exactly(1))
-            let note = audit.statement(record("transaction.take", .success, id: id, binding: binding))
+                TransactionSQL.take(id, binding: binding, at: now), expecting: .exactly(1))
+            let note = audit.statement(record(.transactionTake, .success, id: id, binding: binding))
             do {
                 guard let row = try await context.database.run([take, note]).first?.first else {
                     throw StoreError(.corrupt, "a take without a row")
@@ -49,7 +48,7 @@ extension Transactions {
 
     func find(_ id: String, at now: Int64) async throws -> Found? {
         guard id.utf8.count <= 64 else { return nil }
-        let rows = try await context.database.run(.read(TransactionSQL.find, [.text(id), .integer(now)]))
+        let rows = try await context.database.run(.read(TransactionSQL.find(id, at: now)))
         return try rows.first.map { Found(record: try TransactionRecord($0), isLive: try $0.bool("live")) }
     }
 
@@ -60,7 +59,7 @@ extension Transactions {
     ) async throws {
         var statements = [audit.statement(note)]
         if reason == .expired, let record {
-            statements.append(SQLStatement(TransactionSQL.expire, [.text(record.id), .integer(now)]))
+            statements.append(SQLStatement(TransactionSQL.expire(record.id, at: now)))
         }
         _ = try await context.database.run(statements)
     }
@@ -71,7 +70,7 @@ extension Transactions {
             found.record.binding.firstDifference(from: binding) ?? found.refusal(at: now)
         }
         let refusal = reason ?? .unknown
-        let note = record("transaction.take", .refused, reason: refusal, id: found?.record.id, binding: binding)
+        let note = record(.transactionTake, .refused, reason: refusal, id: found?.record.id, binding: binding)
         try await close(found?.record, reason: refusal, at: now, note: note)
         if refusal == .taken, let found { return .alreadyTaken(found.record) }
         return .refused(refusal)

@@ -64,21 +64,18 @@ package struct Transactions: Sendable {
             let id = context.random.uuid()
             let now = context.clock.epochSeconds
             let lines = JSONValue.array(display.map(\.json)).serialized()
-            let insert = SQLStatement(
-                TransactionSQL.create,
-                [.text(id), .integer(now)] + binding.arguments + [
-                    .text(kind.rawValue), .text(url), .text(lines), .integer(now + ttl), .text(binding.boundText),
-                ], expecting: .exactly(1))
+            let new = TransactionRecord(
+                id: id, state: .created, binding: binding, url: url, display: display, createdAt: now,
+                expiresAt: now + ttl, outcome: nil)
             do {
                 _ = try await context.database.run([
-                    insert, audit.statement(record("transaction.create", .success, id: id, binding: binding)),
+                    SQLStatement(TransactionSQL.create(new, kind: kind, display: lines), expecting: .exactly(1)),
+                    audit.statement(record(.transactionCreate, .success, id: id, binding: binding)),
                 ])
             } catch let error as StoreError where error.code == .unexpectedCount {
                 throw EngineError.sessionRequired
             }
-            return TransactionRecord(
-                id: id, state: .created, binding: binding, url: url, display: display, createdAt: now,
-                expiresAt: now + ttl, outcome: nil)
+            return new
         }
     }
 
@@ -88,14 +85,14 @@ package struct Transactions: Sendable {
     package func start(id: String, session: LiveSession) async throws -> PendingApproval {
         try await context.translatingStoreErrors {
             let statement = SQLStatement(
-                TransactionSQL.start, own(id, session), expecting: .exactly(1))
-            let note = audit.statement(record("transaction.start", .success, id: id, session: session))
+                TransactionSQL.start(id, session: session, at: context.clock.epochSeconds), expecting: .exactly(1))
+            let note = audit.statement(record(.transactionStart, .success, id: id, session: session))
             do {
                 let rows = try await context.database.run([statement, note])
                 guard let row = rows.first?.first else { throw EngineError.transactionUnreadable }
                 return try TransactionRecord(row).approval
             } catch let error as StoreError where error.code == .unexpectedCount {
-                try await refuse("transaction.start", id: id, session: session)
+                try await refuse(.transactionStart, id: id, session: session)
                 throw EngineError.transactionUnreadable
             }
         }
@@ -106,9 +103,10 @@ package struct Transactions: Sendable {
     /// - Throws: the same error when it is no longer IN_PROGRESS for this session.
     package func check(id: String, session: LiveSession) async throws -> PendingApproval {
         try await context.translatingStoreErrors {
-            let rows = try await context.database.run(.read(TransactionSQL.check, own(id, session)))
+            let rows = try await context.database.run(
+                .read(TransactionSQL.check(id, session: session, at: context.clock.epochSeconds)))
             guard let row = rows.first else {
-                try await refuse("transaction.check", id: id, session: session)
+                try await refuse(.transactionCheck, id: id, session: session)
                 throw EngineError.transactionUnreadable
             }
             return try TransactionRecord(row).approval
@@ -120,8 +118,10 @@ package struct Transactions: Sendable {
     /// is no longer live.
     package func completion(of approval: PendingApproval, session: LiveSession) -> [SQLStatement] {
         [
-            SQLStatement(TransactionSQL.complete, own(approval.id, session), expecting: .exactly(1)),
-            audit.statement(record("transaction.complete", .success, id: approval.id, session: session)),
+            SQLStatement(
+                TransactionSQL.complete(approval.id, session: session, at: context.clock.epochSeconds),
+                expecting: .exactly(1)),
+            audit.statement(record(.transactionComplete, .success, id: approval.id, session: session)),
         ]
     }
 
@@ -130,8 +130,8 @@ package struct Transactions: Sendable {
         try await context.translatingStoreErrors {
             do {
                 _ = try await context.database.run([
-                    SQLStatement(TransactionSQL.decline, own(id, session), expecting: .exactly(1)),
-                    audit.statement(record("transaction.decline", .success, id: id, session: session)),
+                    SQLStatement(TransactionSQL.decline(id, session: session), expecting: .exactly(1)),
+                    audit.statement(record(.transactionDecline, .success, id: id, session: session)),
                 ])
                 return true
             } catch let error as StoreError where error.code == .unexpectedCount {
@@ -146,17 +146,14 @@ package struct Transactions: Sendable {
         return try await context.translatingStoreErrors {
             try await context.database.run(
                 SQLStatement(
-                    TransactionSQL.purge, [.integer(now - Self.expiredRetention), .integer(now - Self.takenRetention)])
+                    TransactionSQL.purge(
+                        unusedBefore: now - Self.expiredRetention, takenBefore: now - Self.takenRetention))
             ).count
         }
     }
 
-    private func own(_ id: String, _ session: LiveSession) -> [SQLValue] {
-        [.text(id), .integer(context.clock.epochSeconds), .text(session.id), .text(session.user.id)]
-    }
-
     func record(
-        _ event: String, _ outcome: AuditRecord.Outcome, reason: TransactionRefusal? = nil, id: String?,
+        _ event: AuditEvent, _ outcome: AuditRecord.Outcome, reason: TransactionRefusal? = nil, id: String?,
         binding: TransactionBinding
     ) -> AuditRecord {
         AuditRecord(
@@ -170,7 +167,7 @@ package struct Transactions: Sendable {
     }
 
     private func record(
-        _ event: String, _ outcome: AuditRecord.Outcome, reason: TransactionRefusal? = nil, id: String?,
+        _ event: AuditEvent, _ outcome: AuditRecord.Outcome, reason: TransactionRefusal? = nil, id: String?,
         session: LiveSession
     ) -> AuditRecord {
         AuditRecord(
@@ -178,7 +175,7 @@ package struct Transactions: Sendable {
             sessionAuditID: session.auditID, transactionID: id)
     }
 
-    private func refuse(_ event: String, id: String, session: LiveSession) async throws {
+    private func refuse(_ event: AuditEvent, id: String, session: LiveSession) async throws {
         let now = context.clock.epochSeconds
         let found = try await find(id, at: now)
         let reason: TransactionRefusal =

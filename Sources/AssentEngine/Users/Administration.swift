@@ -22,8 +22,10 @@ package struct Administration: Sendable {
         _ = try await context.database.run([
             SQLStatement("DELETE FROM bootstrap_tokens WHERE used_at IS NULL"),
             SQLStatement(
-                "INSERT INTO bootstrap_tokens (hash, created_at) VALUES (?1, ?2)",
-                [.text(TokenHash.of(token)), .integer(context.clock.epochSeconds)], expecting: .exactly(1)),
+                """
+                INSERT INTO bootstrap_tokens (hash, created_at)
+                VALUES (\(TokenHash.of(token)), \(context.clock.epochSeconds))
+                """, expecting: .exactly(1)),
         ])
         return token
     }
@@ -37,18 +39,18 @@ package struct Administration: Sendable {
             _ = try await context.database.run([
                 SQLStatement(
                     """
-                    UPDATE bootstrap_tokens SET used_at = ?1, used_by = ?2 WHERE hash = ?3 AND used_at IS NULL
-                        AND NOT EXISTS (SELECT 1 FROM users WHERE ' ' || roles || ' ' LIKE '% admin %')
+                    UPDATE bootstrap_tokens SET used_at = \(context.clock.epochSeconds), used_by = \(session.user.id)
+                    WHERE hash = \(TokenHash.of(token)) AND used_at IS NULL
+                        AND NOT EXISTS (SELECT 1 FROM users WHERE \(UserSQL.isAdministrator("users")))
                     """,
-                    [.integer(context.clock.epochSeconds), .text(session.user.id), .text(TokenHash.of(token))],
                     expecting: .exactly(1)),
                 SQLStatement(
-                    "UPDATE users SET roles = ?1 WHERE id = ?2 AND active = 1", [.text(roles), .text(session.user.id)],
+                    "UPDATE users SET roles = \(roles) WHERE id = \(session.user.id) AND active = 1",
                     expecting: .exactly(1)),
-                audit.statement(record("admin.bootstrap", by: session, about: session.user)),
+                audit.statement(record(.adminBootstrap, by: session, about: session.user)),
             ])
         } catch let error as StoreError where error.code == .unexpectedCount {
-            let _: Void = try await refuse("admin.bootstrap", by: session, reason: "token")
+            let _: Void = try await refuse(.adminBootstrap, by: session, reason: "token")
         }
     }
 
@@ -57,18 +59,11 @@ package struct Administration: Sendable {
     /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user,
     /// `lastAdministrator`.
     package func setRoles(_ roles: Set<Role>, of username: String, by session: LiveSession) async throws {
-        let user = try await subject(username, of: "admin.roles", by: session)
-        var detail = JSONObject()
-        detail["roles"] = .string(Self.text(roles))
+        let user = try await subject(username, of: .adminRoles, by: session)
+        let text = Self.text(roles)
         try await change(
-            "admin.roles", user: user, by: session, detail: detail,
-            SQLStatement(
-                """
-                UPDATE users SET roles = ?1 WHERE id = ?2 AND (?3 = 1 OR EXISTS (SELECT 1 FROM users o
-                    WHERE o.id <> ?2 AND o.active = 1 AND ' ' || o.roles || ' ' LIKE '% admin %')
-                    OR ' ' || roles || ' ' NOT LIKE '% admin %')
-                """,
-                [.text(Self.text(roles)), .text(user.id), SQLValue(roles.contains(.admin))], expecting: .exactly(1)))
+            .adminRoles, user: user, by: session, detail: ["roles": .string(text)],
+            to: "roles = \(text)", keepsAdministrator: roles.contains(.admin))
     }
 
     /// Lets a user of the administrator's realm in again, or shuts them out; their sessions and tokens stop counting at
@@ -77,17 +72,10 @@ package struct Administration: Sendable {
     /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user,
     /// `lastAdministrator`.
     package func setActive(_ active: Bool, of username: String, by session: LiveSession) async throws {
-        let user = try await subject(username, of: "admin.active", by: session)
-        var detail = JSONObject()
-        detail["active"] = .bool(active)
+        let user = try await subject(username, of: .adminActive, by: session)
         try await change(
-            "admin.active", user: user, by: session, detail: detail,
-            SQLStatement(
-                """
-                UPDATE users SET active = ?1 WHERE id = ?2 AND (?1 = 1 OR EXISTS (SELECT 1 FROM users o
-                    WHERE o.id <> ?2 AND o.active = 1 AND ' ' || o.roles || ' ' LIKE '% admin %')
-                    OR ' ' || roles || ' ' NOT LIKE '% admin %')
-                """, [SQLValue(active), .text(user.id)], expecting: .exactly(1)))
+            .adminActive, user: user, by: session, detail: ["active": .bool(active)],
+            to: "active = \(active)", keepsAdministrator: active)
     }
 
     /// Makes new signing keys for these purposes; with `discardingOld`, what the old ones have signed stops counting at
@@ -97,7 +85,7 @@ package struct Administration: Sendable {
     package func rotate(
         _ purposes: [ServerKeys.Purpose], of keys: ServerKeys, discardingOld: Bool, by session: LiveSession
     ) async throws {
-        let event = "admin.keys"
+        let event = AuditEvent.adminKeys
         guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
         try await context.translatingStoreErrors {
             for purpose in purposes {
@@ -121,7 +109,7 @@ package struct Administration: Sendable {
         transactionID: String?, limit: Int, by session: LiveSession
     ) async throws -> [AuditRecord] {
         guard !session.user.roles.isDisjoint(with: [.auditor, .admin]) else {
-            return try await refuse("audit.read", by: session, reason: "role")
+            return try await refuse(.auditRead, by: session, reason: "role")
         }
         let records: [AuditRecord]
         if let transactionID {
@@ -129,15 +117,15 @@ package struct Administration: Sendable {
         } else {
             records = try await audit.newest(min(max(limit, 1), 1000))
         }
-        try await audit.write(record("audit.read", by: session, about: nil))
+        try await audit.write(record(.auditRead, by: session, about: nil))
         return records
     }
 
     private func administrators() async throws -> [SQLRow] {
-        try await context.database.run(.read("SELECT id FROM users WHERE ' ' || roles || ' ' LIKE '% admin %'"))
+        try await context.database.run(.read("SELECT id FROM users WHERE \(UserSQL.isAdministrator("users"))"))
     }
 
-    private func subject(_ username: String, of event: String, by session: LiveSession) async throws -> User {
+    private func subject(_ username: String, of event: AuditEvent, by session: LiveSession) async throws -> User {
         guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
         guard let user = try await Users(context).find(username: username, realm: session.realm) else {
             throw EngineError(.notFound)
@@ -146,18 +134,24 @@ package struct Administration: Sendable {
     }
 
     private func change(
-        _ event: String, user: User, by session: LiveSession, detail: JSONObject, _ statement: SQLStatement
+        _ event: AuditEvent, user: User, by session: LiveSession, detail: JSONObject, to assignment: SQL,
+        keepsAdministrator: Bool
     ) async throws {
         var record = record(event, by: session, about: user)
         for member in detail.members { record.detail[member.name] = member.value }
+        let isAllowed: SQL = keepsAdministrator ? "1 = 1" : UserSQL.leavesAdministrator(without: user.id)
         do {
-            _ = try await context.database.run([statement, audit.statement(record)])
+            _ = try await context.database.run([
+                SQLStatement(
+                    "UPDATE users SET \(assignment) WHERE id = \(user.id) AND \(isAllowed)", expecting: .exactly(1)),
+                audit.statement(record),
+            ])
         } catch let error as StoreError where error.code == .unexpectedCount {
             throw EngineError(.lastAdministrator)
         }
     }
 
-    private func refuse<Nothing>(_ event: String, by session: LiveSession, reason: String) async throws -> Nothing {
+    private func refuse<Nothing>(_ event: AuditEvent, by session: LiveSession, reason: String) async throws -> Nothing {
         var record = record(event, by: session, about: nil)
         record.outcome = .refused
         record.reason = reason
@@ -165,7 +159,7 @@ package struct Administration: Sendable {
         throw EngineError.forbidden
     }
 
-    private func record(_ event: String, by session: LiveSession, about user: User?) -> AuditRecord {
+    private func record(_ event: AuditEvent, by session: LiveSession, about user: User?) -> AuditRecord {
         var detail = JSONObject()
         if let user { detail["about"] = .string(user.id) }
         return AuditRecord(
@@ -182,7 +176,7 @@ extension AuditRecord {
         var object = JSONObject()
         object["at"] = at.map { .string($0.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))) }
         object["sequence"] = sequence.map(JSONValue.integer)
-        object["event"] = .string(event)
+        object["event"] = .string(event.rawValue)
         object["outcome"] = .string(outcome.rawValue)
         object["reason"] = reason.map(JSONValue.string)
         object["realm"] = realm.map(JSONValue.string)

@@ -53,13 +53,13 @@ package struct Users: Sendable {
     /// The user of that name in a realm, or `nil`.
     package func find(username: String, realm: String) async throws -> User? {
         try await context.database.run(
-            .read("SELECT * FROM users WHERE realm = ?1 AND username = ?2", [.text(realm), .text(username)])
+            .read("SELECT * FROM users WHERE realm = \(realm) AND username = \(username)")
         ).first.map(User.init)
     }
 
     /// The user with that id, or `nil`.
     package func find(id: String) async throws -> User? {
-        try await context.database.run(.read("SELECT * FROM users WHERE id = ?1", [.text(id)])).first.map(User.init)
+        try await context.database.run(.read("SELECT * FROM users WHERE id = \(id)")).first.map(User.init)
     }
 
     /// Makes a user if the realm has none of that name; `nil` when it has. The `passwordHash` is what `Passwords` made,
@@ -88,13 +88,11 @@ package struct Users: Sendable {
         let user = SQLStatement(
             """
             INSERT INTO users (id, realm, username, password_hash, active, roles, attributes, created_at)
-            VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7) ON CONFLICT (realm, username) DO NOTHING RETURNING *
-            """,
-            [
-                .text(id), .text(realm), .text(username), SQLValue(passwordHash),
-                .text(roles.map(\.rawValue).sorted().joined(separator: " ")),
-                .text(JSONValue.object(attributes).serialized()), .integer(context.clock.epochSeconds),
-            ], expecting: .exactly(1))
+            VALUES (\(id), \(realm), \(username), \(passwordHash), 1,
+                \(roles.map(\.rawValue).sorted().joined(separator: " ")), \(JSONValue.object(attributes).serialized()),
+                \(context.clock.epochSeconds))
+            ON CONFLICT (realm, username) DO NOTHING RETURNING *
+            """, expecting: .exactly(1))
         guard let secondFactor else { return [user] }
         return [user, try OneTimePasswords(context).enrolling(secondFactor, userID: id)]
     }
@@ -103,13 +101,13 @@ package struct Users: Sendable {
     package func setActive(_ active: Bool, userID: String) async throws {
         _ = try await context.database.run(
             SQLStatement(
-                "UPDATE users SET active = ?1 WHERE id = ?2", [SQLValue(active), .text(userID)], expecting: .exactly(1))
+                "UPDATE users SET active = \(active) WHERE id = \(userID)", expecting: .exactly(1))
         )
     }
 
     /// The stored password hash, or `nil` when the user has none or does not exist.
     package func passwordHash(userID: String) async throws -> String? {
-        try await context.database.run(.read("SELECT password_hash FROM users WHERE id = ?1", [.text(userID)]))
+        try await context.database.run(.read("SELECT password_hash FROM users WHERE id = \(userID)"))
             .first?.optionalText("password_hash")
     }
 
@@ -117,8 +115,7 @@ package struct Users: Sendable {
     func replacePasswordHash(_ old: String, with new: String, userID: String) async throws {
         _ = try await context.database.run(
             SQLStatement(
-                "UPDATE users SET password_hash = ?3 WHERE id = ?1 AND password_hash = ?2",
-                [.text(userID), .text(old), .text(new)]))
+                "UPDATE users SET password_hash = \(new) WHERE id = \(userID) AND password_hash = \(old)"))
     }
 
     /// What the stored passwords cost: usually one cost, more after the configured one was changed.
@@ -131,9 +128,12 @@ package struct Users: Sendable {
 }
 
 extension User {
-    init(_ row: SQLRow) throws {
+    init(_ row: SQLRow) throws { try self.init(row, id: row.text("id")) }
+
+    /// A user from ``UserSQL/columns``.
+    init(_ row: SQLRow, id: String) throws {
         self.init(
-            id: try row.text("id"), realm: try row.text("realm"), username: try row.text("username"),
+            id: id, realm: try row.text("realm"), username: try row.text("username"),
             isActive: try row.bool("active"),
             roles: Set(try row.text("roles").split(separator: " ").compactMap { Role(rawValue: String($0)) }),
             attributes: try JSONValue.parse(row.text("attributes")).object ?? JSONObject())

@@ -75,7 +75,7 @@ final class Gateway: RequestHandler {
         case .granted(let transaction):
             let forwarding = Forwarding(
                 upstream: upstream, route: route, resource: resource,
-                user: admission.caller.presented?.session.user.username, transaction: transaction?.id, cookie: cookie,
+                user: admission.caller.user?.username, transaction: transaction?.id, cookie: cookie,
                 publicOrigin: publicOrigin)
             guard let transaction else { return await forwarding.send(request, boundBody: boundBody).response }
             let result = await access.forwarding(transaction) {

@@ -45,7 +45,7 @@ struct SessionRoutes: Sendable {
 
     private func logout(_ session: LiveSession) async throws -> Response {
         let record = AuditRecord(
-            "session.end", .success, reason: "logout", realm: session.realm, userID: session.user.id,
+            .sessionEnd, .success, reason: "logout", realm: session.realm, userID: session.user.id,
             sessionAuditID: session.auditID)
         guard try await sessions.end(id: session.id, recording: record) else {
             return .json(200, ["result": "Token has expired"], headers: [.setCookie: cookie.clearing])

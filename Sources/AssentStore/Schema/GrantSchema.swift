@@ -1,6 +1,7 @@
 extension Migration {
     /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
-    /// for what it is; `expires_at` is when nothing of the grant can be used any more.
+    /// for what it is. A grant of a client to itself has no user and no session.
+    /// `expires_at` is when nothing of the grant can be used any more.
     static let grants = Migration(
         "grants",
         [
@@ -11,19 +12,21 @@ extension Migration {
                 id TEXT PRIMARY KEY,
                 realm TEXT NOT NULL,
                 client_id TEXT NOT NULL,
-                user_id TEXT NOT NULL REFERENCES users (id),
-                session_id TEXT NOT NULL,
-                session_audit_id TEXT NOT NULL,
+                user_id TEXT REFERENCES users (id),
+                session_id TEXT,
+                session_audit_id TEXT,
                 scope TEXT NOT NULL,
-                auth_time BIGINT NOT NULL,
-                auth_level INTEGER NOT NULL,
+                auth_time BIGINT,
+                auth_level INTEGER,
                 key_thumbprint TEXT,
+                is_offline INTEGER NOT NULL,
                 created_at BIGINT NOT NULL,
                 expires_at BIGINT NOT NULL,
                 revoked_at BIGINT,
                 revoked_because TEXT)
             """,
             "CREATE INDEX grants_user ON grants (user_id)",
+            "CREATE INDEX grants_session ON grants (session_id)",
             "CREATE INDEX grants_expiry ON grants (expires_at)",
             """
             CREATE TABLE oauth_codes (

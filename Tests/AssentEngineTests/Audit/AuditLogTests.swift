@@ -9,7 +9,7 @@ import Testing
 @Suite("The audit log")
 struct AuditLogTests {
     private let record = AuditRecord(
-        "transaction.take", .refused, reason: "body", realm: "/alpha", userID: "u", sessionAuditID: "s",
+        .transactionTake, .refused, reason: "body", realm: "/alpha", userID: "u", sessionAuditID: "s",
         transactionID: "t", detail: JSONObject([.init(name: "client", value: "bank-app")]))
 
     @Test("A record comes back as it went in")
@@ -20,9 +20,9 @@ struct AuditLogTests {
         try await log.write(record)
         let read = try #require(try await log.records(transactionID: "t").first)
         #expect(
-            [read.event, read.reason, read.realm, read.userID, read.sessionAuditID, read.transactionID]
+            [read.event.rawValue, read.reason, read.realm, read.userID, read.sessionAuditID, read.transactionID]
                 == [
-                    record.event, record.reason, record.realm, record.userID, record.sessionAuditID,
+                    record.event.rawValue, record.reason, record.realm, record.userID, record.sessionAuditID,
                     record.transactionID,
                 ])
         #expect(read.outcome == record.outcome && read.detail == record.detail && read.sequence == 1)
@@ -37,11 +37,11 @@ struct AuditLogTests {
         let fixture = try await ProviderFixture()
         let log = AuditLog(fixture.context)
         for index in 0..<5 {
-            try await log.write(AuditRecord("event-\(index)", .success, transactionID: "t"))
+            try await log.write(AuditRecord(AuditEvent(rawValue: "event-\(index)"), .success, transactionID: "t"))
             fixture.clock.advance(by: 1)
         }
-        #expect(try await log.newest(2).map(\.event) == ["event-4", "event-3"])
-        #expect(try await log.records(transactionID: "t").map(\.event) == (0..<5).map { "event-\($0)" })
+        #expect(try await log.newest(2).map(\.event.rawValue) == ["event-4", "event-3"])
+        #expect(try await log.records(transactionID: "t").map(\.event.rawValue) == (0..<5).map { "event-\($0)" })
     }
 
     @Test(
@@ -50,14 +50,18 @@ struct AuditLogTests {
     func sameTime() async throws {
         let fixture = try await ProviderFixture()
         let log = AuditLog(fixture.context)
-        for index in 0..<20 { try await log.write(AuditRecord("\(index)", .success, transactionID: "t")) }
-        let together = (20..<40).map { log.statement(AuditRecord("\($0)", .success, transactionID: "t")) }
+        for index in 0..<20 {
+            try await log.write(AuditRecord(AuditEvent(rawValue: "\(index)"), .success, transactionID: "t"))
+        }
+        let together = (20..<40).map {
+            log.statement(AuditRecord(AuditEvent(rawValue: "\($0)"), .success, transactionID: "t"))
+        }
         _ = try await fixture.database.run(together)
         fixture.clock.advance(by: -3600)
-        try await log.write(AuditRecord("40", .success, transactionID: "t"))
+        try await log.write(AuditRecord(AuditEvent(rawValue: "40"), .success, transactionID: "t"))
         let events = (0...40).map { "\($0)" }
-        #expect(try await log.records(transactionID: "t").map(\.event) == events)
-        #expect(try await log.newest(100).map(\.event) == events.reversed())
+        #expect(try await log.records(transactionID: "t").map(\.event.rawValue) == events)
+        #expect(try await log.newest(100).map(\.event.rawValue) == events.reversed())
         #expect(try await log.newest(100).compactMap(\.sequence) == (1...41).reversed())
     }
 
@@ -75,14 +79,13 @@ struct AuditLogTests {
         for (id, at) in [("a", 3000), ("b", 1000), ("c", 2000)] {
             _ = try await old.run(
                 SQLStatement(
-                    "INSERT INTO audit (id, at, event, outcome, detail) VALUES (?1, ?2, ?1, 'success', '{}')",
-                    [.text(id), SQLValue(at)]))
+                    "INSERT INTO audit (id, at, event, outcome, detail) VALUES (\(id), \(at), \(id), 'success', '{}')"))
         }
         try await old.close()
         let new = try await place.open(clock: clock)
         let log = AuditLog(try TransactionFixture.context(new, clock: clock))
         try await log.write(record)
-        #expect(try await log.newest(9).map(\.event) == ["transaction.take", "a", "c", "b"])
+        #expect(try await log.newest(9).map(\.event.rawValue) == ["transaction.take", "a", "c", "b"])
         try await new.close()
     }
 

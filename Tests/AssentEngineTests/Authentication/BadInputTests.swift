@@ -155,8 +155,7 @@ struct BadInputTests {
         let signer = AuthIDSigner(fixture.context.masterKey)
         _ = try await fixture.database.run(
             SQLStatement(
-                "UPDATE journey_steps SET sealed_state = (SELECT sealed_state FROM journey_steps WHERE id = ?2) WHERE id = ?1",
-                [.text(try signer.verify(other.authID).stepID), .text(try signer.verify(one.authID).stepID)],
+                "UPDATE journey_steps SET sealed_state = (SELECT sealed_state FROM journey_steps WHERE id = \(try signer.verify(one.authID).stepID)) WHERE id = \(try signer.verify(other.authID).stepID)",
                 expecting: .exactly(1)))
         let error = await #expect(throws: EngineError.self) { try await fixture.answer(other, Self.credentials) }
         #expect(error?.code == .internalFailure)

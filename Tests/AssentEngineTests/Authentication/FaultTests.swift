@@ -24,7 +24,7 @@ struct AuthenticationFaultTests {
         }
         let log = AuditLog(fixture.context)
         for _ in 0..<200 {
-            guard (try? await log.write(AuditRecord("x", .failed))) != nil else { break }
+            guard (try? await log.write(AuditRecord(AuditEvent(rawValue: "x"), .failed))) != nil else { break }
         }
         let audited = try await fixture.count("audit")
         await #expect(throws: EngineError.unavailable) { try await fixture.start("Password").authID }

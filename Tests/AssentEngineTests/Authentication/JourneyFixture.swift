@@ -131,16 +131,16 @@ final class JourneyFixture: Sendable {
     }
 
     func state(_ id: String) async throws -> String? {
-        try await database.run(.read("SELECT state FROM transactions WHERE id = ?1", [.text(id)])).first?.text("state")
+        try await database.run(.read("SELECT state FROM transactions WHERE id = \(id)")).first?.text("state")
     }
 
     func count(_ table: String) async throws -> Int64 {
-        try await database.run(.read("SELECT count(*) AS n FROM \(table)")).first?.integer("n") ?? -1
+        try await database.run(.read("SELECT count(*) AS n FROM \(SQL(verbatim: table))")).first?.integer("n") ?? -1
     }
 
     /// The audit records of the end of journeys: outcome and reason, sorted.
     func audited() async throws -> [String] {
-        try await AuditLog(context).newest(10_000).filter { $0.event == "authenticate" }
+        try await AuditLog(context).newest(10_000).filter { $0.event == .authenticate }
             .map { "\($0.outcome.rawValue) \($0.reason ?? "-")" }.sorted()
     }
 }

@@ -84,7 +84,7 @@ struct StepTests {
         let page = try await fixture.start("Password")
         let token = try await fixture.answer(page, Self.credentials).token()
         func replies() async throws -> Int64 {
-            let sql = "SELECT count(*) AS n FROM journey_steps WHERE length(sealed_reply) > 0"
+            let sql: SQL = "SELECT count(*) AS n FROM journey_steps WHERE length(sealed_reply) > 0"
             return try await fixture.database.run(.read(sql)).first?.integer("n") ?? -1
         }
         fixture.clock.advance(by: 29)

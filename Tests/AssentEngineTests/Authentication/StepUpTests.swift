@@ -43,7 +43,7 @@ struct StepUpTests {
         #expect(try await fixture.state(id) == "COMPLETED")
         #expect(try await fixture.count("sessions") == 1)
         let records = try await AuditLog(fixture.context).records(transactionID: id)
-        #expect(records.filter { $0.event == "authenticate" }.map(\.outcome) == [.success])
+        #expect(records.filter { $0.event == .authenticate }.map(\.outcome) == [.success])
     }
 
     @Test("A journey that does not show the transaction itself has it on its first page")
@@ -239,8 +239,8 @@ struct StepUpTests {
         }
         #expect(tokens.allSatisfy { $0 == session })
         let records = try await AuditLog(fixture.context).records(transactionID: id)
-        #expect(records.filter { $0.event == "transaction.complete" }.count == 1)
-        #expect(records.filter { $0.event == "authenticate" }.count == 1)
+        #expect(records.filter { $0.event == .transactionComplete }.count == 1)
+        #expect(records.filter { $0.event == .authenticate }.count == 1)
     }
 
     @Test("A thousand guesses over a thousand transactions: ten are looked at")
@@ -259,7 +259,7 @@ struct StepUpTests {
                 try await fixture.answer(page, [nil, nil, .string(code)], session: session)
             }
         }
-        let reasons = try await AuditLog(fixture.context).newest(10_000).filter { $0.event == "otp.verify" }
+        let reasons = try await AuditLog(fixture.context).newest(10_000).filter { $0.event == .otpVerify }
             .compactMap(\.reason)
         #expect(reasons.filter { $0 == "wrong" }.count == 10)
         #expect(reasons.filter { $0 == "locked" }.count == 990)

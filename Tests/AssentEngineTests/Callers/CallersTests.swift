@@ -18,7 +18,7 @@ struct CallersTests {
         case .anonymous: "anonymous"
         case .session(let session, let carrier): "\(session.user.username) by \(carrier)"
         case .foreignSession(let session): "\(session.user.username) of \(session.realm)"
-        case .accessToken(let grant): "\(grant.clientID) for \(grant.user.username)"
+        case .accessToken(let grant): "\(grant.clientID) for \(grant.owner?.user.username ?? "itself")"
         case .refusedToken(let reason): "refused: \(reason)"
         }
     }

@@ -125,24 +125,30 @@ struct AccessTokenTests {
         #expect(try await refusal(token, fixture) == .userInactive)
     }
 
-    @Test("When its session has ended, a token counts without a session")
+    @Test("A token ends with its session, whether that was ended or has idled away")
     func endedSession() async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let token = try await fixture.tokens().accessToken
-        #expect(try await fixture.grants.access(token: token)?.session?.id == fixture.session.id)
-        _ = try await Sessions(fixture.context).end(id: fixture.session.id)
-        let access = try #require(await fixture.grants.access(token: token))
-        #expect(access.session == nil)
-        #expect(access.sessionAuditID == fixture.session.auditID)
+        #expect(try await fixture.grants.access(token: token)?.owner?.session?.id == fixture.session.id)
+        fixture.clock.advance(by: 30 * 60 - 1)
+        #expect(try await fixture.grants.access(token: token) != nil)
+        fixture.clock.advance(by: 1)
+        #expect(try await refusal(token, fixture) == .sessionEnded)
+
+        let other = try await ProviderFixture()
+        let second = try await other.tokens().accessToken
+        _ = try await Sessions(other.context).end(id: other.session.id)
+        #expect(try await refusal(second, other) == .sessionEnded)
     }
 
-    @Test("When its session has idled away, a token counts without a session")
-    func idleSession() async throws {
+    @Test("With offline_access a token outlives its session, and then counts as its user without a session")
+    func offlineAccess() async throws {
         let fixture = try await ProviderFixture()
-        let token = try await fixture.tokens().accessToken
-        fixture.clock.advance(by: 30 * 60)
+        let token = try await fixture.tokens(["scope": "openid offline_access"]).accessToken
+        _ = try await Sessions(fixture.context).end(id: fixture.session.id)
         let access = try #require(await fixture.grants.access(token: token))
-        #expect(access.session == nil)
+        #expect(access.owner?.user == fixture.user && access.owner?.session == nil)
+        #expect(access.owner?.sessionAuditID == fixture.session.auditID)
     }
 
     @Test("A rotated key's tokens count until they expire, on both nodes, and new ones at once")

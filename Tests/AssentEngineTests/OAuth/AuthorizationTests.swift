@@ -17,7 +17,7 @@ struct AuthorizationTests {
         #expect(redirect["client_id"] == "bank-app")
         #expect(redirect.location.hasPrefix("https://bank.example/cb?code="))
         #expect(redirect.location.contains("&state=xyz%3D%261&"))
-        #expect(try await fixture.audit("oauth.authorize").map(\.outcome) == [.success])
+        #expect(try await fixture.audit(.oauthAuthorize).map(\.outcome) == [.success])
     }
 
     @Test("A redirect URI keeps its own query")

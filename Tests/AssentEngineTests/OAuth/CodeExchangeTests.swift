@@ -17,8 +17,8 @@ struct CodeExchangeTests {
         #expect(reply.tokenType == "Bearer")
         #expect(reply.expiresIn == 3600)
         let access = try #require(await fixture.grants.access(token: reply.accessToken))
-        #expect(access.user == fixture.user)
-        #expect(access.session == fixture.session)
+        #expect(access.owner?.user == fixture.user)
+        #expect(access.owner?.session == fixture.session)
         #expect(access.scopes == ["openid", "accounts"])
         #expect(access.audience == ["https://api.bank.example"])
         #expect(access.clientID == "bank-app")
@@ -139,7 +139,7 @@ struct CodeExchangeTests {
         }
         #expect(try await !fixture.isLive(reply))
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(reply.refreshToken) }
-        let refusals = try await fixture.audit("oauth.code").filter { $0.outcome == .refused }
+        let refusals = try await fixture.audit(.oauthCode).filter { $0.outcome == .refused }
         #expect(refusals.map(\.reason) == ["code_reuse"])
     }
 
@@ -166,7 +166,7 @@ struct CodeExchangeTests {
         for case .failure(let error) in replies { #expect(error as? OAuthError == .invalidGrant) }
         #expect(try await !fixture.isLive(try #require(won.first)))
         #expect(try await fixture.count("refresh_tokens") == 1)
-        #expect(try await fixture.audit("oauth.code").filter { $0.reason == "code_reuse" }.count == 1)
+        #expect(try await fixture.audit(.oauthCode).filter { $0.reason == "code_reuse" }.count == 1)
     }
 
     @Test("A code dies with the session that it came from, and with the user")

@@ -13,14 +13,14 @@ struct GrantFaultTests {
     private func fill(_ fixture: ProviderFixture) async throws {
         let pages = try await fixture.database.run(.read("PRAGMA page_count")).first?.integer("page_count") ?? 0
         try await fixture.database.limitSize(pages: Int(pages))
-        let fillers = [
-            "INSERT INTO attempts (counter, window_start, count) VALUES (?1, 0, 0)",
-            "INSERT INTO audit (id, at, event, outcome, detail) VALUES (?1, 0, 'filler', 'failed', '')",
+        let fillers: [@Sendable (String) -> SQL] = [
+            { "INSERT INTO attempts (counter, window_start, count) VALUES (\($0), 0, 0)" },
+            { "INSERT INTO audit (id, at, event, outcome, detail) VALUES (\($0), 0, 'filler', 'failed', '')" },
         ]
-        for sql in fillers {
+        for filler in fillers {
             for byteCount in [300, 32] {
                 while (try? await fixture.database.run(
-                    SQLStatement(sql, [.text(SystemRandom().token(byteCount: byteCount))]))) != nil
+                    SQLStatement(filler(SystemRandom().token(byteCount: byteCount))))) != nil
                 {}
             }
         }

@@ -132,7 +132,7 @@ struct InformationTests {
                 "id_token_hint": hint, "post_logout_redirect_uri": "https://bank.example/bye", "state": "a b",
             ]))
         #expect(again == .redirect(location: "https://bank.example/bye?state=a%20b"))
-        #expect(try await fixture.audit("session.end").count == 1)
+        #expect(try await fixture.audit(.sessionEnd).count == 1)
     }
 
     @Test("An end that is asked for wrongly ends nothing")

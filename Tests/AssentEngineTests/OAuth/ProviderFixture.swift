@@ -20,7 +20,7 @@ final class ProviderFixture: Sendable {
         var client = OAuthClient(
             id: "bank-app", kind: .public,
             redirectURIs: ["https://bank.example/cb", "http://127.0.0.1/cb", "com.example.bank:/cb"],
-            scopes: ["openid", "profile", "email", "accounts"])
+            scopes: ["openid", "profile", "email", "accounts", "offline_access"])
         client.defaultScopes = ["openid"]
         client.postLogoutRedirectURIs = ["https://bank.example/bye"]
         client.audience = ["https://api.bank.example"]
@@ -35,6 +35,8 @@ final class ProviderFixture: Sendable {
         var client = OAuthClient(
             id: "back end", kind: .confidential(secretHash: OAuthClient.hash(ofSecret: Secret(secret))),
             redirectURIs: ["https://backend.example/cb?tenant=1"], scopes: ["openid", "accounts"])
+        client.grantTypes = [.authorizationCode, .refreshToken, .clientCredentials]
+        client.defaultScopes = ["openid", "accounts"]
         client.requiresPKCE = false
         client.consentImplied = false
         return client
@@ -49,7 +51,13 @@ final class ProviderFixture: Sendable {
     let sessionToken: Secret
     let session: LiveSession
 
-    init(clients: [OAuthClient] = [bank, other, backend], random: any RandomSource = SystemRandom()) async throws {
+    /// A session that outlives what tests do with tokens.
+    static let longSession = SessionLimits(maxSession: 400 * 86400, maxIdle: 400 * 86400)
+
+    init(
+        clients: [OAuthClient] = [bank, other, backend], random: any RandomSource = SystemRandom(),
+        limits: SessionLimits = longSession
+    ) async throws {
         url = FileManager.default.temporaryDirectory.appending(path: "assent-grants-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         database = try await DatabaseLocation.sqlite(path: url.appending(path: "test.sqlite").path).open(clock: clock)
@@ -67,7 +75,7 @@ final class ProviderFixture: Sendable {
                     .init(name: "cn", value: "Ana Example"), .init(name: "sn", value: "Example"),
                     .init(name: "mail", value: "ana@example.org"),
                 ])))
-        sessionToken = try await Sessions(context).begin(userID: user.id, realm: "/alpha", limits: SessionLimits())
+        sessionToken = try await Sessions(context).begin(userID: user.id, realm: "/alpha", limits: limits)
             .token
         session = try #require(await Sessions(context).live(token: sessionToken))
     }
@@ -151,12 +159,14 @@ final class ProviderFixture: Sendable {
 
     // MARK: What is in the store
 
-    func audit(_ event: String) async throws -> [AuditRecord] {
+    func audit(_ event: AuditEvent) async throws -> [AuditRecord] {
         try await AuditLog(context).newest(2000).filter { $0.event == event }
     }
 
     func count(_ table: String, where condition: String = "1 = 1") async throws -> Int64 {
-        try await database.run(.read("SELECT count(*) AS n FROM \(table) WHERE \(condition)")).first?.integer("n") ?? -1
+        try await database.run(
+            .read("SELECT count(*) AS n FROM \(SQL(verbatim: table)) WHERE \(SQL(verbatim: condition))")
+        ).first?.integer("n") ?? -1
     }
 }
 

@@ -49,7 +49,7 @@ struct RefreshRaceTests {
         #expect(try await fixture.count("refresh_tokens") == 2)
         #expect(try await !fixture.isLive(try #require(replies.first)))
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(replies.first?.refreshToken) }
-        #expect(try await fixture.audit("oauth.refresh").filter { $0.reason == "refresh_reuse" }.count == 1)
+        #expect(try await fixture.audit(.oauthRefresh).filter { $0.reason == "refresh_reuse" }.count == 1)
     }
 
     @Test("200 requests without an attempt: one successor was made, and the family is ended")

@@ -49,7 +49,7 @@ struct RefreshTests {
         #expect(try await fixture.isLive(again))
         let next = try await fixture.refresh(again.refreshToken, attempt: Self.otherAttempt)
         #expect(try await fixture.isLive(next))
-        #expect(try await fixture.audit("oauth.refresh").allSatisfy { $0.outcome == .success })
+        #expect(try await fixture.audit(.oauthRefresh).allSatisfy { $0.outcome == .success })
     }
 
     @Test(
@@ -71,7 +71,7 @@ struct RefreshTests {
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(second.refreshToken) }
         #expect(try await !fixture.isLive(second))
         #expect(try await !fixture.isLive(first))
-        let refusals = try await fixture.audit("oauth.refresh").filter { $0.outcome == .refused }
+        let refusals = try await fixture.audit(.oauthRefresh).filter { $0.outcome == .refused }
         #expect(refusals.map(\.reason) == ["refresh_reuse"])
         #expect(refusals.first?.userID == fixture.user.id)
         #expect(try await fixture.count("refresh_tokens", where: "sealed_successor IS NOT NULL") == 0)
@@ -177,15 +177,29 @@ struct RefreshTests {
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(second.refreshToken) }
     }
 
-    @Test("A grant outlives its session, not its user")
-    func sessionAndUser() async throws {
+    @Test("A refresh token ends with its session and says so in the audit log; a lost reply is not repeated then")
+    func endedSession() async throws {
         let fixture = try await ProviderFixture()
         let first = try await fixture.tokens()
+        let second = try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
+        _ = try await Sessions(fixture.context).end(id: fixture.session.id)
+        for token in [second.refreshToken, first.refreshToken] {
+            await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(token, attempt: Self.attempt) }
+        }
+        #expect(try await fixture.audit(.oauthRefresh).first { $0.outcome == .refused }?.reason == "sessionEnded")
+        #expect(try await !fixture.isLive(second))
+    }
+
+    @Test("With offline_access a grant outlives its session, not its user")
+    func sessionAndUser() async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens(["scope": "openid offline_access"])
         _ = try await Sessions(fixture.context).end(id: fixture.session.id)
         let second = try await fixture.refresh(first.refreshToken, attempt: Self.attempt)
-        #expect(try await fixture.grants.access(token: second.accessToken)?.session == nil)
+        let narrowed = try await fixture.refresh(second.refreshToken, ["scope": "openid"])
+        #expect(try await fixture.isLive(narrowed))
         try await Users(fixture.context).setActive(false, userID: fixture.user.id)
-        for token in [first.refreshToken, second.refreshToken] {
+        for token in [first.refreshToken, second.refreshToken, narrowed.refreshToken] {
             await #expect(throws: OAuthError.invalidGrant) {
                 try await fixture.refresh(token, attempt: Self.attempt)
             }

@@ -28,7 +28,7 @@ struct RevocationTests {
             try await fixture.refresh(first.refreshToken, attempt: RefreshTests.attempt)
         }
         #expect(try await fixture.isLive(unrelated))
-        #expect(try await fixture.audit("oauth.revoke").map(\.reason) == ["refresh_token"])
+        #expect(try await fixture.audit(.oauthRevoke).map(\.reason) == ["refresh_token"])
     }
 
     @Test("An access token takes only itself")

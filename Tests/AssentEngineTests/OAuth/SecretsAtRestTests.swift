@@ -62,8 +62,7 @@ struct SecretsAtRestTests {
         let planted = Secret(SystemRandom().token())
         _ = try await fixture.database.run(
             SQLStatement(
-                "INSERT INTO attempts (counter, window_start, count) VALUES (?1, 0, 0)",
-                [.text("leak:\(planted.reveal())")]))
+                "INSERT INTO attempts (counter, window_start, count) VALUES (\("leak:\(planted.reveal())"), 0, 0)"))
         #expect(isFound(planted, in: try content(fixture)))
     }
 
@@ -74,13 +73,14 @@ struct SecretsAtRestTests {
         let theirs = try await fixture.tokens()
         _ = try await fixture.refresh(mine.refreshToken, attempt: RefreshTests.attempt)
         _ = try await fixture.refresh(theirs.refreshToken, attempt: RefreshTests.attempt)
-        let ids = try [mine, theirs].map { SQLValue.text(TokenHash.of(try #require($0.refreshToken))) }
+        let ids = try [mine, theirs].map { TokenHash.of(try #require($0.refreshToken)) }
         _ = try await fixture.database.run(
             SQLStatement(
                 """
-                UPDATE refresh_tokens SET sealed_successor = (SELECT sealed_successor FROM refresh_tokens WHERE id = ?2)
-                WHERE id = ?1
-                """, ids, expecting: .exactly(1)))
+                UPDATE refresh_tokens
+                SET sealed_successor = (SELECT sealed_successor FROM refresh_tokens WHERE id = \(ids[1]))
+                WHERE id = \(ids[0])
+                """, expecting: .exactly(1)))
         await #expect(throws: EngineError.self) {
             try await fixture.refresh(mine.refreshToken, attempt: RefreshTests.attempt)
         }

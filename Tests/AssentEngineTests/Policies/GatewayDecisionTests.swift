@@ -78,7 +78,7 @@ struct GatewayDecisionTests {
             #expect(await point.settle(request) == .denied(.transaction(reason)))
         }
         #expect(
-            try await fixture.audited("transaction.take", id).sorted()
+            try await fixture.audited(.transactionTake, id).sorted()
                 == altered.map { "refused \($0.0.rawValue)" }.sorted())
         #expect(await point.settle(try Self.request(fixture, id: "nonsense")) == .denied(.transaction(.unknown)))
         #expect(try await fixture.database.run(.read("SELECT id FROM transactions")).count == 1)

@@ -78,7 +78,7 @@ struct PolicyDecisionPointTests {
         #expect(new.count == 1 && new != [id])
         #expect(decisions.first?.actions.isEmpty == true)
         let reason = why == "created" ? "state" : why
-        if why != "unknown" { #expect(try await fixture.audited("transaction.take", id) == ["refused \(reason)"]) }
+        if why != "unknown" { #expect(try await fixture.audited(.transactionTake, id) == ["refused \(reason)"]) }
     }
 
     @Test("Of several resources one is granted by one id")

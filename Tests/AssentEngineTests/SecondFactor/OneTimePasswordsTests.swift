@@ -92,8 +92,8 @@ struct OneTimePasswordsTests {
             TOTP(secret: Secret("bens-seed-of-20-byte"), algorithm: .sha256, digits: 8), userID: fixture.ben.id)
         _ = try await fixture.database.run(
             SQLStatement(
-                "UPDATE totp_credentials SET sealed_secret = (SELECT sealed_secret FROM totp_credentials WHERE user_id = ?1) WHERE user_id = ?2",
-                [.text(fixture.ana.id), .text(fixture.ben.id)], expecting: .exactly(1)))
+                "UPDATE totp_credentials SET sealed_secret = (SELECT sealed_secret FROM totp_credentials WHERE user_id = \(fixture.ana.id)) WHERE user_id = \(fixture.ben.id)",
+                expecting: .exactly(1)))
         let error = await #expect(throws: EngineError.self) { try await otp.verify("000000", user: fixture.ben) }
         #expect(error?.code == .internalFailure)
         let credential = try TOTP(secret: Secret("bens-seed-of-20-byte"), algorithm: .sha256, digits: 8, period: 60)

@@ -9,7 +9,7 @@ import Testing
 struct SessionsTests {
     @Test("A session idles away at the second", arguments: [(1799, true), (1800, false)])
     func idle(age: Int, isLive: Bool) async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let sessions = Sessions(fixture.context)
         #expect(fixture.session.idleExpiresAt == fixture.clock.epochSeconds + 1800)
         fixture.clock.advance(by: Double(age))
@@ -19,7 +19,7 @@ struct SessionsTests {
 
     @Test("However much it is used, a session ends at its maximum", arguments: [(7199, true), (7200, false)])
     func maximum(age: Int64, isLive: Bool) async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let sessions = Sessions(fixture.context)
         let start = fixture.clock.epochSeconds
         while fixture.clock.epochSeconds - start < age {
@@ -33,7 +33,7 @@ struct SessionsTests {
 
     @Test("Use is noted at most once a minute", arguments: [(59, 0), (60, 60), (61, 61)])
     func touch(age: Int64, noted: Int64) async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let sessions = Sessions(fixture.context)
         fixture.clock.advance(by: Double(age))
         try await sessions.touch(try #require(await sessions.live(token: fixture.sessionToken)))
@@ -43,7 +43,7 @@ struct SessionsTests {
 
     @Test("A late touch does not set the time back")
     func lateTouch() async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let sessions = Sessions(fixture.context)
         let old = try #require(await sessions.live(token: fixture.sessionToken))
         fixture.clock.advance(by: 600)
@@ -55,7 +55,7 @@ struct SessionsTests {
 
     @Test("A touch does not bring an ended session back")
     func touchAfterEnd() async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let sessions = Sessions(fixture.context)
         fixture.clock.advance(by: 120)
         let session = try #require(await sessions.live(token: fixture.sessionToken))
@@ -66,7 +66,7 @@ struct SessionsTests {
 
     @Test("A user who may not sign in has no session until they may again")
     func deactivated() async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let users = Users(fixture.context)
         try await users.setActive(false, userID: fixture.user.id)
         #expect(try await Sessions(fixture.context).live(token: fixture.sessionToken) == nil)
@@ -76,7 +76,7 @@ struct SessionsTests {
 
     @Test("Of fifty that end one session at once, one has ended it")
     func parallelEnd() async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let ended = try await withThrowingTaskGroup(of: Bool.self) { group in
             for _ in 0..<50 {
                 group.addTask { try await Sessions(fixture.context).end(id: fixture.session.id) }
@@ -89,7 +89,7 @@ struct SessionsTests {
 
     @Test("Ending all of a user leaves the others'")
     func endAll() async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let sessions = Sessions(fixture.context)
         let bob = try #require(await Users(fixture.context).create(username: "bob", realm: "/alpha", passwordHash: nil))
         let other = try await sessions.begin(userID: bob.id, realm: "/alpha", limits: SessionLimits()).token
@@ -100,7 +100,7 @@ struct SessionsTests {
 
     @Test("A session begins together with what accompanies it, or not at all")
     func accompanying() async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         let impossible = SQLStatement("UPDATE users SET active = 1 WHERE id = 'nobody'", expecting: .exactly(1))
         await #expect(throws: StoreError(.unexpectedCount, "")) {
             try await Sessions(fixture.context).begin(
@@ -111,7 +111,7 @@ struct SessionsTests {
 
     @Test("Neither the hash of a token nor another text is a token")
     func notTokens() async throws {
-        let fixture = try await ProviderFixture()
+        let fixture = try await ProviderFixture(limits: SessionLimits())
         for text in [fixture.session.id, fixture.session.auditID, "", "x", fixture.sessionToken.reveal() + "A"] {
             #expect(try await Sessions(fixture.context).live(token: Secret(text)) == nil)
         }

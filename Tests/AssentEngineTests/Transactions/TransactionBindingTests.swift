@@ -68,7 +68,7 @@ struct TransactionBindingTests {
         let id = try await fixture.approved()
         let result = try await fixture.transactions.take(id: id, binding: try alteration.binding(fixture))
         #expect(result.refusal == alteration.reason)
-        #expect(try await fixture.audited("transaction.take", id) == ["refused \(alteration.reason.rawValue)"])
+        #expect(try await fixture.audited(.transactionTake, id) == ["refused \(alteration.reason.rawValue)"])
 
         let right = try await fixture.transactions.take(id: id, binding: try fixture.binding())
         #expect(right.isTaken, "a refusal must not spend what its owner has approved")
@@ -102,14 +102,14 @@ struct TransactionBindingTests {
         let waiting = try await fixture.create()
         _ = try await fixture.database.run(
             SQLStatement(
-                "UPDATE sessions SET user_id = ?1 WHERE id = ?2", [.text(fixture.ben.user.id), .text(fixture.ana.id)],
+                "UPDATE sessions SET user_id = \(fixture.ben.user.id) WHERE id = \(fixture.ana.id)",
                 expecting: .exactly(1)))
         let other = try #require(try await Sessions(fixture.context).live(id: fixture.ana.id))
         let take = fixture.transactions.take(id:binding:)
         #expect(try await take(id, try fixture.binding(session: other)).refusal == .subject)
         #expect(try await take(id, try fixture.binding()).refusal == .sessionEnded)
         await #expect(throws: EngineError.self) { try await fixture.transactions.start(id: waiting.id, session: other) }
-        #expect(try await fixture.audited("transaction.start", waiting.id) == ["refused subject"])
+        #expect(try await fixture.audited(.transactionStart, waiting.id) == ["refused subject"])
         #expect(try await !fixture.transactions.decline(id: waiting.id, session: other))
     }
 
@@ -162,7 +162,7 @@ struct TransactionBindingTests {
                 return
             }
             let rows = try await fixture.database.run(
-                .read("SELECT * FROM transactions WHERE id = ?1", [.text(record.id)]))
+                .read("SELECT * FROM transactions WHERE id = \(record.id)"))
             let row = try #require(rows.first)
             #expect(try row.text("url") == "https://api.bank.example:443/transfers?kind=sepa&a=1")
             #expect(try row.text("query") == "a=1&kind=sepa")
@@ -204,12 +204,14 @@ struct TransactionBindingTests {
         let given = try #require(column.first).text("dflt_value")
         let begun = try await fixture.create()
         _ = try await fixture.database.run(
-            SQLStatement("UPDATE transactions SET bound = \(given)", expecting: .exactly(3)))
+            SQLStatement("UPDATE transactions SET bound = \(SQL(verbatim: given))", expecting: .exactly(3)))
         #expect(try await fixture.transactions.start(id: begun.id, session: fixture.ana) == begun.approval)
         _ = try await fixture.database.run(
             SQLStatement(
-                "UPDATE transactions SET method = NULL, query = NULL, media_type = NULL, body_sha256 = NULL WHERE id = ?1",
-                [.text(none)], expecting: .exactly(1)))
+                """
+                UPDATE transactions SET method = NULL, query = NULL, media_type = NULL, body_sha256 = NULL
+                WHERE id = \(none)
+                """, expecting: .exactly(1)))
         let take = fixture.transactions.take(id:binding:)
         #expect(try await take(all, try fixture.binding(content: Self.content(method: "PUT"))).refusal == .method)
         #expect(try await take(all, try fixture.binding(content: Self.content(body: "{}"))).refusal == .body)

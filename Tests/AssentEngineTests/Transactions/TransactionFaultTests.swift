@@ -27,11 +27,11 @@ struct TransactionFaultTests {
         await #expect(throws: EngineError.unavailable) { try await fixture.create() }
         #expect(try await fixture.state(id) == "COMPLETED")
         #expect(try await fixture.state(waiting.id) == "CREATED")
-        #expect(try await !fixture.audited("transaction.take", id).contains("success -"))
+        #expect(try await !fixture.audited(.transactionTake, id).contains("success -"))
 
         try await fixture.database.limitSize(pages: 1_000_000)
         #expect(try await fixture.transactions.take(id: id, binding: try fixture.binding()).isTaken)
-        #expect(try await fixture.audited("transaction.take", id).contains("success -"))
+        #expect(try await fixture.audited(.transactionTake, id).contains("success -"))
     }
 
     @Test("A full database: the gateway denies")
@@ -69,7 +69,7 @@ extension TransactionFixture {
         while refused < 200 {
             do {
                 try await AuditLog(context).write(
-                    AuditRecord("fill", .success, transactionID: context.random.uuid()))
+                    AuditRecord(AuditEvent(rawValue: "fill"), .success, transactionID: context.random.uuid()))
                 refused = 0
             } catch let error as StoreError {
                 #expect(error.code == .unavailable)

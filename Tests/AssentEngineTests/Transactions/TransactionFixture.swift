@@ -123,11 +123,11 @@ final class TransactionFixture: Sendable {
     }
 
     func state(_ id: String) async throws -> String? {
-        try await database.run(.read("SELECT state FROM transactions WHERE id = ?1", [.text(id)])).first?.text("state")
+        try await database.run(.read("SELECT state FROM transactions WHERE id = \(id)")).first?.text("state")
     }
 
     /// The audit records of an event of a transaction: outcome and reason.
-    func audited(_ event: String, _ id: String) async throws -> [String] {
+    func audited(_ event: AuditEvent, _ id: String) async throws -> [String] {
         try await AuditLog(context).records(transactionID: id).filter { $0.event == event }
             .map { "\($0.outcome.rawValue) \($0.reason ?? "-")" }
     }
@@ -174,8 +174,10 @@ extension AccessGrant {
     /// The grant of an access token by which a session was presented.
     static func of(_ presented: PresentedSession, grantID: String) -> AccessGrant {
         AccessGrant(
-            grantID: grantID, tokenID: "t", clientID: "app", user: presented.session.user, scopes: [], audience: [],
-            issuedAt: 0, expiresAt: .max, session: presented.session, sessionAuditID: presented.session.auditID,
-            authLevel: presented.session.authLevel, keyThumbprint: presented.keyThumbprint)
+            grantID: grantID, tokenID: "t", clientID: "app",
+            owner: ResourceOwner(
+                user: presented.session.user, session: presented.session, sessionAuditID: presented.session.auditID,
+                authTime: presented.session.createdAt, authLevel: presented.session.authLevel), scopes: [],
+            audience: [], issuedAt: 0, expiresAt: .max, keyThumbprint: presented.keyThumbprint)
     }
 }

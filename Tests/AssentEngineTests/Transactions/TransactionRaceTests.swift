@@ -16,7 +16,7 @@ struct TransactionRaceTests {
             try fixture.binding()
         }
         #expect(results.filter(\.isTaken).count == 1)
-        let audited = try await fixture.audited("transaction.take", id)
+        let audited = try await fixture.audited(.transactionTake, id)
         #expect(audited.filter { $0 == "success -" }.count == 1)
         #expect(audited.filter { $0 == "refused taken" }.count == tasks - 1)
     }
@@ -64,10 +64,10 @@ struct TransactionRaceTests {
                 group.addTask {
                     try await RendezvousDatabase.$party.withValue(task) {
                         let rows = try await rendezvous.run(
-                            .read("SELECT state FROM transactions WHERE id = ?1", [.text(id)]))
+                            .read("SELECT state FROM transactions WHERE id = \(id)"))
                         guard try rows.first?.text("state") == "COMPLETED" else { return false }
                         _ = try await rendezvous.run(
-                            SQLStatement("UPDATE transactions SET state = 'TAKEN' WHERE id = ?1", [.text(id)]))
+                            SQLStatement("UPDATE transactions SET state = 'TAKEN' WHERE id = \(id)"))
                         return true
                     }
                 }

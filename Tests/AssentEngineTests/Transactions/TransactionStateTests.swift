@@ -66,10 +66,10 @@ struct TransactionStateTests {
         fixture.clock.advance(by: 181)
         await #expect(throws: refused) { try await fixture.transactions.start(id: old.id, session: fixture.ana) }
 
-        #expect(try await fixture.audited("transaction.start", started).sorted() == ["refused state", "success -"])
+        #expect(try await fixture.audited(.transactionStart, started).sorted() == ["refused state", "success -"])
         #expect(
-            try await Set(fixture.audited("transaction.start", foreign.id)) == ["refused subject", "refused session"])
-        #expect(try await fixture.audited("transaction.start", old.id) == ["refused expired"])
+            try await Set(fixture.audited(.transactionStart, foreign.id)) == ["refused subject", "refused session"])
+        #expect(try await fixture.audited(.transactionStart, old.id) == ["refused expired"])
         #expect(try await fixture.state(foreign.id) == "CREATED")
     }
 
@@ -114,7 +114,7 @@ struct TransactionStateTests {
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
         #expect(started == 1)
-        #expect(try await fixture.audited("transaction.start", id).filter { $0 == "success -" }.count == 1)
+        #expect(try await fixture.audited(.transactionStart, id).filter { $0 == "success -" }.count == 1)
     }
 
     @Test(
@@ -139,8 +139,8 @@ struct TransactionStateTests {
             try await fixture.database.run(fixture.transactions.completion(of: approval, session: fixture.ana))
         }
         await #expect(throws: EngineError.sessionRequired) { try await fixture.create() }
-        #expect(try await fixture.audited("transaction.start", waiting.id) == ["refused sessionEnded"])
-        #expect(try await fixture.audited("transaction.complete", running.id).isEmpty)
+        #expect(try await fixture.audited(.transactionStart, waiting.id) == ["refused sessionEnded"])
+        #expect(try await fixture.audited(.transactionComplete, running.id).isEmpty)
     }
 
     @Test("Completion fails once the time is over, and leaves no audit record behind")
@@ -152,7 +152,7 @@ struct TransactionStateTests {
         await #expect(throws: StoreError(.unexpectedCount, "")) {
             try await fixture.database.run(fixture.transactions.completion(of: approval, session: fixture.ana))
         }
-        #expect(try await fixture.audited("transaction.complete", record.id).isEmpty)
+        #expect(try await fixture.audited(.transactionComplete, record.id).isEmpty)
         #expect(try await fixture.state(record.id) == "IN_PROGRESS")
     }
 
@@ -186,7 +186,7 @@ extension TransactionFixture {
     func force(_ id: String, _ state: TransactionRecord.State) async throws {
         _ = try await database.run(
             SQLStatement(
-                "UPDATE transactions SET state = ?2, completed_at = created_at WHERE id = ?1",
-                [.text(id), .text(state.rawValue)], expecting: .exactly(1)))
+                "UPDATE transactions SET state = \(state.rawValue), completed_at = created_at WHERE id = \(id)",
+                expecting: .exactly(1)))
     }
 }

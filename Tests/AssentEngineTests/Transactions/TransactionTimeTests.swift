@@ -16,7 +16,7 @@ struct TransactionTimeTests {
         #expect(try await fixture.transactions.take(id: id, binding: try fixture.binding()).isTaken)
         fixture.clock.advance(by: 1)
         #expect(try await fixture.transactions.take(id: late, binding: try fixture.binding()).refusal == .expired)
-        #expect(try await fixture.audited("transaction.take", late) == ["refused expired"])
+        #expect(try await fixture.audited(.transactionTake, late) == ["refused expired"])
     }
 
     @Test("What was once seen expired stays so when the clock is moved back")
@@ -58,7 +58,7 @@ struct TransactionTimeTests {
         default: fixture.clock.advance(by: 30 * 60)
         }
         #expect(try await fixture.transactions.take(id: id, binding: try fixture.binding()).refusal == .sessionEnded)
-        #expect(try await fixture.audited("transaction.take", id) == ["refused sessionEnded"])
+        #expect(try await fixture.audited(.transactionTake, id) == ["refused sessionEnded"])
         #expect(try await fixture.state(id) == "COMPLETED")
     }
 
@@ -104,7 +104,7 @@ struct TransactionOutcomeTests {
         try await transactions.recordOutcome(id: id, .unknown)
         try await transactions.recordOutcome(id: id, .answered(status: 500))
         #expect(try await fixture.outcome(id) == .answered(status: 201))
-        #expect(try await fixture.audited("transaction.outcome", id).sorted() == ["failed -", "success -"])
+        #expect(try await fixture.audited(.transactionOutcome, id).sorted() == ["failed -", "success -"])
         #expect(try await transactions.outcome(id: id, session: fixture.anaElsewhere) == nil)
         #expect(try await transactions.outcome(id: id, session: fixture.ben) == nil)
     }
@@ -124,7 +124,7 @@ struct TransactionOutcomeTests {
         }
         #expect(record.outcome == .notForwarded)
         #expect(record.outcome?.auditDetail == ["state": "notForwarded"])
-        #expect(try await fixture.audited("transaction.take", id).sorted() == ["refused taken", "success -"])
+        #expect(try await fixture.audited(.transactionTake, id).sorted() == ["refused taken", "success -"])
     }
 }
 

@@ -20,7 +20,7 @@ struct AdministrationTests {
         #expect(session.user.roles == [.admin])
         #expect(try await administration.issueBootstrapToken() == nil)
         await #expect(throws: denied) { try await administration.bootstrap(token, session: session) }
-        let records = try await AuditLog(fixture.context).newest(10).filter { $0.event == "admin.bootstrap" }
+        let records = try await AuditLog(fixture.context).newest(10).filter { $0.event == .adminBootstrap }
         #expect(records.count { $0.outcome == .success } == 1)
         #expect(records.count { $0.outcome == .refused && $0.reason == "token" } == 3)
     }
@@ -51,7 +51,7 @@ struct AdministrationTests {
             try await administration.auditRecords(transactionID: nil, limit: 10, by: fixture.session)
         }
         let events = try await AuditLog(fixture.context).newest(10).filter { $0.outcome == .refused }.map(\.event)
-        #expect(Set(events).isSuperset(of: ["admin.roles", "admin.active", "audit.read"]))
+        #expect(Set(events).isSuperset(of: [.adminRoles, .adminActive, .auditRead]))
         #expect(try await Sessions(fixture.context).live(token: fixture.sessionToken)?.user.roles == [])
     }
 

@@ -134,7 +134,7 @@ struct StopTests {
         let database = try await DatabaseLocation.sqlite(path: fixture.directory + "/data/assent.sqlite")
             .open(clock: fixture.clock)
         let row = try #require(
-            try await database.run(.read("SELECT outcome FROM transactions WHERE id = ?1", [.text(id)])).first)
+            try await database.run(.read("SELECT outcome FROM transactions WHERE id = \(id)")).first)
         #expect(try row.text("outcome") == "unknown")
         try await database.close()
     }

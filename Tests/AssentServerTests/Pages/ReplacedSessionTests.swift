@@ -17,7 +17,7 @@ struct ReplacedSessionTests {
     }
 
     private func ends(_ fixture: ServerFixture) async throws -> [String] {
-        try await AuditLog(fixture.server.context).newest(100).filter { $0.event == "session.end" }
+        try await AuditLog(fixture.server.context).newest(100).filter { $0.event == .sessionEnd }
             .map { "\($0.reason ?? "") \($0.sessionAuditID ?? "")" }
     }
 

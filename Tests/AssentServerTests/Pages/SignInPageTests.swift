@@ -1,4 +1,5 @@
 import AssentCore
+import AssentStore
 import Foundation
 import Testing
 

@@ -54,7 +54,7 @@ struct AdministrationRouteTests {
                 let reply = try await act(fixture, action, body, by: gateway)
                 #expect(reply.status == 403 && reply.text == denied)
                 let records = try await fixture.rows(
-                    "SELECT outcome FROM audit WHERE event = ?1", [.text(event)])
+                    "SELECT outcome FROM audit WHERE event = \(event)")
                 #expect(try records.map { try $0.text("outcome") } == ["refused"])
             }
             #expect(try await audit(fixture, by: gateway).text == denied)

@@ -96,7 +96,7 @@ struct ReuseRaceTests {
 
     private func ends(_ fixture: ServerFixture, reason: String) async throws -> Int64 {
         try #require(
-            try await fixture.rows("SELECT count(*) AS n FROM audit WHERE reason = ?1", [.text(reason)]).first
+            try await fixture.rows("SELECT count(*) AS n FROM audit WHERE reason = \(reason)").first
         ).integer("n")
     }
 

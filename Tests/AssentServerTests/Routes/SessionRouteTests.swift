@@ -66,7 +66,7 @@ struct SessionRouteTests {
             #expect(try await fixture.send("GET", endSession).status == 204)
             #expect(try await Sessions(fixture.server.context).live(token: Secret(token)) == nil)
             #expect(try await fixture.send("GET", endSession).status == 204)
-            let ends = try await AuditLog(fixture.server.context).newest(100).filter { $0.event == "session.end" }
+            let ends = try await AuditLog(fixture.server.context).newest(100).filter { $0.event == .sessionEnd }
             #expect(ends.map(\.reason) == ["end_session"])
         }
     }

@@ -70,7 +70,7 @@ struct FaultTests {
             let audit = AuditLog(fixture.server.context)
             for size in [3000, 300, 0] {
                 let record = AuditRecord(
-                    "f", .success, detail: ["x": .string(String(repeating: "x", count: size))])
+                    AuditEvent(rawValue: "f"), .success, detail: ["x": .string(String(repeating: "x", count: size))])
                 while (try? await audit.write(record)) != nil {}
             }
             let refused = try await fixture.send(

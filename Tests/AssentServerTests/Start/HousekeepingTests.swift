@@ -50,7 +50,7 @@ struct HousekeepingTests {
             #expect(retired == 2)
             let before = try await counts(fixture)
             for (table, count) in before { #expect(count > 0, "\(table)") }
-            let replies = "SELECT id FROM journey_steps WHERE length(sealed_reply) > 0"
+            let replies: SQL = "SELECT id FROM journey_steps WHERE length(sealed_reply) > 0"
             #expect(try await !fixture.rows(replies).isEmpty)
 
             // Only the replies' half minute is over.

@@ -121,7 +121,8 @@ struct SecrecyTests {
                 #expect(!isAlone(code, in: written))
             }
 
-            let planted = AuditRecord("x", .success, detail: ["url": .string("/?t=" + tokens.refresh.prefix(20))])
+            let planted = AuditRecord(
+                AuditEvent(rawValue: "x"), .success, detail: ["url": .string("/?t=" + tokens.refresh.prefix(20))])
             try await AuditLog(fixture.server.context).write(planted)
             #expect(search.found(in: try disk(fixture)) == ["a piece of the refresh token"])
             fixture.plantInLog(Hex.encode(account.password.revealBytes()))

@@ -44,7 +44,7 @@ struct UserSeedingTests {
     private func count(_ directory: String, _ table: String) async throws -> Int64 {
         let database = try await DatabaseLocation.sqlite(path: directory + "/data/assent.sqlite")
             .open(clock: SystemClock())
-        let rows = try await database.run(.read("SELECT count(*) AS n FROM \(table)"))
+        let rows = try await database.run(.read("SELECT count(*) AS n FROM \(SQL(verbatim: table))"))
         try await database.close()
         return try #require(rows.first).integer("n")
     }

@@ -46,7 +46,7 @@ enum FixtureConfiguration {
             clients:
               bank-app:
                 redirectURIs: ["http://127.0.0.1/callback"]
-                scopes: [openid, profile, email, accounts]
+                scopes: [openid, profile, email, accounts, offline_access]
                 accessTokenSeconds: 600
               "web:1 +%":
                 secretHash: \(Base64URL.encode(SHA2.sha256(webSecret.utf8)))
@@ -61,6 +61,11 @@ enum FixtureConfiguration {
                 redirectURIs: ["https://office.example/callback"]
                 scopes: [openid]
                 introspectsAll: true
+              jobs:
+                secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
+                grantTypes: [client_credentials]
+                scopes: [accounts]
+                defaultScopes: [accounts]
               partner:
                 secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
                 redirectURIs: ["https://partner.example/callback"]

@@ -170,12 +170,12 @@ final class ServerFixture: Sendable {
         try await RawConnection.open(port: toGateway ? gatewayPort : serverPort)
     }
 
-    func rows(_ sql: String, _ arguments: [SQLValue] = []) async throws -> [SQLRow] {
-        try await server.context.database.run(.read(sql, arguments))
+    func rows(_ sql: SQL) async throws -> [SQLRow] {
+        try await server.context.database.run(.read(sql))
     }
 
     func count(_ table: String) async throws -> Int64 {
-        try #require(await rows("SELECT count(*) AS n FROM \(table)").first).integer("n")
+        try #require(await rows("SELECT count(*) AS n FROM \(SQL(verbatim: table))").first).integer("n")
     }
 
     /// All that has been logged, at trace.
@@ -205,7 +205,7 @@ final class ServerFixture: Sendable {
         var contents: [String: [SQLRow]] = [:]
         for row in try await rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") {
             let table = try row.text("name")
-            contents[table] = try await rows("SELECT * FROM \(table) ORDER BY rowid")
+            contents[table] = try await rows("SELECT * FROM \(SQL(verbatim: table)) ORDER BY rowid")
         }
         return contents
     }

@@ -23,7 +23,7 @@ struct SchemaTests {
             #expect(try await database.count("schema_steps") == Int64(Schema.current.steps.count))
             _ = try await database.run(
                 SQLStatement(
-                    "INSERT INTO attempts (counter, window_start, count) VALUES ('a', ?1, 1)", [SQLValue(round)]))
+                    "INSERT INTO attempts (counter, window_start, count) VALUES ('a', \(round), 1)"))
             #expect(try await database.count("attempts") == Int64(round))
             try await database.close()
         }

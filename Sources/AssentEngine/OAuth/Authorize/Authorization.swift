@@ -100,7 +100,7 @@ extension OAuthProvider {
         let isAgreed = decision == .allow || (request.client.consentImplied && !request.prompts.contains(.consent))
         if decision == .deny {
             _ = try await context.database.run(
-                audit.statement(record("oauth.authorize", .refused, reason: "denied", request, session)))
+                audit.statement(record(.oauthAuthorize, .refused, reason: "denied", request, session)))
             throw OAuthError(.accessDenied, "Resource Owner did not authorize the request")
         }
         guard isAgreed else {
@@ -124,25 +124,20 @@ extension OAuthProvider {
             SQLStatement(
                 """
                 INSERT INTO grants
-                    (id, realm, client_id, user_id, session_id, session_audit_id, scope, auth_time, auth_level,
-                     created_at, expires_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-                """,
-                [
-                    .text(grantID), .text(configuration.realm), .text(request.client.id), .text(session.user.id),
-                    .text(session.id), .text(session.auditID), .text(request.scopes.joined(separator: " ")),
-                    .integer(session.createdAt), SQLValue(session.authLevel), .integer(now), .integer(expiresAt),
-                ], expecting: .exactly(1)),
+                    (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
+                    auth_level, created_at, expires_at)
+                VALUES (\(grantID), \(configuration.realm), \(request.client.id), \(session.user.id), \(session.id),
+                    \(session.auditID), \(request.scopes.joined(separator: " ")),
+                    \(request.scopes.contains(OAuthClient.offlineAccess)), \(session.createdAt), \(session.authLevel),
+                    \(now), \(expiresAt))
+                """, expecting: .exactly(1)),
             SQLStatement(
                 """
                 INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce, expires_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-                """,
-                [
-                    .text(TokenHash.of(code)), .text(grantID), .text(request.client.id), .text(request.redirectURI),
-                    .text(request.codeChallenge ?? ""), SQLValue(request.nonce), .integer(expiresAt),
-                ], expecting: .exactly(1)),
-            audit.statement(record("oauth.authorize", .success, reason: nil, request, session, grantID: grantID)),
+                VALUES (\(TokenHash.of(code)), \(grantID), \(request.client.id), \(request.redirectURI),
+                    \(request.codeChallenge ?? ""), \(request.nonce), \(expiresAt))
+                """, expecting: .exactly(1)),
+            audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grantID)),
         ])
         return code
     }
@@ -158,7 +153,7 @@ extension OAuthProvider {
     }
 
     private func record(
-        _ event: String, _ outcome: AuditRecord.Outcome, reason: String?, _ request: AuthorizationRequest,
+        _ event: AuditEvent, _ outcome: AuditRecord.Outcome, reason: String?, _ request: AuthorizationRequest,
         _ session: LiveSession, grantID: String? = nil
     ) -> AuditRecord {
         var detail = JSONObject()

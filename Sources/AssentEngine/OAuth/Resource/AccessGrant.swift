@@ -13,8 +13,8 @@ package struct AccessGrant: Sendable {
     /// The client that the token was issued to.
     package let clientID: String
 
-    /// Who granted it.
-    package let user: User
+    /// The user who has given the grant; `nil` for a token of the client itself.
+    package let owner: ResourceOwner?
 
     /// What it is for.
     package let scopes: [String]
@@ -27,15 +27,6 @@ package struct AccessGrant: Sendable {
 
     /// When it expires, in seconds since 1970.
     package let expiresAt: Int64
-
-    /// The granting session, while it is alive. The grant outlives it.
-    package let session: LiveSession?
-
-    /// The granting session's audit id, also when the session has ended.
-    package let sessionAuditID: String
-
-    /// How strongly the user had proved who they are when they granted it.
-    package let authLevel: Int
 
     /// The thumbprint of the key that the token is bound to (RFC 9449 §6), if it is bound.
     package let keyThumbprint: String?
@@ -52,6 +43,8 @@ package enum AccessRefusal: String, Sendable, Hashable {
     case revoked
     /// Its grant was revoked, or is forgotten.
     case grantEnded
+    /// The session that its grant was given in has ended, and it has not the scope `offline_access`.
+    case sessionEnded
     /// Its user may not sign in any more.
     case userInactive
     /// Its client is not defined any more.
@@ -68,7 +61,7 @@ package enum AccessRefusal: String, Sendable, Hashable {
 package enum AccessCheck: Sendable {
     /// It is valid.
     case granted(AccessGrant)
-    /// It does not.
+    /// It is not valid.
     case refused(AccessRefusal)
 }
 
@@ -94,44 +87,31 @@ extension OAuthProvider {
         guard let claims = try await accessClaims(token) else { return .refused(.notOurs) }
         guard claims.expiresAt > now else { return .refused(.expired) }
         let row = try await context.database.run(
+            // All in one read, so that nothing can end between two of them.
             .read(
-                Self.accessQuery,
-                [
-                    .text(claims.grantID), .text(claims.tokenID), .text(configuration.realm), .integer(now),
-                ])
+                """
+                SELECT \(GrantRecord.columns),
+                    (SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(claims.tokenID)) AS token_revoked
+                FROM \(GrantRecord.joined(at: now))
+                WHERE g.id = \(claims.grantID) AND g.realm = \(configuration.realm)
+                """)
         ).first
         guard let row else { return .refused(.grantEnded) }
         let grant = try GrantRecord(row)
-        guard !grant.isRevoked else { return .refused(.grantEnded) }
         guard try !row.bool("token_revoked") else { return .refused(.revoked) }
-        guard grant.user.isActive else { return .refused(.userInactive) }
+        if let refusal = grant.refusal { return .refused(refusal) }
         guard configuration.client(grant.clientID) != nil else { return .refused(.clientUnknown) }
-        guard grant.clientID == claims.clientID, grant.user.id == claims.subject else { return .refused(.notOurs) }
+        guard grant.clientID == claims.clientID, grant.owner?.user.id ?? grant.clientID == claims.subject
+        else { return .refused(.notOurs) }
         if let bound = claims.keyThumbprint {
             guard let keyThumbprint, ConstantTime.equal(bound, keyThumbprint) else { return .refused(.keyMismatch) }
         }
-        let session = try row.optionalText("live_id").map { _ in
-            try LiveSession(row, user: grant.user, prefix: LiveSession.joinedPrefix)
-        }
         return .granted(
             AccessGrant(
-                grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, user: grant.user,
+                grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,
                 scopes: claims.scopes, audience: claims.audience, issuedAt: claims.issuedAt,
-                expiresAt: claims.expiresAt, session: session,
-                sessionAuditID: grant.sessionAuditID, authLevel: grant.authLevel,
-                keyThumbprint: claims.keyThumbprint))
+                expiresAt: claims.expiresAt, keyThumbprint: claims.keyThumbprint))
     }
-
-    /// A grant, its user, whether the token was revoked by itself, and the granting session while it is alive: all in
-    /// one read, so that nothing can end between two of them.
-    private static let accessQuery = """
-        SELECT \(GrantRecord.columns), \(LiveSession.joinedColumns),
-            (SELECT count(*) FROM revoked_access_tokens r WHERE r.id = ?2) AS token_revoked
-        FROM grants g JOIN users u ON u.id = g.user_id
-            LEFT JOIN sessions s ON s.id = g.session_id AND s.user_id = g.user_id AND s.expires_at > ?4
-                AND s.latest_access + s.max_idle > ?4 AND u.active = 1
-        WHERE g.id = ?1 AND g.realm = ?3
-        """
 
     /// The claims of an access token of this issuer, expired or not.
     func accessClaims(_ token: Secret) async throws -> AccessClaims? {

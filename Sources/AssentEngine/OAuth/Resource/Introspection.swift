@@ -29,7 +29,7 @@ extension OAuthProvider {
             let access = try await access(token: token, keyThumbprint: claims.keyThumbprint),
             client.introspectsAll || access.clientID == client.id || access.audience.contains(client.id)
         else { return nil }
-        var object = describe(access.user, clientID: access.clientID, scopes: access.scopes)
+        var object = describe(access.owner, clientID: access.clientID, scopes: access.scopes)
         object["token_type"] = .string(access.keyThumbprint == nil ? "Bearer" : "DPoP")
         object["exp"] = .integer(access.expiresAt)
         object["iat"] = .integer(access.issuedAt)
@@ -37,7 +37,6 @@ extension OAuthProvider {
         object["aud"] =
             access.audience.count == 1
             ? access.audience.first.map(JSONValue.string) : .array(access.audience.map(JSONValue.string))
-        object["auth_level"] = .integer(access.authLevel)
         if let thumbprint = access.keyThumbprint { object["cnf"] = ["jkt": .string(thumbprint)] }
         return object
     }
@@ -47,30 +46,30 @@ extension OAuthProvider {
             .read(
                 """
                 SELECT r.expires_at, r.issued_at, \(GrantRecord.columns)
-                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id JOIN users u ON u.id = g.user_id
-                WHERE r.id = ?1 AND r.used_at IS NULL AND r.expires_at > ?2 AND g.realm = ?3 AND g.revoked_at IS NULL
-                    AND u.active = 1
-                """, [.text(TokenHash.of(token)), .integer(now), .text(configuration.realm)])
+                FROM \(GrantRecord.joined("refresh_tokens r JOIN grants g ON g.id = r.grant_id", at: now))
+                WHERE r.id = \(TokenHash.of(token)) AND r.used_at IS NULL AND r.expires_at > \(now)
+                    AND g.realm = \(configuration.realm) AND \(GrantRecord.isValid)
+                """)
         ).first
         guard let row else { return nil }
         let grant = try GrantRecord(row)
         guard client.introspectsAll || grant.clientID == client.id else { return nil }
-        var object = describe(grant.user, clientID: grant.clientID, scopes: grant.scopes)
+        var object = describe(grant.owner, clientID: grant.clientID, scopes: grant.scopes)
         object["exp"] = .integer(try row.integer("expires_at"))
         object["iat"] = .integer(try row.integer("issued_at"))
-        object["auth_level"] = .integer(grant.authLevel)
         return object
     }
 
-    private func describe(_ user: User, clientID: String, scopes: [String]) -> JSONObject {
+    private func describe(_ owner: ResourceOwner?, clientID: String, scopes: [String]) -> JSONObject {
         var object = JSONObject()
         object["active"] = true
         object["scope"] = .string(scopes.joined(separator: " "))
         object["realm"] = .string(configuration.realm)
         object["client_id"] = .string(clientID)
-        object["user_id"] = .string(user.username)
-        object["username"] = .string(user.username)
-        object["sub"] = .string(user.id)
+        object["user_id"] = (owner?.user.username).map(JSONValue.string)
+        object["username"] = (owner?.user.username).map(JSONValue.string)
+        object["sub"] = .string(owner?.user.id ?? clientID)
+        object["auth_level"] = (owner?.authLevel).map { .integer(Int64($0)) }
         object["iss"] = .string(configuration.issuer)
         return object
     }

@@ -35,7 +35,9 @@ extension OAuthProvider {
     ///
     /// - Throws: ``OAuthError`` `insufficient_scope` without `openid`.
     package func userInfo(of access: AccessGrant) throws(OAuthError) -> JSONValue {
-        guard access.scopes.contains("openid") else { throw .insufficientScope("openid") }
-        return .object(UserClaims.claims(about: access.user, scopes: access.scopes))
+        guard access.scopes.contains("openid"), let user = access.owner?.user else {
+            throw .insufficientScope("openid")
+        }
+        return .object(UserClaims.claims(about: user, scopes: access.scopes))
     }
 }

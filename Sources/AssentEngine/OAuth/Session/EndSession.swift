@@ -11,7 +11,8 @@ package enum EndSessionOutcome: Sendable, Hashable {
 
 extension OAuthProvider {
     /// The end session endpoint (OpenID Connect RP-Initiated Logout 1.0 §2): ends the session that an ID token of ours,
-    /// expired or not, came from. The grants of that session stay; clients revoke their own.
+    /// expired or not, came from. The grants of that session end with it, unless they are for
+    /// `offline_access`.
     ///
     /// - Throws: ``OAuthError`` without a valid `id_token_hint`, or for a `post_logout_redirect_uri` that is not the
     ///   client's; the session is then as it was.
@@ -24,14 +25,15 @@ extension OAuthProvider {
         let target = parameters["post_logout_redirect_uri"]
         if let target, !client.postLogoutRedirectURIs.contains(target) { throw OAuthError.redirectMismatch }
 
-        var detail = JSONObject()
-        detail["client"] = .string(clientID)
+        // After a step-up the grant belongs to another session than the one that the token names.
         let ending = SQLStatement(
-            "DELETE FROM sessions WHERE audit_id = ?1 AND user_id = ?2", [.text(auditID), .text(userID)],
-            expecting: .exactly(1))
+            """
+            DELETE FROM sessions WHERE user_id = \(userID) AND (audit_id = \(auditID) OR id IN
+                (SELECT session_id FROM grants WHERE user_id = \(userID) AND session_audit_id = \(auditID)))
+            """, expecting: .exactly(1))
         let record = AuditRecord(
-            "session.end", .success, reason: "end_session", realm: configuration.realm, userID: userID,
-            sessionAuditID: auditID, detail: detail)
+            .sessionEnd, .success, reason: "end_session", realm: configuration.realm, userID: userID,
+            sessionAuditID: auditID, detail: ["client": .string(clientID)])
         do {
             _ = try await context.database.run([ending, audit.statement(record)])
         } catch let error as StoreError where error.code == .unexpectedCount {

@@ -17,14 +17,14 @@ extension OAuthProvider {
                 """
                 SELECT c.client_id, c.redirect_uri, c.code_challenge, c.nonce, c.expires_at, c.used_at,
                     \(GrantRecord.columns)
-                FROM oauth_codes c JOIN grants g ON g.id = c.grant_id JOIN users u ON u.id = g.user_id
-                WHERE c.id = ?1 AND g.realm = ?2
-                """, [.text(codeID), .text(configuration.realm)])
+                FROM \(GrantRecord.joined("oauth_codes c JOIN grants g ON g.id = c.grant_id", at: now))
+                WHERE c.id = \(codeID) AND g.realm = \(configuration.realm)
+                """)
         ).first
         guard let row else { throw OAuthError.invalidGrant }
         let grant = try GrantRecord(row)
         guard try row.optionalInteger("used_at") == nil else {
-            try await revoke(grant, because: "code_reuse", event: "oauth.code")
+            try await revoke(grant, because: "code_reuse", event: .oauthCode)
             throw OAuthError.invalidGrant
         }
         let challenge = try row.text("code_challenge")
@@ -32,7 +32,7 @@ extension OAuthProvider {
             Self.verifies(parameters["code_verifier"], challenge: challenge)
         else {
             _ = try await context.database.run(
-                audit.statement(record("oauth.code", .refused, reason: "binding", grant)))
+                audit.statement(record(.oauthCode, .refused, reason: "binding", grant)))
             throw OAuthError.invalidGrant
         }
 
@@ -45,7 +45,7 @@ extension OAuthProvider {
             _ = try await context.database.run(
                 spending(codeID, redirectURI: redirectURI, challenge: challenge, client: client)
                     + issuing(refreshToken, grant: grant, client: client, keyThumbprint: keyThumbprint)
-                    + [audit.statement(record("oauth.code", .success, grant))])
+                    + [audit.statement(record(.oauthCode, .success, grant))])
         } catch let error as StoreError where error.code == .unexpectedCount {
             try await endIfSpent(codeID, grant: grant)
             throw OAuthError.invalidGrant
@@ -59,16 +59,14 @@ extension OAuthProvider {
         [
             SQLStatement(
                 """
-                UPDATE oauth_codes SET used_at = ?1
-                WHERE id = ?2 AND client_id = ?3 AND redirect_uri = ?4 AND code_challenge = ?5
-                    AND used_at IS NULL AND expires_at > ?1
+                UPDATE oauth_codes SET used_at = \(now)
+                WHERE id = \(codeID) AND client_id = \(client.id) AND redirect_uri = \(redirectURI)
+                    AND code_challenge = \(challenge) AND used_at IS NULL AND expires_at > \(now)
                     AND EXISTS (
-                        SELECT 1 FROM grants g JOIN users u ON u.id = g.user_id JOIN sessions s ON s.id = g.session_id
-                        WHERE g.id = oauth_codes.grant_id AND g.revoked_at IS NULL AND u.active = 1
-                            AND s.expires_at > ?1 AND s.latest_access + s.max_idle > ?1)
-                """,
-                [.integer(now), .text(codeID), .text(client.id), .text(redirectURI), .text(challenge)],
-                expecting: .exactly(1))
+                        SELECT 1 FROM \(SessionSQL.withUser) JOIN grants g ON g.session_id = s.id
+                        WHERE g.id = oauth_codes.grant_id AND g.revoked_at IS NULL AND s.user_id = g.user_id
+                            AND \(SessionSQL.isAlive(at: now)))
+                """, expecting: .exactly(1))
         ]
     }
 
@@ -78,37 +76,32 @@ extension OAuthProvider {
         _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
     ) -> [SQLStatement] {
         let refreshLifetime = refreshToken == nil ? 0 : client.refreshTokenLifetime
+        let expiresAt = now + max(client.accessTokenLifetime, refreshLifetime)
         var statements = [
             SQLStatement(
                 """
-                UPDATE grants SET key_thumbprint = ?1, expires_at = CASE WHEN expires_at > ?2 THEN expires_at ELSE ?2 END
-                WHERE id = ?3 AND revoked_at IS NULL
-                """,
-                [
-                    SQLValue(keyThumbprint), .integer(now + max(client.accessTokenLifetime, refreshLifetime)),
-                    .text(grant.id),
-                ], expecting: .exactly(1))
+                UPDATE grants SET key_thumbprint = \(keyThumbprint),
+                    expires_at = CASE WHEN expires_at > \(expiresAt) THEN expires_at ELSE \(expiresAt) END
+                WHERE id = \(grant.id) AND revoked_at IS NULL
+                """, expecting: .exactly(1))
         ]
         if let refreshToken {
             statements.append(
                 SQLStatement(
                     """
                     INSERT INTO refresh_tokens (id, grant_id, client_id, issued_at, expires_at)
-                    VALUES (?1, ?2, ?3, ?4, ?5)
-                    """,
-                    [
-                        .text(TokenHash.of(refreshToken)), .text(grant.id), .text(client.id), .integer(now),
-                        .integer(now + refreshLifetime),
-                    ], expecting: .exactly(1)))
+                    VALUES (\(TokenHash.of(refreshToken)), \(grant.id), \(client.id), \(now),
+                        \(now + refreshLifetime))
+                    """, expecting: .exactly(1)))
         }
         return statements
     }
 
     private func endIfSpent(_ codeID: String, grant: GrantRecord) async throws {
         let rows = try await context.database.run(
-            .read("SELECT used_at FROM oauth_codes WHERE id = ?1 AND used_at IS NOT NULL", [.text(codeID)]))
+            .read("SELECT used_at FROM oauth_codes WHERE id = \(codeID) AND used_at IS NOT NULL"))
         guard !rows.isEmpty else { return }
-        try await revoke(grant, because: "code_reuse", event: "oauth.code")
+        try await revoke(grant, because: "code_reuse", event: .oauthCode)
     }
 
     /// Whether a verifier belongs to a challenge, in constant time. An empty challenge goes with no verifier: who sends

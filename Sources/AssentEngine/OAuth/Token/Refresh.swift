@@ -46,7 +46,14 @@ extension OAuthProvider {
         }
         guard known.clientID == client.id, known.grant.keyThumbprint == keyThumbprint else {
             _ = try await context.database.run(
-                audit.statement(record("oauth.refresh", .refused, reason: "binding", known.grant)))
+                audit.statement(record(.oauthRefresh, .refused, reason: "binding", known.grant)))
+            throw OAuthError.invalidGrant
+        }
+        if let refusal = known.grant.refusal {
+            // What ended the grant has its own record.
+            guard refusal != .grantEnded else { throw OAuthError.invalidGrant }
+            _ = try await context.database.run(
+                audit.statement(record(.oauthRefresh, .refused, reason: refusal.rawValue, known.grant)))
             throw OAuthError.invalidGrant
         }
         let scopes = try narrowed(parameters, grant: known.grant, client: client)
@@ -60,7 +67,7 @@ extension OAuthProvider {
             _ = try await context.database.run(
                 try rotating(tokenID, to: successor, attemptHash: attemptHash, client: client)
                     + issuing(successor, grant: known.grant, client: client, keyThumbprint: keyThumbprint)
-                    + [audit.statement(record("oauth.refresh", .success, known.grant))])
+                    + [audit.statement(record(.oauthRefresh, .success, known.grant))])
             return reply
         } catch let error as StoreError where error.code == .unexpectedCount {
             guard let spent = try await refreshRecord(tokenID), spent.usedAt != nil else {
@@ -83,19 +90,16 @@ extension OAuthProvider {
             SQLStatement(
                 """
                 UPDATE refresh_tokens
-                SET used_at = ?1, attempt_hash = ?2, successor_id = ?3, sealed_successor = ?4
-                WHERE id = ?5 AND client_id = ?6 AND used_at IS NULL AND expires_at > ?1
+                SET used_at = \(now), attempt_hash = \(attemptHash), successor_id = \(TokenHash.of(successor)),
+                    sealed_successor = \(sealed)
+                WHERE id = \(tokenID) AND client_id = \(client.id) AND used_at IS NULL AND expires_at > \(now)
                     AND EXISTS (
-                        SELECT 1 FROM grants g JOIN users u ON u.id = g.user_id
-                        WHERE g.id = refresh_tokens.grant_id AND g.revoked_at IS NULL AND u.active = 1)
-                """,
-                [
-                    .integer(now), SQLValue(attemptHash), .text(TokenHash.of(successor)), SQLValue(sealed),
-                    .text(tokenID), .text(client.id),
-                ], expecting: .exactly(1)),
+                        SELECT 1 FROM \(GrantRecord.joined(at: now))
+                        WHERE g.id = refresh_tokens.grant_id AND \(GrantRecord.isValid))
+                """, expecting: .exactly(1)),
             // Who uses a successor has received it: the copy beside its predecessor has done its work.
             SQLStatement(
-                "UPDATE refresh_tokens SET sealed_successor = NULL WHERE successor_id = ?1", [.text(tokenID)]),
+                "UPDATE refresh_tokens SET sealed_successor = NULL WHERE successor_id = \(tokenID)"),
         ]
     }
 
@@ -110,10 +114,10 @@ extension OAuthProvider {
             let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
             (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
         else {
-            try await revoke(spent.grant, because: "refresh_reuse", event: "oauth.refresh")
+            try await revoke(spent.grant, because: "refresh_reuse", event: .oauthRefresh)
             throw OAuthError.invalidGrant
         }
-        guard spent.grant.user.isActive else { throw OAuthError.invalidGrant }
+        guard spent.grant.refusal == nil else { throw OAuthError.invalidGrant }
         let scopes = try narrowed(parameters, grant: spent.grant, client: client)
         let successor = try context.masterKey.open(sealed, for: .refreshSuccessor, context: tokenID)
         return try await mint(
@@ -126,11 +130,11 @@ extension OAuthProvider {
             .read(
                 """
                 SELECT r.client_id, r.expires_at, r.used_at, r.attempt_hash, r.successor_id, r.sealed_successor,
-                    s.used_at AS successor_used_at, \(GrantRecord.columns)
-                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id JOIN users u ON u.id = g.user_id
-                    LEFT JOIN refresh_tokens s ON s.id = r.successor_id
-                WHERE r.id = ?1 AND g.realm = ?2
-                """, [.text(tokenID), .text(configuration.realm)])
+                    next.used_at AS successor_used_at, \(GrantRecord.columns)
+                FROM \(GrantRecord.joined("refresh_tokens r JOIN grants g ON g.id = r.grant_id", at: now))
+                    LEFT JOIN refresh_tokens next ON next.id = r.successor_id
+                WHERE r.id = \(tokenID) AND g.realm = \(configuration.realm)
+                """)
         ).first.map(RefreshRecord.init)
     }
 

@@ -21,11 +21,11 @@ extension OAuthProvider {
         let rows = try await context.database.run(
             .read(
                 """
-                SELECT \(GrantRecord.columns) FROM grants g JOIN users u ON u.id = g.user_id
-                WHERE g.user_id = ?1 AND g.realm = ?2 AND g.revoked_at IS NULL
-                """, [.text(userID), .text(configuration.realm)]))
+                SELECT \(GrantRecord.columns) FROM \(GrantRecord.joined(at: now))
+                WHERE g.user_id = \(userID) AND g.realm = \(configuration.realm) AND g.revoked_at IS NULL
+                """))
         for row in rows {
-            try await revoke(try GrantRecord(row), because: reason, event: "oauth.revoke")
+            try await revoke(try GrantRecord(row), because: reason, event: .oauthRevoke)
         }
         return rows.count
     }
@@ -33,19 +33,19 @@ extension OAuthProvider {
     private func revokeAccessToken(_ token: Secret, of client: OAuthClient) async throws {
         guard let claims = try await accessClaims(token), claims.expiresAt > now else { return }
         guard claims.clientID == client.id else { throw OAuthError.invalidGrant }
-        var detail = JSONObject()
-        detail["client"] = .string(client.id)
-        detail["grant"] = .string(claims.grantID)
-        detail["token"] = .string(claims.tokenID)
+        let detail: JSONObject = [
+            "client": .string(client.id), "grant": .string(claims.grantID), "token": .string(claims.tokenID),
+        ]
         _ = try await context.database.run([
             SQLStatement(
                 """
-                INSERT INTO revoked_access_tokens (id, grant_id, expires_at) VALUES (?1, ?2, ?3)
+                INSERT INTO revoked_access_tokens (id, grant_id, expires_at)
+                VALUES (\(claims.tokenID), \(claims.grantID), \(claims.expiresAt))
                 ON CONFLICT (id) DO NOTHING
-                """, [.text(claims.tokenID), .text(claims.grantID), .integer(claims.expiresAt)]),
+                """),
             audit.statement(
                 AuditRecord(
-                    "oauth.revoke", .success, reason: "access_token", realm: configuration.realm,
+                    .oauthRevoke, .success, reason: "access_token", realm: configuration.realm,
                     userID: claims.subject, detail: detail)),
         ])
     }
@@ -55,12 +55,12 @@ extension OAuthProvider {
             .read(
                 """
                 SELECT \(GrantRecord.columns)
-                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id JOIN users u ON u.id = g.user_id
-                WHERE r.id = ?1 AND g.realm = ?2
-                """, [.text(TokenHash.of(token)), .text(configuration.realm)])
+                FROM \(GrantRecord.joined("refresh_tokens r JOIN grants g ON g.id = r.grant_id", at: now))
+                WHERE r.id = \(TokenHash.of(token)) AND g.realm = \(configuration.realm)
+                """)
         ).first
         guard let grant = try row.map(GrantRecord.init) else { return }
         guard grant.clientID == client.id else { throw OAuthError.invalidGrant }
-        try await revoke(grant, because: "refresh_token", event: "oauth.revoke")
+        try await revoke(grant, because: "refresh_token", event: .oauthRevoke)
     }
 }

@@ -21,7 +21,7 @@ extension OAuthProvider {
         let audience = client.audience.isEmpty ? [configuration.issuer] : client.audience
         var claims = JSONObject()
         claims["iss"] = .string(configuration.issuer)
-        claims["sub"] = .string(grant.user.id)
+        claims["sub"] = .string(grant.owner?.user.id ?? client.id)
         claims["aud"] =
             audience.count == 1 ? audience.first.map(JSONValue.string) : .array(audience.map(JSONValue.string))
         claims["client_id"] = .string(client.id)
@@ -29,14 +29,14 @@ extension OAuthProvider {
         claims["iat"] = .integer(issuedAt)
         claims["exp"] = .integer(issuedAt + client.accessTokenLifetime)
         claims["jti"] = .string(context.random.token(byteCount: 16))
-        claims["auth_time"] = .integer(grant.authTime)
+        claims["auth_time"] = (grant.owner?.authTime).map(JSONValue.integer)
         claims[Self.grantClaim] = .string(grant.id)
         if let keyThumbprint { claims["cnf"] = ["jkt": .string(keyThumbprint)] }
         let accessToken = try await keys.sign(claims, type: Self.accessTokenType, for: .accessToken)
         var idToken: Secret?
-        if scopes.contains("openid") {
+        if let owner = grant.owner, scopes.contains("openid") {
             idToken = try await mintIDToken(
-                grant, client: client, nonce: nonce, accessToken: accessToken, issuedAt: issuedAt)
+                owner, client: client, nonce: nonce, accessToken: accessToken, issuedAt: issuedAt)
         }
         return IssuedTokens(
             accessToken: accessToken, tokenType: keyThumbprint == nil ? "Bearer" : "DPoP",
@@ -44,21 +44,21 @@ extension OAuthProvider {
     }
 
     private func mintIDToken(
-        _ grant: GrantRecord, client: OAuthClient, nonce: String?, accessToken: Secret, issuedAt: Int64
+        _ owner: ResourceOwner, client: OAuthClient, nonce: String?, accessToken: Secret, issuedAt: Int64
     ) async throws -> Secret {
         var claims = JSONObject()
         claims["iss"] = .string(configuration.issuer)
-        claims["sub"] = .string(grant.user.id)
+        claims["sub"] = .string(owner.user.id)
         claims["aud"] = .string(client.id)
         claims["azp"] = .string(client.id)
         claims["iat"] = .integer(issuedAt)
         claims["exp"] = .integer(issuedAt + client.idTokenLifetime)
-        claims["auth_time"] = .integer(grant.authTime)
+        claims["auth_time"] = .integer(owner.authTime)
         claims["nonce"] = nonce.map(JSONValue.string)
         // Both ES256 and RS256 hash with SHA-256, so at_hash does too (OpenID Connect Core §3.1.3.6).
         claims["at_hash"] = .string(
             Base64URL.encode(accessToken.withUnsafeBytes { Array(SHA256.hash(data: $0).prefix(16)) }))
-        claims["sid"] = .string(grant.sessionAuditID)
+        claims["sid"] = .string(owner.sessionAuditID)
         return try await keys.sign(claims, type: Self.idTokenType, for: .idToken)
     }
 

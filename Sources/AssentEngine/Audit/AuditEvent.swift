@@ -1,0 +1,62 @@
+/// What an audit record tells of: the list of all events. The names are stable; more may be added.
+package struct AuditEvent: Sendable, Hashable, RawRepresentable {
+    /// The name, for example `transaction.take`.
+    package let rawValue: String
+
+    /// An event by its name.
+    package init(rawValue: String) { self.rawValue = rawValue }
+
+    private init(_ name: String) { rawValue = name }
+}
+
+extension AuditEvent {
+    /// A transaction was asked for.
+    package static let transactionCreate = AuditEvent("transaction.create")
+    /// Its journey began.
+    package static let transactionStart = AuditEvent("transaction.start")
+    /// Its journey went on, and it could not be read.
+    package static let transactionCheck = AuditEvent("transaction.check")
+    /// The user has approved it.
+    package static let transactionComplete = AuditEvent("transaction.complete")
+    /// The user, or the journey, has declined it.
+    package static let transactionDecline = AuditEvent("transaction.decline")
+    /// It was used for its one access, or somebody tried to.
+    package static let transactionTake = AuditEvent("transaction.take")
+    /// What became of the request that it was used for.
+    package static let transactionOutcome = AuditEvent("transaction.outcome")
+}
+
+extension AuditEvent {
+    /// A journey has ended: somebody signed in, approved, or did not.
+    package static let authenticate = AuditEvent("authenticate")
+    /// A session was ended.
+    package static let sessionEnd = AuditEvent("session.end")
+    /// A one-time password was compared.
+    package static let otpVerify = AuditEvent("otp.verify")
+}
+
+extension AuditEvent {
+    /// A code was issued, or refused.
+    package static let oauthAuthorize = AuditEvent("oauth.authorize")
+    /// A code was exchanged for tokens, or somebody tried to.
+    package static let oauthCode = AuditEvent("oauth.code")
+    /// A refresh token was used, or somebody tried to.
+    package static let oauthRefresh = AuditEvent("oauth.refresh")
+    /// A client got a token of its own.
+    package static let oauthClient = AuditEvent("oauth.client")
+    /// A token or a grant was revoked.
+    package static let oauthRevoke = AuditEvent("oauth.revoke")
+}
+
+extension AuditEvent {
+    /// The first administrator was made with the bootstrap token.
+    package static let adminBootstrap = AuditEvent("admin.bootstrap")
+    /// A user's roles were set.
+    package static let adminRoles = AuditEvent("admin.roles")
+    /// A user was locked out or let in again.
+    package static let adminActive = AuditEvent("admin.active")
+    /// Signing keys were made.
+    package static let adminKeys = AuditEvent("admin.keys")
+    /// Somebody has read the audit log.
+    package static let auditRead = AuditEvent("audit.read")
+}

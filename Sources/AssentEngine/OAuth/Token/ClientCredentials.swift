@@ -1,0 +1,51 @@
+import AssentCore
+import AssentStore
+
+extension OAuthProvider {
+    /// Gives a client a token of its own (RFC 6749 §4.4): there is no user, no session, no refresh token and no ID
+    /// token. The subject is the client (RFC 9068 §2.2).
+    func clientCredentials(
+        _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
+    ) async throws -> IssuedTokens {
+        let scopes = try parameters.scopes() ?? client.defaultScopes.filter { !OAuthClient.needsUser($0) }
+        let refused = scopes.filter { !client.scopes.contains($0) || OAuthClient.needsUser($0) }
+        guard refused.isEmpty else { throw OAuthError.invalidScope(refused) }
+        let expiresAt = now + client.accessTokenLifetime
+        let grant = GrantRecord(id: context.random.uuid(), client: client, scopes: scopes, keyThumbprint: keyThumbprint)
+        let tokens = try await mint(
+            grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint, refreshToken: nil)
+        _ = try await context.database.run([
+            SQLStatement(
+                """
+                INSERT INTO grants (id, realm, client_id, scope, key_thumbprint, is_offline, created_at, expires_at)
+                VALUES (\(grant.id), \(configuration.realm), \(client.id), \(scopes.joined(separator: " ")),
+                    \(keyThumbprint), 0, \(now), \(expiresAt))
+                """, expecting: .exactly(1)),
+            audit.statement(record(.oauthClient, .success, grant)),
+        ])
+        return tokens
+    }
+}
+
+extension GrantRecord {
+    /// A new grant of a client to itself.
+    fileprivate init(id: String, client: OAuthClient, scopes: [String], keyThumbprint: String?) {
+        self.id = id
+        clientID = client.id
+        owner = nil
+        self.scopes = scopes
+        self.keyThumbprint = keyThumbprint
+        isRevoked = false
+        isOffline = false
+    }
+}
+
+extension OAuthClient {
+    /// Whether a scope means nothing without a user.
+    static func needsUser(_ scope: String) -> Bool {
+        scope == "openid" || scope == offlineAccess || UserClaims.table.contains { $0.scope == scope }
+    }
+
+    /// The scope of a grant that outlives its session (OpenID Connect Core §11).
+    static let offlineAccess = "offline_access"
+}

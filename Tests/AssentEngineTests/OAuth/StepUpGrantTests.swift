@@ -1,0 +1,98 @@
+import AssentCore
+import AssentJOSE
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Grants of a session that is replaced in a step-up")
+struct StepUpGrantTests {
+    private let fixture: JourneyFixture
+    private let provider: OAuthProvider
+
+    init() async throws {
+        fixture = try await JourneyFixture()
+        provider = try OAuthProvider(
+            fixture.context, keys: try ServerKeys(fixture.context),
+            configuration: OAuthProviderConfiguration(
+                realm: "/alpha", issuer: ProviderFixture.issuer, clients: [ProviderFixture.bank]))
+    }
+
+    private func tokens(_ session: Secret) async throws -> IssuedTokens {
+        let live = try await fixture.sessions.live(token: session)
+        guard
+            case .redirect(let redirect) = try await provider.authorize(
+                try ProviderFixture.authorization(), session: live)
+        else { throw UnexpectedOutcome() }
+        return try await provider.tokens(
+            try ProviderFixture.parameters([
+                "grant_type": "authorization_code", "client_id": "bank-app", "code": try #require(redirect["code"]),
+                "redirect_uri": "https://bank.example/cb", "code_verifier": ProviderFixture.verifier,
+            ]))
+    }
+
+    private func refresh(_ tokens: IssuedTokens) async throws -> IssuedTokens {
+        try await provider.tokens(
+            try ProviderFixture.parameters([
+                "grant_type": "refresh_token", "client_id": "bank-app",
+                "refresh_token": try #require(tokens.refreshToken).reveal(),
+            ]))
+    }
+
+    /// Signs Ana in by password, and lets her prove more. The old session's tokens, and the new session.
+    private func steppedUp() async throws -> (tokens: IssuedTokens, session: LiveSession) {
+        let old = try await fixture.signIn()
+        let tokens = try await tokens(old)
+        let first = try await fixture.start("Login", session: old)
+        let second = try Page(
+            await fixture.answer(first, [.string("ana"), .string(JourneyFixture.password)], session: old))
+        let new = try await fixture.answer(second, [.string(fixture.code())], session: old).token()
+        return (tokens, try #require(await fixture.sessions.live(token: new)))
+    }
+
+    @Test("Its tokens follow the new session with its level, and can be refreshed")
+    func follows() async throws {
+        let (tokens, session) = try await steppedUp()
+        let access = try #require(await provider.access(token: tokens.accessToken))
+        #expect(access.owner?.session == session)
+        #expect(access.owner?.authLevel == 5)
+        let next = try await refresh(tokens)
+        #expect(try await provider.access(token: next.accessToken)?.owner?.session == session)
+        _ = try await fixture.sessions.end(id: session.id)
+        #expect(try await provider.access(token: next.accessToken) == nil)
+    }
+
+    @Test("An ID token from before the step-up still ends the session")
+    func endSession() async throws {
+        let (tokens, session) = try await steppedUp()
+        let idToken = try #require(tokens.idToken)
+        #expect(try jwtClaims(idToken)["sid"]?.string != session.auditID)
+        _ = try await provider.endSession(try ProviderFixture.parameters(["id_token_hint": idToken.reveal()]))
+        #expect(try await fixture.sessions.live(id: session.id) == nil)
+    }
+
+    @Test("Grants of the user's other sessions stay where they are")
+    func others() async throws {
+        let elsewhere = try await fixture.signIn()
+        let other = try await tokens(elsewhere)
+        let before = try await provider.access(token: other.accessToken)?.owner
+        _ = try await steppedUp()
+        let after = try await provider.access(token: other.accessToken)?.owner
+        #expect(before?.session != nil && after?.session == before?.session && after?.authLevel == before?.authLevel)
+    }
+
+    @Test("A revoked grant stays revoked")
+    func revoked() async throws {
+        let old = try await fixture.signIn()
+        let tokens = try await tokens(old)
+        try await provider.revoke(
+            try ProviderFixture.parameters([
+                "client_id": "bank-app", "token": try #require(tokens.refreshToken).reveal(),
+            ]))
+        let first = try await fixture.start("Login", session: old)
+        let second = try Page(
+            await fixture.answer(first, [.string("ana"), .string(JourneyFixture.password)], session: old))
+        _ = try await fixture.answer(second, [.string(fixture.code())], session: old).token()
+        #expect(try await provider.access(token: tokens.accessToken) == nil)
+    }
+}

@@ -1,0 +1,114 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import Testing
+
+@testable import AssentServer
+
+@Suite("Grants and the sessions that they were given in, at every door", .timeLimit(.minutes(5)))
+struct EndedSessionTests {
+    private struct Doors: Equatable {
+        let gateway: Int
+        let challenge: String?
+        let userInfo: Int
+        let isActive: Bool
+        let isRefreshActive: Bool
+        let refresh: String
+    }
+
+    /// What each door says of the tokens.
+    private func doors(_ fixture: ServerFixture, _ tokens: ServerFixture.Tokens) async throws -> Doors {
+        let gateway = try await fixture.send(
+            "GET", fixture.gateway("/accounts"), ServerFixture.bearer(tokens.access))
+        let userInfo = try await fixture.send("GET", fixture.oauth("userinfo"), ServerFixture.bearer(tokens.access))
+        func isActive(_ token: String) async throws -> Bool {
+            try await form(
+                fixture, "introspect",
+                [
+                    ("client_id", "back-office"), ("client_secret", FixtureConfiguration.clientSecret),
+                    ("token", token),
+                ]
+            ).json["active"] == true
+        }
+        let active = (try await isActive(tokens.access), try await isActive(tokens.refresh))
+        let refresh = try await form(
+            fixture, "access_token",
+            [
+                ("grant_type", "refresh_token"), ("client_id", "bank-app"), ("refresh_token", tokens.refresh),
+            ])
+        return Doors(
+            gateway: gateway.status, challenge: gateway["WWW-Authenticate"], userInfo: userInfo.status,
+            isActive: active.0, isRefreshActive: active.1, refresh: refresh.error ?? "\(refresh.status)")
+    }
+
+    private func form(
+        _ fixture: ServerFixture, _ path: String, _ form: [(String, String)]
+    ) async throws -> Answer {
+        try await fixture.send(
+            "POST", fixture.oauth(path), [("Content-Type", "application/x-www-form-urlencoded")],
+            text: ServerFixture.query(form))
+    }
+
+    private func end(_ session: String, _ fixture: ServerFixture) async throws {
+        let reply = try await fixture.send(
+            "POST", fixture.json("sessions?_action=logout"),
+            ServerFixture.session(session) + [("Content-Type", "application/json")], text: "{}")
+        #expect(reply.status == 200)
+    }
+
+    @Test("After a sign-out no door takes the tokens of the session, and the gateway says that the token is not valid")
+    func signedOut() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            let tokens = try await fixture.tokens(session: session)
+            let other = try await fixture.tokens(session: try await fixture.session())
+            try await end(session, fixture)
+            #expect(
+                try await doors(fixture, tokens)
+                    == Doors(
+                        gateway: 401, challenge: #"Bearer error="invalid_token""#, userInfo: 401, isActive: false,
+                        isRefreshActive: false, refresh: "invalid_grant"))
+            #expect(try await doors(fixture, other).refresh == "200")
+        }
+    }
+
+    @Test("With offline_access every door takes them, as tokens of the user without a session")
+    func offline() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            let tokens = try await fixture.tokens(session: session, scope: "openid offline_access")
+            try await end(session, fixture)
+            #expect(
+                try await doors(fixture, tokens)
+                    == Doors(
+                        gateway: 200, challenge: nil, userInfo: 200, isActive: true, isRefreshActive: true,
+                        refresh: "200"))
+            #expect(fixture.upstream.requests.first?.values("X-Remote-User") == ["ana"])
+            let payment = try await fixture.send(
+                "POST", fixture.gateway("/notes"),
+                ServerFixture.bearer(tokens.access) + [("Content-Type", "text/plain")],
+                text: "x")
+            #expect(payment.status == 401)
+            #expect(payment["WWW-Authenticate"]?.hasPrefix("SSOADVICE ") == true)
+            #expect(try await fixture.rows("SELECT id FROM transactions WHERE url LIKE '%/notes'").isEmpty)
+        }
+    }
+
+    @Test("A client's own token is nobody's: no policy for users lets it in, and signing in would not help")
+    func client() async throws {
+        try await ServerFixture.run { fixture in
+            let reply = try await form(
+                fixture, "access_token",
+                [
+                    ("grant_type", "client_credentials"), ("client_id", "jobs"),
+                    ("client_secret", FixtureConfiguration.clientSecret),
+                ])
+            #expect(reply.status == 200 && reply.json["scope"] == "accounts" && reply.json["refresh_token"] == nil)
+            let access = try #require(reply.json["access_token"]?.string)
+            let gateway = try await fixture.send("GET", fixture.gateway("/accounts"), ServerFixture.bearer(access))
+            #expect(gateway.status == 403)
+            let userInfo = try await fixture.send("GET", fixture.oauth("userinfo"), ServerFixture.bearer(access))
+            #expect(userInfo.status == 403 && userInfo.error == "insufficient_scope")
+        }
+    }
+}
