@@ -41,3 +41,31 @@ package struct PendingApproval: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 }
+
+extension PendingApproval {
+    /// The approval as it is stored between two pages.
+    var stored: JSONValue {
+        var object: JSONObject = [
+            "id": .string(id), "journey": .string(journey), "resource": .string(resource),
+            "display": .array(display.map(\.json)), "expiresAt": .integer(expiresAt),
+        ]
+        object["method"] = method.map(JSONValue.string)
+        object["contentType"] = contentType.map(JSONValue.string)
+        object["bodySHA256"] = bodySHA256.map(JSONValue.string)
+        return .object(object)
+    }
+
+    /// Reads what ``stored`` has written; `nil` for anything else.
+    init?(stored json: JSONValue) {
+        guard let id = json["id"]?.string, let journey = json["journey"]?.string,
+            let resource = json["resource"]?.string, let display = json["display"]?.array,
+            let expiresAt = json["expiresAt"]?.integer
+        else { return nil }
+        self.init(
+            id: id, journey: journey, method: json["method"]?.string, resource: resource,
+            contentType: json["contentType"]?.string, bodySHA256: json["bodySHA256"]?.string,
+            display: display.map {
+                DisplayField(label: $0["label"]?.string ?? "", value: $0["value"]?.string ?? "")
+            }, expiresAt: expiresAt)
+    }
+}

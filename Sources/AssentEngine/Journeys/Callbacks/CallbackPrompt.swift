@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 
 /// One thing that a page asks or shows. What it looks like on a wire or in a browser, the server says.
 package enum CallbackPrompt: Sendable, Hashable {
@@ -64,6 +64,60 @@ extension CallbackPrompt {
     }
 }
 
+extension CallbackPrompt {
+    /// The prompt as it is stored between two pages.
+    var json: JSONValue {
+        switch self {
+        case .name(let prompt): ["name": .string(prompt)]
+        case .password(let prompt): ["password": .string(prompt)]
+        case .textInput(let prompt, let text): ["textInput": .string(prompt), "default": .string(text)]
+        case .textOutput(let message, let kind): ["textOutput": .string(message), "kind": .integer(kind.rawValue)]
+        case .choice(let prompt, let choices, let index):
+            ["choice": .string(prompt), "choices": Self.array(choices), "default": .integer(index)]
+        case .confirmation(let options, let index): ["confirmation": Self.array(options), "default": .integer(index)]
+        case .hiddenValue(let id, let value): ["hiddenValue": .string(id), "value": .string(value)]
+        case .approval(let approval): ["approval": approval.stored]
+        case .custom(let callback):
+            [
+                "custom": .string(callback.kind.rawValue), "outputs": .object(callback.outputs),
+                "inputs": .array(callback.inputs.map(\.json)),
+            ]
+        }
+    }
+
+    /// Reads what ``json`` has written; `nil` for anything else.
+    init?(_ json: JSONValue) {
+        switch json.object?.names.first {
+        case "name": self = .name(json["name"]?.string ?? "")
+        case "password": self = .password(json["password"]?.string ?? "")
+        case "textInput":
+            self = .textInput(json["textInput"]?.string ?? "", default: json["default"]?.string ?? "")
+        case "textOutput":
+            guard let kind = json["kind"]?.integer.flatMap({ MessageKind(rawValue: Int($0)) }) else { return nil }
+            self = .textOutput(json["textOutput"]?.string ?? "", kind: kind)
+        case "choice":
+            guard let choices = json["choices"]?.strings, let index = json["default"]?.integer else { return nil }
+            self = .choice(json["choice"]?.string ?? "", choices: choices, default: Int(index))
+        case "confirmation":
+            guard let options = json["confirmation"]?.strings, let index = json["default"]?.integer else { return nil }
+            self = .confirmation(options, default: Int(index))
+        case "hiddenValue":
+            self = .hiddenValue(id: json["hiddenValue"]?.string ?? "", value: json["value"]?.string ?? "")
+        case "approval":
+            guard let approval = json["approval"].flatMap(PendingApproval.init(stored:)) else { return nil }
+            self = .approval(approval)
+        case "custom":
+            guard let outputs = json["outputs"]?.object, let inputs = json["inputs"]?.array else { return nil }
+            self = .custom(
+                CustomCallback(
+                    json["custom"]?.string ?? "", outputs: outputs, inputs: inputs.compactMap(CallbackInput.init)))
+        default: return nil
+        }
+    }
+
+    private static func array(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
+}
+
 /// What kind of callback a prompt is, by the vendor's name, for example `NameCallback`.
 package struct CallbackKind: RawRepresentable, Sendable, Hashable {
     /// The name.
@@ -88,53 +142,4 @@ package struct CallbackKind: RawRepresentable, Sendable, Hashable {
     package static let hiddenValue = CallbackKind(rawValue: "HiddenValueCallback")
     /// `MetadataCallback`
     package static let metadata = CallbackKind(rawValue: "MetadataCallback")
-}
-
-/// A callback that only its node and its client know: the server passes it on, and a hosted page cannot ask it.
-package struct CustomCallback: Sendable, Hashable {
-    /// The name that the client knows it by.
-    package let kind: CallbackKind
-
-    /// What it tells the client, in order.
-    package let outputs: JSONObject
-
-    /// What it asks for.
-    package let inputs: [CallbackInput]
-
-    /// A callback.
-    package init(_ name: String, outputs: JSONObject = JSONObject(), inputs: [CallbackInput] = []) {
-        kind = CallbackKind(rawValue: name)
-        self.outputs = outputs
-        self.inputs = inputs
-    }
-}
-
-/// One value that a callback asks for.
-package struct CallbackInput: Sendable, Hashable {
-    /// What stands there before the user has answered.
-    package enum Initial: Sendable, Hashable {
-        /// A text.
-        case text(String)
-        /// One of this many choices, by its index from 0.
-        case index(Int, of: Int)
-    }
-
-    /// Which of the callback's values it is, for example `jws`; empty when there is one only.
-    package let part: String
-
-    /// What stands there before the user has answered.
-    package let initial: Initial
-
-    /// The most bytes of a text.
-    package static let textLimit = 4096
-
-    /// A text.
-    package static func text(_ initial: String = "", part: String = "") -> CallbackInput {
-        CallbackInput(part: part, initial: .text(initial))
-    }
-
-    /// An index from 0.
-    package static func index(of count: Int, initial: Int) -> CallbackInput {
-        CallbackInput(part: "", initial: .index(initial, of: count))
-    }
 }

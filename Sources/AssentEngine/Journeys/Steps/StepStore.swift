@@ -20,7 +20,7 @@ struct StepStore: Sendable {
 
     /// The step, or `nil` when there is none.
     func find(_ id: String) async throws -> StoredStep? {
-        let rows = try await context.database.run(.read("SELECT * FROM journey_steps WHERE id = ?1", [.text(id)]))
+        let rows = try await context.database.run(.read("SELECT * FROM journey_steps WHERE id = \(id)"))
         guard let row = rows.first else { return nil }
         let status: StoredStep.Status =
             if let answeredAt = try row.optionalInteger("answered_at") {
@@ -38,8 +38,10 @@ struct StepStore: Sendable {
         let sealed = try context.masterKey.seal(
             Secret(bytes: state.json.serializedBytes()), for: .journeyState, context: "state \(id)")
         return SQLStatement(
-            "INSERT INTO journey_steps (id, created_at, expires_at, sealed_state) VALUES (?1, ?2, ?3, ?4)",
-            [.text(id), .integer(context.clock.epochSeconds), .integer(state.expiresAt), .blob(sealed)],
+            """
+            INSERT INTO journey_steps (id, created_at, expires_at, sealed_state)
+            VALUES (\(id), \(context.clock.epochSeconds), \(state.expiresAt), \(sealed))
+            """,
             expecting: .exactly(1))
     }
 
@@ -68,11 +70,11 @@ struct StepStore: Sendable {
         let rows = try await context.database.run(
             SQLStatement(
                 """
-                UPDATE journey_steps SET claim = ?2, claimed_at = ?3, answer = ?4
-                WHERE id = ?1 AND answered_at IS NULL AND expires_at > ?3 AND (claim IS NULL OR claimed_at <= ?5)
+                UPDATE journey_steps SET claim = \(claim), claimed_at = \(now), answer = \(digest)
+                WHERE id = \(id) AND answered_at IS NULL AND expires_at > \(now)
+                    AND (claim IS NULL OR claimed_at <= \(now - Self.claimLease))
                 RETURNING id
-                """,
-                [.text(id), .text(claim), .integer(now), .text(digest), .integer(now - Self.claimLease)]))
+                """))
         return rows.isEmpty ? nil : StepClaim(stepID: id, value: claim)
     }
 
@@ -80,8 +82,10 @@ struct StepStore: Sendable {
     func release(_ claim: StepClaim) async throws {
         _ = try await context.database.run(
             SQLStatement(
-                "UPDATE journey_steps SET claim = NULL WHERE id = ?1 AND claim = ?2 AND answered_at IS NULL",
-                [.text(claim.stepID), .text(claim.value)]))
+                """
+                UPDATE journey_steps SET claim = NULL
+                WHERE id = \(claim.stepID) AND claim = \(claim.value) AND answered_at IS NULL
+                """))
     }
 
     /// The statement that ends a step with its reply; it fails unless the claim is still the step's.
@@ -89,12 +93,10 @@ struct StepStore: Sendable {
         let sealed = try context.masterKey.seal(reply.secret, for: .journeyState, context: "reply \(claim.stepID)")
         return SQLStatement(
             """
-            UPDATE journey_steps SET answered_at = ?3, sealed_reply = ?4, sealed_state = ?5
-            WHERE id = ?1 AND claim = ?2 AND answered_at IS NULL RETURNING id
+            UPDATE journey_steps SET answered_at = \(context.clock.epochSeconds), sealed_reply = \(sealed),
+                sealed_state = \(SQLValue.blob([]))
+            WHERE id = \(claim.stepID) AND claim = \(claim.value) AND answered_at IS NULL RETURNING id
             """,
-            [
-                .text(claim.stepID), .text(claim.value), .integer(context.clock.epochSeconds), .blob(sealed), .blob([]),
-            ],
             expecting: .exactly(1))
     }
 
@@ -103,10 +105,12 @@ struct StepStore: Sendable {
     func purge() async throws -> Int {
         let latest = context.clock.epochSeconds - Self.replyRetention
         return try await context.database.run([
-            SQLStatement("DELETE FROM journey_steps WHERE expires_at <= ?1 RETURNING id", [.integer(latest)]),
+            SQLStatement("DELETE FROM journey_steps WHERE expires_at <= \(latest) RETURNING id"),
             SQLStatement(
-                "UPDATE journey_steps SET sealed_reply = ?2 WHERE answered_at <= ?1 AND length(sealed_reply) > 0",
-                [.integer(latest), .blob([])]),
+                """
+                UPDATE journey_steps SET sealed_reply = \(SQLValue.blob([]))
+                WHERE answered_at <= \(latest) AND length(sealed_reply) > 0
+                """),
         ]).first?.count ?? 0
     }
 }
