@@ -1,7 +1,8 @@
 import Foundation
 import GRDB
 
-/// The same SQL by hand, its text and arguments made beforehand: GRDB, the same file, `synchronous = FULL`, prepared statements kept.
+/// The same SQL by hand, its text and arguments made beforehand: GRDB, the same file, `synchronous = FULL`, prepared
+/// statements kept.
 struct HandMadeTake: Sendable {
     private let pool: DatabasePool
 
