@@ -1,10 +1,5 @@
 /// A text in SQL together with its arguments. What is interpolated becomes an argument and never part of the text, so
-/// that no input can change what a statement does:
-///
-/// ```swift
-/// let isAlive: SQL = "expires_at > \(now) AND latest_access + max_idle > \(now)"
-/// let statement = SQLStatement.read("SELECT * FROM sessions WHERE id = \(id) AND \(isAlive)")
-/// ```
+/// that no input can change what a statement does: `"SELECT * FROM users WHERE id = \(id)"`.
 ///
 /// An interpolated `SQL` stands there with its own arguments. The SQL is the common part of SQLite's and PostgreSQL's
 /// languages.
