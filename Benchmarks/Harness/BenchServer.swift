@@ -14,8 +14,12 @@ struct BenchServer {
     /// An access token for the gateway.
     let accessToken: String
 
-    private let session: String
-    private let url: String
+    /// The token of the user's session.
+    let session: String
+
+    /// The server's base URL.
+    let url: String
+
     private let directory: String
 
     /// Starts one in `directory`, its gateway in front of `upstream`.

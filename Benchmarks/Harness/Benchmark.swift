@@ -46,7 +46,7 @@ enum Benchmarks {
         [
             Entry(CallBenchmark.self), Entry(TakeBenchmark.self), Entry(GatewayBenchmark.self),
             Entry(TokenReadBenchmark.self), Entry(TokenRefreshBenchmark.self), Entry(TokenEndpointBenchmark.self),
-            Entry(VaultBenchmark.self),
+            Entry(GuessingBenchmark.self), Entry(VaultBenchmark.self),
         ]
     }
 }

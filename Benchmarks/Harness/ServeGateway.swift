@@ -26,6 +26,8 @@ struct ServeGateway: AsyncParsableCommand {
         publicURL: https://localhost:0/am
         listen: {host: 127.0.0.1, port: 0}
         dataDirectory: data
+        transactionsPerMinute: 10000
+        journeyStartsPerMinute: 1000000
         realms:
           alpha:
             defaultJourney: Confirm
@@ -39,6 +41,14 @@ struct ServeGateway: AsyncParsableCommand {
                   approve:
                     type: TransactionApprovalNode
                     outcomes: {approve: success, decline: failure}
+              Password:
+                entry: credentials
+                nodes:
+                  credentials:
+                    type: PageNode
+                    config: {nodes: [{type: UsernameCollectorNode}, {type: PasswordCollectorNode}]}
+                    outcomes: {outcome: check}
+                  check: {type: DataStoreDecisionNode, outcomes: {"true": success, "false": failure}}
             clients:
               \(client):
                 redirectURIs: ["\(redirectURI)"]

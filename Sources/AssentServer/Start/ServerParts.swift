@@ -12,6 +12,7 @@ struct ServerParts: Sendable {
     private let keys: ServerKeys
     private let sessions: Sessions
     private let providers: [String: OAuthProvider]
+    private let passwords: Passwords
     private let callers: Callers
     private let access: AccessSettlement
     private let authentication: Authentication
@@ -28,6 +29,7 @@ struct ServerParts: Sendable {
         self.endpoints = endpoints
         self.cookie = cookie
         self.keys = keys
+        self.passwords = passwords
         sessions = Sessions(context)
         var providers: [String: OAuthProvider] = [:]
         for realm in configuration.realms {
@@ -74,7 +76,7 @@ struct ServerParts: Sendable {
                 authentication: authentication, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
                 basePath: basePath, logger: context.logger),
-            health: HealthRoutes(database: context.database))
+            health: HealthRoutes(database: context.database, passwords: passwords))
     }
 
     /// What answers at the gateway's address; `nil` without a gateway.

@@ -18,7 +18,8 @@ struct FaultTests {
             let tokens = try await fixture.tokens(session: token)
             let bearer = ServerFixture.bearer(tokens.access)
             let id = try await fixture.completedTransaction(body: Self.body, session: token)
-            #expect(try await fixture.send("GET", "https://localhost:\(fixture.serverPort)/readyz").status == 200)
+            let ready = try await fixture.send("GET", "https://localhost:\(fixture.serverPort)/readyz")
+            #expect(ready.status == 200 && ready.json["passwordChecks"] == "free")
             try await fixture.closeDatabase()
             let json = [("Content-Type", "application/json")]
             let calls: [(String, String, [(String, String)], String?)] = [
