@@ -19,6 +19,8 @@ package struct MasterKey: Sendable {
         case authID = "auth-id"
         /// Recognises the answers to a journey step when they come again.
         case journeyAnswer = "journey-answer"
+        /// Tells whether it is the key of the database.
+        case check
     }
 
     private let key: Secret

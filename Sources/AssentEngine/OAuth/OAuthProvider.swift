@@ -97,7 +97,7 @@ package struct OAuthProvider: Sendable {
     ) async throws -> IssuedTokens {
         let client = try client(authenticating: parameters, authorization: authorization)
         let requested = try parameters.required("grant_type")
-        guard let type = OAuthClient.GrantType(rawValue: requested), configuration.grantTypes.contains(type) else {
+        guard let type = OAuthClient.GrantType(rawValue: requested) else {
             throw OAuthError(.unsupportedGrantType, "Grant type is not supported: \(requested.prefix(64))")
         }
         guard client.grantTypes.contains(type) else {

@@ -64,21 +64,35 @@ struct DataDirectory: Sendable {
         }
     }
 
+    /// Where the master key is: the operator's file, or one of this directory.
+    func keyPath(_ keyFile: String?) -> String { keyFile ?? file("master.key") }
+
     /// The master key: from `keyFile`, or from a file of this directory that is made together with the database.
     ///
-    /// A database without its key is never given a new one: everything sealed in it would be lost without a word.
+    /// A database without its key is never given a new one: everything sealed in it would be lost without a word. Nor
+    /// does a key of this directory get a new database: the old one is missing.
     func masterKey(keyFile: String?, random: any RandomSource) throws -> MasterKey {
-        let path = keyFile ?? file("master.key")
+        let path = keyPath(keyFile)
+        let size = try? FileManager.default.attributesOfItem(atPath: database)[.size] as? Int
+        if keyFile == nil, size == nil, FileManager.default.fileExists(atPath: path) {
+            throw ConfigurationError(
+                file: database, line: nil,
+                "the database of the master key beside it is missing: restore it, or remove \(path) to begin with an "
+                    + "empty one")
+        }
         if !FileManager.default.fileExists(atPath: path) {
             guard keyFile == nil else {
                 throw ConfigurationError(
                     file: path, line: nil, "the master key is missing: make one with 'head -c 32 /dev/urandom | base64'"
                 )
             }
-            guard !FileManager.default.fileExists(atPath: database) else {
+            // An empty file is a first start that was broken off.
+            guard size ?? 0 == 0 else {
                 throw ConfigurationError(
                     file: path, line: nil, "the master key of this database is missing: restore it beside \(database)")
             }
+            // Before the key, which without a database means that this is lost.
+            try keepDatabasePrivate()
             let key = Data(random.bytes(MasterKey.byteCount)).base64EncodedString() + "\n"
             try PrivateFile.create(path, Array(key.utf8))
         }

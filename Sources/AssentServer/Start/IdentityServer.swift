@@ -24,6 +24,7 @@ public final class IdentityServer: Service {
     private let serverListener: Listener
     private let gatewayListener: Listener?
     private let directory: DataDirectory
+    private let lock: DataDirectoryLock
     private let passwords: Passwords
     private let cookie: SessionCookie
     private let firstStart: FirstStart
@@ -40,6 +41,7 @@ public final class IdentityServer: Service {
         self.configuration = configuration
         self.logger = logger
         directory = try DataDirectory(configuration.dataDirectory)
+        lock = try DataDirectoryLock(directory)
         let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
         try directory.keepDatabasePrivate()
         database = try await Self.explaining(directory.database) { [directory] in
@@ -47,6 +49,13 @@ public final class IdentityServer: Service {
         }
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey, logger: logger)
+        let check = MasterKeyCheck(context)
+        guard try await Self.explaining(directory.database, { try await check.isRight() }) else {
+            throw ConfigurationError(
+                file: directory.keyPath(configuration.masterKeyFile), line: nil,
+                "this is not the master key of the database \(directory.database): restore the key that it was made with"
+            )
+        }
         keys = try ServerKeys(context)
         cookie = SessionCookie(name: configuration.cookieName)
         credentials =
@@ -153,6 +162,7 @@ public final class IdentityServer: Service {
         deadline.withLock { $0?.cancel() }
         await upstream.shutdown()
         try? await database.close()
+        lock.release()
         try result.get()
     }
 

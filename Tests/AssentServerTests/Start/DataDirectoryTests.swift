@@ -37,12 +37,42 @@ struct DataDirectoryTests {
     func keyGone() throws {
         let directory = try DataDirectory(try temporary())
         defer { try? FileManager.default.removeItem(atPath: directory.path) }
-        try Data().write(to: URL(fileURLWithPath: directory.database))
+        try Data("x".utf8).write(to: URL(fileURLWithPath: directory.database))
         let error = #expect(throws: ConfigurationError.self) {
             try directory.masterKey(keyFile: nil, random: SystemRandom())
         }
         #expect(error?.message.contains("restore it") == true)
         #expect(!FileManager.default.fileExists(atPath: directory.file("master.key")))
+    }
+
+    @Test("A key whose database is gone is not given a new one; a first start that was broken off goes on")
+    func databaseGone() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        try PrivateFile.create(directory.database, [])
+        _ = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        _ = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        try FileManager.default.removeItem(atPath: directory.database)
+        let error = #expect(throws: ConfigurationError.self) {
+            try directory.masterKey(keyFile: nil, random: SystemRandom())
+        }
+        #expect(error?.message.contains("the database of the master key beside it is missing") == true)
+        #expect(!FileManager.default.fileExists(atPath: directory.database))
+        _ = try directory.masterKey(keyFile: directory.file("master.key"), random: SystemRandom())
+    }
+
+    @Test("One server at a time has a data directory; when it ends, another may have it")
+    func lock() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        let first = try DataDirectoryLock(directory)
+        let error = #expect(throws: ConfigurationError.self) { try DataDirectoryLock(directory) }
+        #expect(error?.message.contains("another server (process \(getpid())) uses this data directory") == true)
+        first.release()
+        let second = try DataDirectoryLock(directory)
+        second.release()
+        second.release()
+        #expect(throws: Never.self) { try DataDirectoryLock(directory).release() }
     }
 
     @Test("A key file that others can read, a directory, a short key and a missing named file are refused")
