@@ -8,8 +8,8 @@ struct HandMadeTake: Sendable {
 
     private static let note = """
         INSERT INTO audit
-            (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, sequence)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT coalesce(max(sequence), 0) + 1 FROM audit))
+            (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, node, position)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'by hand', ?11)
         """
 
     private static let detail = """
@@ -40,7 +40,7 @@ struct HandMadeTake: Sendable {
             let arguments: StatementArguments = [
                 UUID().uuidString.lowercased(), Int64(now.timeIntervalSince1970 * 1000), "transaction.take", "success",
                 nil, row["realm"] as String, row["user_id"] as String, row["session_audit_id"] as String, prepared.id,
-                Self.detail,
+                Self.detail, Int64(now.timeIntervalSince1970 * 1_000_000),
             ]
             try note.setArguments(arguments)
             try note.execute()

@@ -7,8 +7,10 @@ package struct AuditRecord: Sendable, Hashable {
     /// When it was written, to the millisecond; `nil` for one that was not written yet.
     package private(set) var at: Date?
 
-    /// Its number in the log: a later record has a greater one, whatever the clock said. `nil` for one that was not
-    /// written yet.
+    /// The node that has written it; `nil` for one that was not written yet.
+    package private(set) var node: String?
+
+    /// Its number in the series of its node, from 1 without gaps; `nil` for one that was not numbered yet.
     package private(set) var sequence: Int64?
 
     /// What happened, for example `transaction.take`.
@@ -64,6 +66,7 @@ package struct AuditRecord: Sendable, Hashable {
 /// The audit log, in the database, written in the same transaction as what it tells of where there is one.
 package struct AuditLog: Sendable {
     private let context: EngineContext
+    private var series: AuditSeries { context.auditSeries }
 
     /// The log of a context.
     package init(_ context: EngineContext) {
@@ -75,11 +78,12 @@ package struct AuditLog: Sendable {
         SQLStatement(
             """
             INSERT INTO audit
-                (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, sequence)
+                (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, node,
+                position)
             VALUES (\(context.random.uuid()), \(context.clock.epochMilliseconds), \(record.event.rawValue),
                 \(record.outcome.rawValue), \(record.reason), \(record.realm), \(record.userID),
                 \(record.sessionAuditID), \(record.transactionID), \(JSONValue.object(record.detail).serialized()),
-                (SELECT coalesce(max(sequence), 0) + 1 FROM audit))
+                \(series.node), \(series.next(at: 1000 * context.clock.epochMilliseconds)))
             """, expecting: .exactly(1))
     }
 
@@ -88,17 +92,44 @@ package struct AuditLog: Sendable {
         _ = try await context.database.run(statement(record))
     }
 
+    /// Goes on with the node's series where its earlier run has ended, so that records keep their order when the clock
+    /// was put back in between.
+    package func resume() async throws {
+        let row = try await context.database.run(
+            .read("SELECT max(position) AS latest FROM audit WHERE node = \(series.node)")
+        ).first
+        try row?.optionalInteger("latest").map(series.resume(after:))
+    }
+
+    /// Numbers the node's records that have no number yet: from 1 without gaps, so that a record that is taken away
+    /// later is missed. What writes a record does not number it: one record would have to wait for the other's commit.
+    package func number() async throws {
+        let number = SQLStatement(
+            """
+            UPDATE audit SET sequence = numbered.number FROM (
+                SELECT id, row_number() OVER (ORDER BY position)
+                    + (SELECT coalesce(max(sequence), 0) FROM audit WHERE node = \(series.node)) AS number
+                FROM audit WHERE node = \(series.node) AND sequence IS NULL) AS numbered
+            WHERE audit.id = numbered.id
+            """)
+        do {
+            _ = try await context.database.run(number)
+        } catch let error as StoreError where error.code == .constraint {
+            // Another task of this server has just numbered them.
+        }
+    }
+
     /// The records of a transaction, oldest first.
     package func records(transactionID: String) async throws -> [AuditRecord] {
         try await context.database.run(
-            .read("SELECT * FROM audit WHERE transaction_id = \(transactionID) ORDER BY sequence")
+            .read("SELECT * FROM audit WHERE transaction_id = \(transactionID) ORDER BY position, node")
         ).map(AuditRecord.init)
     }
 
     /// The newest records, newest first, at most `limit`.
     package func newest(_ limit: Int) async throws -> [AuditRecord] {
         try await context.database.run(
-            .read("SELECT * FROM audit ORDER BY sequence DESC LIMIT \(limit)")
+            .read("SELECT * FROM audit ORDER BY position DESC, node DESC LIMIT \(limit)")
         ).map(AuditRecord.init)
     }
 }
@@ -115,6 +146,7 @@ extension AuditRecord {
             transactionID: try row.optionalText("transaction_id"),
             detail: try JSONValue.parse(row.text("detail")).object ?? JSONObject())
         at = Date(timeIntervalSince1970: Double(try row.integer("at")) / 1000)
+        node = try row.text("node")
         sequence = try row.optionalInteger("sequence")
     }
 }

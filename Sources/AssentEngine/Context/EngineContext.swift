@@ -16,17 +16,23 @@ package struct EngineContext: Sendable {
     /// Seals what the database must not be able to tell.
     package let masterKey: MasterKey
 
+    /// Whose audit records these are.
+    package let auditSeries: AuditSeries
+
     /// Where the operator reads; never a secret.
     package let logger: Logger
 
-    /// A context.
+    /// A context. The `node` is what tells this server from others on the same database; without one it gets a name of
+    /// its own.
     package init(
-        database: any SQLDatabase, clock: any WallClock, random: any RandomSource, masterKey: MasterKey, logger: Logger
+        database: any SQLDatabase, clock: any WallClock, random: any RandomSource, masterKey: MasterKey,
+        node: String? = nil, logger: Logger
     ) {
         self.database = database
         self.clock = clock
         self.random = random
         self.masterKey = masterKey
+        auditSeries = AuditSeries(node: node ?? random.uuid())
         self.logger = logger
     }
 }

@@ -1,7 +1,7 @@
 import AssentCore
 package import AssentStore
 
-/// Whether a server's master key is the one that its database was made with. A value sealed under the key is kept in the
+/// Whether a master key is the one that its database was made with. A value sealed under the key is kept in the
 /// database: with another key a server would start, and then fail at every secret.
 package struct MasterKeyCheck: Sendable {
     private let context: EngineContext

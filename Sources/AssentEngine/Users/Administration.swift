@@ -111,6 +111,7 @@ package struct Administration: Sendable {
         guard !session.user.roles.isDisjoint(with: [.auditor, .admin]) else {
             return try await refuse(.auditRead, by: session, reason: "role")
         }
+        try await audit.number()
         let records: [AuditRecord]
         if let transactionID {
             records = try await audit.records(transactionID: transactionID)
@@ -175,6 +176,7 @@ extension AuditRecord {
     package var json: JSONValue {
         var object = JSONObject()
         object["at"] = at.map { .string($0.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))) }
+        object["node"] = node.map(JSONValue.string)
         object["sequence"] = sequence.map(JSONValue.integer)
         object["event"] = .string(event.rawValue)
         object["outcome"] = .string(outcome.rawValue)

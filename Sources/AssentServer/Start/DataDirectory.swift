@@ -64,6 +64,17 @@ struct DataDirectory: Sendable {
         }
     }
 
+    /// What tells this server from others on the same database. It is made once, and belongs to the directory.
+    func node(random: any RandomSource) throws -> String {
+        let path = file("node")
+        if !FileManager.default.fileExists(atPath: path) { try PrivateFile.create(path, Array(random.uuid().utf8)) }
+        let text = String(decoding: try PrivateFile.read(path, limit: 64), as: UTF8.self)
+        guard text.utf8.count == 36 else {
+            throw ConfigurationError(file: path, line: nil, "is no longer what the server has written: remove it")
+        }
+        return text
+    }
+
     /// Where the master key is: the operator's file, or one of this directory.
     func keyPath(_ keyFile: String?) -> String { keyFile ?? file("master.key") }
 

@@ -31,6 +31,7 @@ struct Housekeeping: Service {
 
     private func clean() async {
         do {
+            try await AuditLog(context).number()
             _ = try await sessions.purge()
             _ = try await transactions.purge()
             _ = try await authentication.purge()

@@ -48,7 +48,8 @@ public final class IdentityServer: Service {
             try await directory.databaseLocation.open(clock: clock)
         }
         context = EngineContext(
-            database: database, clock: clock, random: random, masterKey: masterKey, logger: logger)
+            database: database, clock: clock, random: random, masterKey: masterKey,
+            node: try directory.node(random: random), logger: logger)
         let check = MasterKeyCheck(context)
         guard try await Self.explaining(directory.database, { try await check.isRight() }) else {
             throw ConfigurationError(
@@ -56,6 +57,8 @@ public final class IdentityServer: Service {
                 "this is not the master key of the database \(directory.database): restore the key that it was made with"
             )
         }
+        let audit = AuditLog(context)
+        try await Self.explaining(directory.database) { try await audit.resume() }
         keys = try ServerKeys(context)
         cookie = SessionCookie(name: configuration.cookieName)
         credentials =

@@ -23,4 +23,17 @@ extension Migration {
             """,
             "CREATE UNIQUE INDEX audit_sequence ON audit (sequence)",
         ])
+
+    /// Since then each node numbers its own records, some time after they were written: one number for all would let
+    /// every write of every node wait for the one before. Older records keep their numbers and come first.
+    static let auditNodes = Migration(
+        "audit nodes",
+        [
+            "DROP INDEX audit_sequence",
+            "ALTER TABLE audit ADD COLUMN node TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE audit ADD COLUMN position BIGINT NOT NULL DEFAULT 0",
+            "UPDATE audit SET position = sequence",
+            "CREATE UNIQUE INDEX audit_sequence ON audit (node, sequence)",
+            "CREATE INDEX audit_position ON audit (position, node)",
+        ])
 }

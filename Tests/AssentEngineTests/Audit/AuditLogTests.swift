@@ -18,6 +18,7 @@ struct AuditLogTests {
         let log = AuditLog(fixture.context)
         fixture.clock.advance(by: 0.789)
         try await log.write(record)
+        try await log.number()
         let read = try #require(try await log.records(transactionID: "t").first)
         #expect(
             [read.event.rawValue, read.reason, read.realm, read.userID, read.sessionAuditID, read.transactionID]
@@ -26,6 +27,7 @@ struct AuditLogTests {
                     record.transactionID,
                 ])
         #expect(read.outcome == record.outcome && read.detail == record.detail && read.sequence == 1)
+        #expect(read.node == fixture.context.auditSeries.node)
         #expect(read.json["at"]?.string?.hasSuffix(":00.789Z") == true, "\(read.json)")
         #expect(record.json["at"] == nil && record.json["sequence"] == nil)
         #expect(try await log.newest(5) == [read])
@@ -62,10 +64,12 @@ struct AuditLogTests {
         let events = (0...40).map { "\($0)" }
         #expect(try await log.records(transactionID: "t").map(\.event.rawValue) == events)
         #expect(try await log.newest(100).map(\.event.rawValue) == events.reversed())
+        #expect(try await log.newest(100).compactMap(\.sequence).isEmpty)
+        try await log.number()
         #expect(try await log.newest(100).compactMap(\.sequence) == (1...41).reversed())
     }
 
-    @Test("Records that are older than the numbering are numbered by their time, and new ones come after them")
+    @Test("Records of earlier versions are in the order of their time, and new ones come after them")
     func numbered() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "assent-audit-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -98,6 +102,64 @@ struct AuditLogTests {
             await #expect(throws: StoreError.self) { try await fixture.database.run(statements) }
         }
         #expect(try await log.newest(5).isEmpty)
+    }
+
+    private func write(_ name: String, to log: AuditLog) async throws {
+        try await log.write(AuditRecord(AuditEvent(rawValue: name), .success, transactionID: "t"))
+    }
+
+    @Test(
+        "Each node numbers its own records without gaps, also when some were taken back, and all are in order of time")
+    func nodes() async throws {
+        let fixture = try await ProviderFixture()
+        let logs = ["a", "b"].map { node in
+            AuditLog(
+                EngineContext(
+                    database: fixture.database, clock: fixture.clock, random: SystemRandom(),
+                    masterKey: fixture.context.masterKey, node: node, logger: fixture.context.logger))
+        }
+        let impossible = SQLStatement("UPDATE users SET active = 1 WHERE id = 'nobody'", expecting: .exactly(1))
+        for index in 0..<6 {
+            try await write("\(index)", to: logs[index % 2])
+            _ = try? await fixture.database.run([logs[0].statement(record), impossible])
+            if index == 2 { try await logs[0].number() }
+            fixture.clock.advance(by: 1)
+        }
+        for log in logs { try await log.number() }
+        let records = try await logs[0].records(transactionID: "t")
+        #expect(records.map(\.event.rawValue) == (0..<6).map { "\($0)" })
+        #expect(records.map { "\($0.node ?? "-")\($0.sequence ?? 0)" } == ["a1", "b1", "a2", "b2", "a3", "b3"])
+    }
+
+    @Test("A node that is started again goes on with its series, also when its clock was put back")
+    func restarted() async throws {
+        let fixture = try await ProviderFixture()
+        for name in ["0", "1"] {
+            let log = AuditLog(
+                EngineContext(
+                    database: fixture.database, clock: fixture.clock, random: SystemRandom(),
+                    masterKey: fixture.context.masterKey, node: "a", logger: fixture.context.logger))
+            try await log.resume()
+            try await write(name, to: log)
+            fixture.clock.advance(by: -3600)
+        }
+        let log = AuditLog(fixture.context)
+        #expect(try await log.records(transactionID: "t").map(\.event.rawValue) == ["0", "1"])
+    }
+
+    @Test("Records that are written and numbered in parallel get each number once")
+    func parallel() async throws {
+        let fixture = try await ProviderFixture()
+        let log = AuditLog(fixture.context)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<60 {
+                group.addTask { try await write("\(index)", to: log) }
+                if index.isMultiple(of: 3) { group.addTask { try await log.number() } }
+            }
+            try await group.waitForAll()
+        }
+        try await log.number()
+        #expect(try await log.newest(100).compactMap(\.sequence).sorted() == Array(1...60))
     }
 
     @Test("An outcome that nobody knows is reported, not guessed")

@@ -79,6 +79,10 @@ struct AdministrationRouteTests {
             #expect(records.json["result"]?.array?.allSatisfy { $0["at"]?.string == now } == true, "\(records.text)")
             let numbers = records.json["result"]?.array?.compactMap { $0["sequence"]?.integer } ?? []
             #expect(numbers.count == 2 && numbers == numbers.sorted(by: >))
+            #expect(
+                records.json["result"]?.array?.allSatisfy {
+                    $0["node"] == .string(fixture.server.context.auditSeries.node)
+                } == true)
             for (action, body) in [
                 ("setRoles", #"{"username":"ben","roles":["admin"]}"#),
                 ("setActive", #"{"username":"ana","active":false}"#), ("rotateKeys", "{}"),
