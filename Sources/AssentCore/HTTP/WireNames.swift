@@ -8,6 +8,9 @@ public enum WireName {
     /// The query parameter that names the transaction of a repeated request, for clients that cannot set
     /// `X-TxID`.
     package static let transactionParameter = "_txid"
+
+    /// The query parameter in which the vendor's SDKs send an ID token with a repeated request.
+    package static let idTokenParameter = "_idtoken"
 }
 
 /// Header fields that the SDK and the server must spell alike.

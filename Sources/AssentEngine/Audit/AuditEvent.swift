@@ -31,6 +31,8 @@ extension AuditEvent {
     package static let authenticate = AuditEvent("authenticate")
     /// A session was ended.
     package static let sessionEnd = AuditEvent("session.end")
+    /// A password was wrong.
+    package static let passwordVerify = AuditEvent("password.verify")
     /// A one-time password was compared.
     package static let otpVerify = AuditEvent("otp.verify")
 }

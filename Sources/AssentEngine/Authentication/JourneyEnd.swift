@@ -101,11 +101,12 @@ struct JourneyEnd: Sendable {
     private func noted(
         _ outcome: AuditRecord.Outcome, userID: String?, sessionAuditID: String?, reason: String? = nil
     ) -> SQLStatement {
-        engine.audit.statement(
+        var detail: JSONObject = ["journey": .string(state.journey)]
+        detail["address"] = turn.request.clientAddress.map(JSONValue.string)
+        return engine.audit.statement(
             AuditRecord(
                 .authenticate, outcome, reason: reason, realm: state.realm, userID: userID,
-                sessionAuditID: sessionAuditID, transactionID: turn.approval?.id,
-                detail: ["journey": .string(state.journey)]))
+                sessionAuditID: sessionAuditID, transactionID: turn.approval?.id, detail: detail))
     }
 }
 

@@ -6,6 +6,7 @@ import Crypto
 package struct Passwords: Sendable {
     private let users: Users
     private let attempts: AttemptCounter
+    private let audit: AuditLog
     private let random: any RandomSource
     private let limits: SignInLimits
     private let derivation: any PasswordDerivation
@@ -26,6 +27,7 @@ package struct Passwords: Sendable {
     ) {
         users = Users(context)
         attempts = AttemptCounter(context)
+        audit = AuditLog(context)
         random = context.random
         cost = PasswordHash.Cost(logN: policy.logN)
         self.limits = limits
@@ -106,12 +108,27 @@ package struct Passwords: Sendable {
         let (isRight, renewed) = try await workers.run(for: caller) {
             try comparison.run(password, derivation: derivation)
         }
-        guard let user, let text, let stored, isRight else { return .wrong }
+        guard let user, let text, let stored, isRight else {
+            try await note(user, realm: realm, from: caller.address)
+            return .wrong
+        }
         if stored.cost != renewed.cost {
             try await users.replacePasswordHash(text, with: renewed.text, userID: user.id)
         }
         try await attempts.reset(counter)
         return .right(user)
+    }
+
+    /// Notes a wrong password, so that one guess for each of many accounts is seen. The name of somebody who does not
+    /// exist is left out: people type passwords where names belong.
+    private func note(_ user: User?, realm: String, from address: String?) async throws {
+        var detail = JSONObject()
+        detail["username"] = (user?.username).map(JSONValue.string)
+        detail["address"] = address.map(JSONValue.string)
+        try await audit.write(
+            AuditRecord(
+                .passwordVerify, .refused, reason: user == nil ? "unknownUser" : "wrong", realm: realm,
+                userID: user?.id, detail: detail))
     }
 
     /// The costs that every check computes.

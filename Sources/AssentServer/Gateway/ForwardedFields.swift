@@ -18,8 +18,8 @@ enum ForwardedFields {
 
     /// Fields by which a client could be believed to be somebody else, to call another method or another URL.
     private static let claims: Set<String> = [
-        "x-user", "x-email", "x-host", "x-scheme", "x-url-scheme", "x-forwarded", "x-txid", "x-authenticate-response",
-        "forwarded",
+        "x-user", "x-email", "x-host", "x-scheme", "x-url-scheme", "x-forwarded", "x-txid", "x-idtoken",
+        "x-authenticate-response", "forwarded",
     ]
 
     /// What the names begin with by which proxies, gateways and sign-in services in front of applications tell them who

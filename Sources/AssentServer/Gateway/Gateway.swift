@@ -120,7 +120,9 @@ final class Gateway: RequestHandler {
         } catch {
             throw RequestError(error == .tooLong ? 414 : 400, "The URL \(error).")
         }
-        let (resource, inQuery) = whole.removingParameter(WireName.transactionParameter)
+        // The vendor's SDKs repeat a request with the ID token: it is not what was approved, and no service may see it.
+        let (bare, _) = whole.removingParameter(WireName.idTokenParameter)
+        let (resource, inQuery) = bare.removingParameter(WireName.transactionParameter)
         let named = inQuery + request.headers[values: .transactionID]
         guard Set(named).count <= 1, inQuery.count <= 1 else {
             throw RequestError(400, "The request names more than one transaction.")

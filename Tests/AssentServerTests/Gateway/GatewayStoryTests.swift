@@ -34,4 +34,23 @@ struct GatewayStoryTests {
             #expect(fixture.upstream.requests.count == 1)
         }
     }
+
+    @Test("The ID token that the vendor's SDKs send with the repetition is not what was approved, and no service sees it")
+    func idToken() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.signIn(journey: "Login")
+            let tokens = try await fixture.tokens(session: session)
+            let bearer = ServerFixture.bearer(tokens.access)
+            let body = #"{"to":"Bob","currency":"EUR","amount":"200.00"}"#
+            let id = try await fixture.completedTransaction(
+                "/transfers?a=1", body: body, session: session, credentials: bearer)
+            let paid = try await fixture.send(
+                "POST", fixture.gateway("/transfers?a=1&_txid=\(id)&_idtoken=\(tokens.id)"),
+                ServerFixture.jsonFields + bearer + [("X-IdToken", tokens.id)], text: body)
+            #expect(paid.status == 201)
+            let request = try #require(fixture.upstream.requests.first)
+            #expect(request.line == "POST /transfers?a=1 HTTP/1.1")
+            #expect(!request.head.contains(tokens.id))
+        }
+    }
 }
