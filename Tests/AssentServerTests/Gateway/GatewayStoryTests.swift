@@ -35,7 +35,7 @@ struct GatewayStoryTests {
         }
     }
 
-    @Test("The ID token that the vendor's SDKs send with the repetition is not what was approved, and no service sees it")
+    @Test("The vendor's ID token beside a repeated request is not what was approved, and no service sees it")
     func idToken() async throws {
         try await ServerFixture.run { fixture in
             let session = try await fixture.signIn(journey: "Login")
