@@ -17,3 +17,11 @@ enum Fixtures {
         return all.compactMap { $0 as? String }.filter { $0.hasSuffix(".json") }.sorted()
     }
 }
+
+/// Expects an error with this code and these words: errors are equal when their codes are.
+func expectExactly<Expected: AssentError, Result>(
+    _ expected: Expected, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Result
+) {
+    let error = #expect(throws: Expected.self, sourceLocation: sourceLocation) { try body() }
+    #expect(error?.description == expected.description, sourceLocation: sourceLocation)
+}

@@ -55,6 +55,11 @@ extension AssentError {
         return text
     }
 
+    /// What happened, the notes and what to do, without the code: for another error's detail that quotes this one.
+    package var explanation: String {
+        ([detail] + notes.map { "(\($0))" } + [suggestion].compactMap(\.self)).joined(separator: " ")
+    }
+
     /// The detail, for `localizedDescription`.
     public var errorDescription: String? { detail.isEmpty ? "\(code)" : detail }
 

@@ -1,3 +1,5 @@
+package import HTTPTypes
+
 /// What the `Authorization` fields of a request say about a bearer token (RFC 6750 §2.1).
 package enum BearerCredentials: Equatable, Sendable {
     /// None of the fields has the scheme `Bearer`.
@@ -21,6 +23,16 @@ package enum BearerCredentials: Equatable, Sendable {
             return
         }
         self = .token(token)
+    }
+
+    /// Whether a reply with status 401 says that the token was refused: a `Bearer` challenge with the error
+    /// `invalid_token` (RFC 6750 §3.1). The resource has then done nothing else.
+    package static func areRefused(in response: HTTPResponse) -> Bool {
+        guard response.status == .unauthorized else { return false }
+        return response.headerFields[values: .wwwAuthenticate].contains { field in
+            let challenges = (try? Challenge.parse(field)) ?? []
+            return challenges.contains { $0.isScheme("Bearer") && $0["error"] == "invalid_token" }
+        }
     }
 
     /// The value of `Authorization` that carries `token`.

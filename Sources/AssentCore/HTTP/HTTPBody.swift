@@ -66,12 +66,14 @@ public struct HTTPBody: Sendable, AsyncSequence {
     /// - Throws: ``HTTPTransportError`` with code `bodyTooLarge` once more than `limit` bytes have come; nothing beyond
     ///   is read.
     public func collect(upTo limit: Int) async throws -> [UInt8] {
-        if let length, length > limit { throw HTTPTransportError(.bodyTooLarge, "more than \(limit) bytes") }
+        if let length, length > limit {
+            throw HTTPTransportError(.bodyTooLarge, "The content has more than \(limit) bytes.")
+        }
         if let inMemory { return inMemory }
         var all: [UInt8] = []
         for try await chunk in self {
             guard chunk.count <= limit - all.count else {
-                throw HTTPTransportError(.bodyTooLarge, "more than \(limit) bytes")
+                throw HTTPTransportError(.bodyTooLarge, "The content has more than \(limit) bytes.")
             }
             all += chunk
         }

@@ -54,7 +54,10 @@ public struct HTTPCall: Sendable {
     public var isSafe: Bool { [.get, .head, .options, .trace].contains(request.method) }
 
     /// Whether a layer may send it again because of the reply: it asks for no change, and its body can be read again.
-    public var mayBeRepeated: Bool { isSafe && !isSentOnce && body?.isReplayable != false }
+    public var mayBeRepeated: Bool { isSafe && !isSentOnce && hasReplayableBody }
+
+    /// Whether its body can be read again, or there is none.
+    package var hasReplayableBody: Bool { body?.isReplayable != false }
 }
 
 /// An origin with the texts that it was read from, so that it is not taken for that of a request which was changed

@@ -10,23 +10,27 @@ public struct HTTPTransportError: AssentError {
     public let detail: String
 
     /// What to do about it; `nil` when there is nothing to add.
-    public let suggestion: String?
+    public var suggestion: String? {
+        mayHaveHadEffect ? "Find out what became of the request before you send it again." : given ?? code.usualAdvice
+    }
 
     /// Whether the server may have acted on the request. Then it must not be sent again without asking for the outcome
     /// first.
     public let mayHaveHadEffect: Bool
 
+    private let given: String?
+
     /// An error with its explanation.
     public init(_ code: Code, _ detail: String, suggestion: String? = nil, mayHaveHadEffect: Bool = false) {
         self.code = code
         self.detail = detail
-        self.suggestion = suggestion
+        given = suggestion
         self.mayHaveHadEffect = mayHaveHadEffect
     }
 
     /// The same failure, known to have come after the request may have taken effect.
     public func afterSending() -> HTTPTransportError {
-        HTTPTransportError(code, detail, suggestion: suggestion, mayHaveHadEffect: true)
+        HTTPTransportError(code, detail, suggestion: given, mayHaveHadEffect: true)
     }
 
     /// Whether the same call may succeed later: nothing answered, or there is no free connection, and the request
@@ -79,5 +83,27 @@ public struct HTTPTransportError: AssentError {
         public static let tooManyRequests = Code("tooManyRequests")
         /// The transport was shut down.
         public static let shutDown = Code("shutDown")
+    }
+}
+
+extension HTTPTransportError.Code {
+    /// What to do where the error says nothing else.
+    fileprivate var usualAdvice: String? {
+        switch self {
+        case .invalidRequest: "Correct the URL or the header fields."
+        case .nameNotResolved: "Check the name's spelling and the network connection."
+        case .connectFailed: "Check that the server runs, and the network connection."
+        case .untrustedServer: "Check the server's certificate and the configured authorities."
+        case .pinMismatch: "Compare the pins with the server's key. If nobody changed that key, somebody is in between."
+        case .notPinned: "Name the host in the configuration's pins."
+        case .tlsFailed: "Check that the server speaks TLS 1.2 or newer at this port."
+        case .timedOut, .connectionClosed: "Try again later."
+        case .malformedReply, .headerTooLarge: "Check that an HTTP/1.1 server is at this port."
+        case .bodyTooLarge: "Raise the limit if a reply like this is expected."
+        case .bodyFailed: "Check where the request's content comes from."
+        case .tooManyRequests: "Try again when other calls are done."
+        case .shutDown: "Make another transport."
+        default: nil
+        }
     }
 }

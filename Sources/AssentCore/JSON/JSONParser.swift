@@ -31,37 +31,6 @@ public enum JSONDuplicates: Hashable, Sendable {
     case keep
 }
 
-/// Why a text is not accepted as JSON.
-public enum JSONError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The text has more bytes than allowed.
-    case tooLarge(limit: Int)
-    /// Arrays and objects are nested deeper than allowed.
-    case tooDeep(limit: Int)
-    /// There are more values than allowed.
-    case tooManyValues(limit: Int)
-    /// The text ends in the middle.
-    case unexpectedEnd
-    /// The byte at this offset cannot stand there.
-    case unexpectedByte(offset: Int)
-    /// A string holds bytes that are not UTF-8, or an escape that is half of a surrogate pair.
-    case invalidText(offset: Int)
-    /// An object names a member twice.
-    case duplicateMember(offset: Int)
-
-    /// What is wrong, without any of the text.
-    public var description: String {
-        switch self {
-        case .tooLarge(let limit): "more than \(limit) bytes of JSON"
-        case .tooDeep(let limit): "JSON nested deeper than \(limit)"
-        case .tooManyValues(let limit): "more than \(limit) JSON values"
-        case .unexpectedEnd: "the JSON ends in the middle"
-        case .unexpectedByte(let offset): "unexpected byte in JSON at offset \(offset)"
-        case .invalidText(let offset): "invalid text in JSON at offset \(offset)"
-        case .duplicateMember(let offset): "a member occurs twice in a JSON object at offset \(offset)"
-        }
-    }
-}
-
 extension JSONValue {
     /// Reads a JSON text (RFC 8259) that has nothing before or after its one value but white space.
     ///

@@ -7,10 +7,10 @@ enum CaseFolding {
     /// does.
     static func fold(_ text: String) -> String {
         if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.lowercased() }
-        return mapped(mapped(mapped(text, \.lowercaseMapping), \.uppercaseMapping), \.lowercaseMapping)
+        return apply(apply(apply(text, \.lowercaseMapping), \.uppercaseMapping), \.lowercaseMapping)
     }
 
-    private static func mapped(_ text: String, _ mapping: KeyPath<Unicode.Scalar.Properties, String>) -> String {
+    private static func apply(_ text: String, _ mapping: KeyPath<Unicode.Scalar.Properties, String>) -> String {
         text.unicodeScalars.reduce(into: "") { $0 += $1.properties[keyPath: mapping] }
     }
 }

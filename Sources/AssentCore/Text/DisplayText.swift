@@ -86,20 +86,50 @@ public struct DisplayText: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why a text may not be shown as part of what is approved.
-public enum DisplayTextError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// It has more Unicode scalars than allowed.
-    case tooLong(limit: Int)
-    /// The character at this position, counted in Unicode scalars, would not be shown as it stands.
-    case character(position: Int, code: UInt32)
+/// Why a text may not be shown as part of what is approved. Errors are equal when their codes are.
+public struct DisplayTextError: AssentError {
+    /// What went wrong, as a stable name.
+    public let code: Code
 
-    /// What is wrong. The character is named by its number only.
-    public var description: String {
-        switch self {
-        case .tooLong(let limit): "a text to be shown has more than \(limit) characters"
-        case .character(let position, let code):
-            "a text to be shown has character U+\(String(code, radix: 16, uppercase: true)) at position \(position)"
-        }
+    /// What is wrong. A character is named by its number only.
+    public let detail: String
+
+    /// Where the character stands, counted in Unicode scalars; `nil` when the text is too long.
+    public let position: Int?
+
+    /// What to do about it.
+    public let suggestion: String? = "Approve nothing that cannot be shown as it stands."
+
+    private init(_ code: Code, _ detail: String, position: Int? = nil) {
+        self.code = code
+        self.detail = detail
+        self.position = position
+    }
+
+    /// A stable name of a reason; more may be added.
+    public struct Code: ErrorCode {
+        /// The name.
+        public let rawValue: String
+
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// It has more Unicode scalars than allowed.
+        public static let tooLong = Code("tooLong")
+        /// A character would not be shown as it stands.
+        public static let character = Code("character")
+    }
+
+    /// The text has more Unicode scalars than `limit`.
+    package static func tooLong(limit: Int) -> DisplayTextError {
+        DisplayTextError(.tooLong, "A text to be shown has more than \(limit) characters.")
+    }
+
+    /// The character with this number stands at this position.
+    package static func character(position: Int, code: UInt32) -> DisplayTextError {
+        let name = "U+\(String(code, radix: 16, uppercase: true))"
+        return DisplayTextError(
+            .character, "A text to be shown has the character \(name) at position \(position).", position: position)
     }
 }
 

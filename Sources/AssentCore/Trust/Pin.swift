@@ -33,22 +33,50 @@ public struct Pin: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "sha256/" + Data(sha256).base64EncodedString() }
 }
 
-/// Why a text is no pin.
-public enum PinError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// It is not base 64.
-    case notBase64
-    /// A SHA-256 has 32 bytes, this has another number.
-    case wrongLength(Int)
-    /// It is the SHA-256 of no bytes at all: the command that made it had failed.
-    case digestOfNothing
+/// Why a text is no pin. Errors are equal when their codes are.
+public struct PinError: AssentError {
+    /// What went wrong, as a stable name.
+    public let code: Code
 
-    /// What is wrong and what to do.
-    public var description: String {
-        switch self {
-        case .notBase64: "a pin is the base 64 of a SHA-256 digest; this is not base 64"
-        case .wrongLength(let count): "a pin has 32 bytes, this has \(count)"
-        case .digestOfNothing:
-            "this pin is the SHA-256 of nothing: the command that made it could not fetch the certificate"
-        }
+    /// What is wrong.
+    public let detail: String
+
+    /// What to do about it.
+    public let suggestion: String?
+
+    private init(_ code: Code, _ detail: String, _ suggestion: String) {
+        self.code = code
+        self.detail = detail
+        self.suggestion = suggestion
     }
+
+    /// A stable name of a mistake; more may be added.
+    public struct Code: ErrorCode {
+        /// The name.
+        public let rawValue: String
+
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// It is not base 64.
+        public static let notBase64 = Code("notBase64")
+        /// A SHA-256 has 32 bytes, this has another number.
+        public static let wrongLength = Code("wrongLength")
+        /// It is the SHA-256 of no bytes at all: the command that made it had failed.
+        public static let digestOfNothing = Code("digestOfNothing")
+    }
+
+    /// It is not base 64.
+    package static let notBase64 = PinError(
+        .notBase64, "This pin is not base 64.", "Give the base 64 of the SHA-256 of the key.")
+
+    /// It has this number of bytes.
+    package static func wrongLength(_ count: Int) -> PinError {
+        PinError(.wrongLength, "A pin has 32 bytes, and this has \(count).", "Copy all of the digest.")
+    }
+
+    /// It is the SHA-256 of no bytes.
+    package static let digestOfNothing = PinError(
+        .digestOfNothing, "This pin is the SHA-256 of nothing.",
+        "Run the command that made it again: it could not fetch the certificate.")
 }

@@ -87,7 +87,7 @@ public struct ReceivedAdvice: Hashable, Sendable {
         let json: JSONValue
         do throws(JSONError) {
             json = try JSONValue.parse(bytes, limits: Self.jsonLimits)
-        } catch { throw WireError(.malformed, "advices are not JSON: \(error)") }
+        } catch { throw WireError(.malformed, "The advice is not JSON. \(error.detail)") }
         let server = challenge["am_uri"]
         var origin: Origin?
         if let server { origin = try Origin(server) }

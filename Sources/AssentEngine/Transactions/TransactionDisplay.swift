@@ -27,10 +27,10 @@ enum TransactionDisplay {
         let body: JSONValue
         do {
             body = try JSONValue.parse(bytes, limits: limits, duplicates: .rejectIgnoringCase)
-        } catch .tooLarge {
+        } catch let error where error.code == .tooLarge {
             throw EngineError(.tooLarge, "The request's body is too large to be approved.")
         } catch {
-            throw .invalidRequest("The request's body cannot be shown for approval: \(error).")
+            throw .invalidRequest("The request's body cannot be shown for approval. \(error.detail)")
         }
         var lines: [DisplayField] = []
         for rule in rules {

@@ -40,7 +40,7 @@ extension Request {
             }
             return object
         } catch let error as JSONError {
-            throw RequestError(400, "The request is no JSON that is accepted: \(error).")
+            throw RequestError(400, "The request is no JSON that is accepted. \(error.detail)")
         }
     }
 

@@ -29,10 +29,22 @@ struct AssentErrorTests {
 
     @Test("The description has the code, the detail, the notes and what to do")
     func description() {
-        let error = HTTPTransportError(.timedOut, "No reply.", suggestion: "Ask first.", mayHaveHadEffect: true)
-        #expect("\(error)" == "timedOut: No reply. (the request may have had an effect) Ask first.")
+        let error = HTTPTransportError(.timedOut, "No reply.", mayHaveHadEffect: true)
+        let advice = "Find out what became of the request before you send it again."
+        #expect("\(error)" == "timedOut: No reply. (the request may have had an effect) \(advice)")
+        #expect(error.explanation == "No reply. (the request may have had an effect) \(advice)")
         #expect("\(SecretStoreError(.busy, ""))" == "busy")
         #expect((error as any Error).localizedDescription == "No reply.")
+    }
+
+    @Test("An error whose maker names nothing to do says what is usual for its code")
+    func usualAdvice() {
+        #expect(HTTPTransportError(.pinMismatch, "x").suggestion?.contains("Compare the pins") == true)
+        #expect(HTTPTransportError(.connectFailed, "x", suggestion: "Start it.").suggestion == "Start it.")
+        #expect(HTTPTransportError(.connectFailed, "x").afterSending().suggestion?.hasPrefix("Find out") == true)
+        let json = #expect(throws: JSONError.self) { try JSONValue.parse("{") }
+        #expect(json?.code == .unexpectedEnd && json?.detail == "The JSON ends in the middle.")
+        #expect(json?.suggestion?.isEmpty == false && (json as (any Error)?) is any AssentError)
     }
 
     @Test("A request that may have had an effect is nothing to try again by itself")

@@ -113,7 +113,7 @@ struct JSONValueTests {
         ] {
             #expect(!text.contains("hunter2") && !text.contains("1234"))
         }
-        #expect(throws: JSONError.unexpectedByte(offset: 1)) { try JSONValue.parse("[hunter2]") }
+        expectExactly(JSONError.unexpectedByte(offset: 1)) { try JSONValue.parse("[hunter2]") }
     }
 
     @Test("Bytes, depth and number of values are bounded, exactly")
@@ -122,16 +122,16 @@ struct JSONValueTests {
             String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
         }
         #expect(throws: Never.self) { try JSONValue.parse(nested(64)) }
-        #expect(throws: JSONError.tooDeep(limit: 64)) { try JSONValue.parse(nested(65)) }
+        expectExactly(JSONError.tooDeep(limit: 64)) { try JSONValue.parse(nested(65)) }
         #expect(throws: Never.self) { try JSONValue.parse(nested(512), limits: JSONLimits(depth: 10_000)) }
-        #expect(throws: JSONError.tooDeep(limit: 0)) { try JSONValue.parse("[]", limits: JSONLimits(depth: 0)) }
+        expectExactly(JSONError.tooDeep(limit: 0)) { try JSONValue.parse("[]", limits: JSONLimits(depth: 0)) }
         #expect(throws: Never.self) { try JSONValue.parse("1", limits: JSONLimits(depth: 0)) }
         #expect(throws: Never.self) { try JSONValue.parse("[1,2]", limits: JSONLimits(bytes: 5, values: 3)) }
-        #expect(throws: JSONError.tooLarge(limit: 4)) { try JSONValue.parse("[1,2]", limits: JSONLimits(bytes: 4)) }
-        #expect(throws: JSONError.tooManyValues(limit: 2)) {
+        expectExactly(JSONError.tooLarge(limit: 4)) { try JSONValue.parse("[1,2]", limits: JSONLimits(bytes: 4)) }
+        expectExactly(JSONError.tooManyValues(limit: 2)) {
             try JSONValue.parse("[1,2]", limits: JSONLimits(values: 2))
         }
-        #expect(throws: JSONError.tooManyValues(limit: 2)) {
+        expectExactly(JSONError.tooManyValues(limit: 2)) {
             try JSONValue.parse(#"{"a":{"b":1}}"#, limits: JSONLimits(values: 2))
         }
     }

@@ -93,9 +93,9 @@ struct PinTests {
     @Test("The digest of nothing is refused in each form: it is what a failed command prints")
     func digestOfNothing() {
         let text = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
-        #expect(throws: PinError.digestOfNothing) { try Pin(text) }
-        #expect(throws: PinError.digestOfNothing) { try Pin("sha256/" + text) }
-        #expect(throws: PinError.digestOfNothing) { try Pin(publicKeyInfo: []) }
+        expectExactly(PinError.digestOfNothing) { try Pin(text) }
+        expectExactly(PinError.digestOfNothing) { try Pin("sha256/" + text) }
+        expectExactly(PinError.digestOfNothing) { try Pin(publicKeyInfo: []) }
     }
 
     @Test(
@@ -106,6 +106,6 @@ struct PinTests {
             ("LHDhK3oGRvkiefQnx7OOczTY5Tic/xZ6HcMOc/gmtoM", .notBase64),
         ] as [(String, PinError)])
     func refused(text: String, error: PinError) {
-        #expect(throws: error) { try Pin(text) }
+        expectExactly(error) { try Pin(text) }
     }
 }

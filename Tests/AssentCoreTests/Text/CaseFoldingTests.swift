@@ -28,7 +28,7 @@ struct CaseFoldingTests {
         ])
     func sets(one: String, other: String) {
         let text = #"{"\#(one)":1,"\#(other)":2}"#
-        #expect(throws: JSONError.duplicateMember(offset: one.utf8.count + 6)) {
+        expectExactly(JSONError.duplicateMember(offset: one.utf8.count + 6)) {
             try JSONValue.parse(text, duplicates: .rejectIgnoringCase)
         }
     }

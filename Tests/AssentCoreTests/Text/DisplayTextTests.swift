@@ -30,7 +30,7 @@ struct DisplayTextTests {
         let scalar = try #require(Unicode.Scalar(code))
         var text = "Bob"
         text.unicodeScalars.append(scalar)
-        #expect(throws: DisplayTextError.character(position: 3, code: code)) { try DisplayText(text) }
+        expectExactly(DisplayTextError.character(position: 3, code: code)) { try DisplayText(text) }
         let visible = "Bob\\u{\(String(code, radix: 16, uppercase: true))}"
         #expect(DisplayText.escapedForTerminal(text) == visible)
         #expect(DisplayText.escapedForHTML(text) == visible)
@@ -39,25 +39,25 @@ struct DisplayTextTests {
     @Test("The length is bounded, however the text is composed")
     func length() throws {
         #expect(try DisplayText(String(repeating: "x", count: 256)).text.count == 256)
-        #expect(throws: DisplayTextError.tooLong(limit: 256)) { try DisplayText(String(repeating: "x", count: 257)) }
-        #expect(throws: DisplayTextError.tooLong(limit: 3)) { try DisplayText("e\u{301}e\u{301}", limit: 3) }
+        expectExactly(DisplayTextError.tooLong(limit: 256)) { try DisplayText(String(repeating: "x", count: 257)) }
+        expectExactly(DisplayTextError.tooLong(limit: 3)) { try DisplayText("e\u{301}e\u{301}", limit: 3) }
         #expect(try DisplayText("e\u{301}e\u{301}", limit: 4).text.count == 2)
-        #expect(throws: DisplayTextError.tooLong(limit: 0)) { try DisplayText("x", limit: 0) }
+        expectExactly(DisplayTextError.tooLong(limit: 0)) { try DisplayText("x", limit: 0) }
     }
 
     @Test("Marks may be put on a letter, but not piled up, and not on nothing")
     func marks() throws {
         #expect(throws: Never.self) { try DisplayText("a\u{301}\u{302}\u{303}b\u{301}") }
-        #expect(throws: DisplayTextError.character(position: 4, code: 0x304)) {
+        expectExactly(DisplayTextError.character(position: 4, code: 0x304)) {
             try DisplayText("a\u{301}\u{302}\u{303}\u{304}")
         }
-        #expect(throws: DisplayTextError.character(position: 0, code: 0x301)) { try DisplayText("\u{301}a") }
+        expectExactly(DisplayTextError.character(position: 0, code: 0x301)) { try DisplayText("\u{301}a") }
     }
 
     @Test("A payee named with terminal codes is refused, and harmless when printed all the same")
     func terminal() {
         let payee = "Bob\u{1B}[2K\u{1B}[1AAlice"
-        #expect(throws: DisplayTextError.character(position: 3, code: 0x1B)) { try DisplayText(payee) }
+        expectExactly(DisplayTextError.character(position: 3, code: 0x1B)) { try DisplayText(payee) }
         #expect(DisplayText.escapedForTerminal(payee) == "Bob\\u{1B}[2K\\u{1B}[1AAlice")
         #expect(DisplayText.escapedForTerminal("a\\u{1B}") == "a\\\\u{1B}")
         #expect(DisplayText.escapedForTerminal("a\r\nb") == "a\\u{D}\\u{A}b")
