@@ -45,19 +45,49 @@ import Testing
         #expect(transport.exchanges[1].json?["callbacks"] == [name])
     }
 
-    @Test("A wrong password is not sent a second time, also when the page says that it was wrong")
+    @Test("The same wrong password again is only wrong, and the step says that the last one was refused, and why")
+    func wrongTwice() async throws {
+        let refused = step([wrong, name, password], authId: "A2")
+        let transport = script([step([name, password]), refused, refused, success])
+        var seen: [AnswerRefusal?] = []
+        let session = try await client(transport).run { step in
+            seen.append(step.refusal)
+            step[NameCallback.self]?.name = "ana"
+            step[PasswordCallback.self]?.password = seen.count < 3 ? "wrong" : "right"
+            return .next
+        }
+        #expect(session.token == Secret("T0ken"))
+        #expect(seen.map { $0?.messages } == [nil, ["Wrong password"], ["Wrong password"]])
+    }
+
+    @Test("A handler that answers without looking does not try the same wrong password for ever")
     func repeated() async throws {
         for second in [step([name, password], authId: "A2"), step([wrong, name, password], authId: "A2")] {
-            let transport = script([step([name, password]), second])
-            await #expect(throws: JourneyFailure(.repeatedAnswers, "")) {
-                try await client(transport).run { step in
-                    step[NameCallback.self]?.name = "ana"
-                    step[PasswordCallback.self]?.password = "wrong"
-                    return .next
+            for limit in [1, 3] {
+                let transport = script([step([name, password]), second])
+                let failure = await #expect(throws: JourneyFailure.self) {
+                    try await client(transport, limits: JourneyLimits(sameAnswers: limit)).run { step in
+                        step[NameCallback.self]?.name = "ana"
+                        step[PasswordCallback.self]?.password = "wrong"
+                        return .next
+                    }
                 }
+                #expect(failure?.code == .repeatedAnswers && failure?.suggestion?.isEmpty == false)
+                #expect(transport.exchanges.count == 1 + limit)
             }
-            #expect(transport.exchanges.count == 2)
         }
+    }
+
+    @Test("Another answer in between starts the count anew")
+    func countedInARow() async throws {
+        let asked = step([password], authId: "A2")
+        let transport = script([step([password]), asked, asked, asked, asked, success])
+        var tries = ["a", "a", "b", "a", "a"][...]
+        _ = try await client(transport, limits: JourneyLimits(sameAnswers: 2)).run { step in
+            step[PasswordCallback.self]?.password = tries.removeFirst()
+            return .next
+        }
+        #expect(transport.exchanges.count == 6)
     }
 
     @Test("Another answer to the same step is sent, and the same button on another page")

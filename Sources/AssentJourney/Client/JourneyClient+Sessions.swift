@@ -13,7 +13,7 @@ extension JourneyClient {
             version: "resource=3.1,protocol=1.0", body, session)
         if reply.status == 200 { return }
         guard let object = (try? JSONValue.parse(reply.body, limits: configuration.limits.json))?.object else {
-            throw JourneyFailure(.malformedReply, "the reply is not a JSON object", status: reply.status)
+            throw JourneyFailure(.malformedReply, "The reply is not a JSON object.", status: reply.status)
         }
         throw JourneyError(status: reply.status, body: object)
     }

@@ -4,6 +4,18 @@ public import Logging
 
 /// Starts journeys and answers their steps (AM's `authenticate` endpoint), one node at a time.
 ///
+/// ```swift
+/// let client = JourneyClient(
+///     configuration: try JourneyConfiguration(server: "https://am.bank.example/am", realm: "alpha"),
+///     transport: transport)
+/// let session = try await client.run("Login") { step in
+///     if let refusal = step.refusal { await screen.show(refusal.messages.first ?? "That was wrong.") }
+///     step[NameCallback.self]?.name = try await screen.name()
+///     step[PasswordCallback.self]?.password = try await screen.password()
+///     return .next
+/// }
+/// ```
+///
 /// It keeps no state: what a run needs travels in its steps, so runs cannot disturb each other. None of its functions
 /// throws except ``run(_:options:session:handler:)`` and its relatives, which walk a whole journey.
 public struct JourneyClient: Sendable {
@@ -62,7 +74,8 @@ public struct JourneyClient: Sendable {
     ) async -> JourneyNode {
         let id = try? URLText.query(of: url)?.single("suspendedId")
         guard let id, !id.isEmpty, id.utf8.count <= 4096 else {
-            return .failure(JourneyFailure(.invalidResumeURL, "the link has no suspendedId, or several, or a huge one"))
+            return .failure(
+                JourneyFailure(.invalidResumeURL, "The link has no suspendedId, several, or one that is too long."))
         }
         var query = FormItems()
         query.append("suspendedId", id)
@@ -75,15 +88,19 @@ public struct JourneyClient: Sendable {
     /// sends nothing. After a failure without reply the same step may be sent again.
     public func next(_ step: JourneyStep) async -> JourneyNode {
         guard step.flow.claim() else {
-            return .failure(JourneyFailure(.stepInUse, "this step was answered already, or is being sent"))
+            return .failure(
+                JourneyFailure(.stepInUse, "This step was answered already, or its answers are being sent."))
         }
         var query = FormItems()
         if step.flow.noSession { query.append("noSession", "true") }
         let node = await exchange(query, step.reply, step.flow)
         switch node {
+        case .continue(var next):
+            next.refusal = AnswerRefusal(of: step, by: next)
+            return .continue(next)
         case .failure: step.flow.giveBack()
         case .error(let error) where error.status >= 500: step.flow.giveBack()
-        case .continue, .success, .error: break
+        case .success, .error: break
         }
         return node
     }
@@ -135,7 +152,7 @@ public struct JourneyClient: Sendable {
                 .post, url: url, headerFields: fields, body: HTTPBody(body.serializedBytes()),
                 limits: configuration.limits.http)
         } catch {
-            throw JourneyFailure(.invalidConfiguration, "the server's URL: \(error.detail)")
+            throw JourneyFailure(.invalidConfiguration, "The server's URL cannot be used: \(error.detail).")
         }
         var status: Int?
         do {
@@ -150,15 +167,16 @@ public struct JourneyClient: Sendable {
 
     private static func failure(_ error: any Error, status: Int?) -> JourneyFailure {
         if error is CancellationError || Task.isCancelled {
-            return JourneyFailure(.cancelled, "the task was cancelled", status: status)
+            return JourneyFailure(.cancelled, "The task was cancelled.", status: status)
         }
         guard let error = error as? HTTPTransportError else {
-            return JourneyFailure(.transport, "a layer of the transport failed: \(type(of: error))", status: status)
+            return JourneyFailure(
+                .transport, "A layer of the transport failed with \(type(of: error)).", status: status)
         }
         switch error.code {
-        case .cancelled: return JourneyFailure(.cancelled, "the request was cancelled", status: status)
+        case .cancelled: return JourneyFailure(.cancelled, "The request was cancelled.", status: status)
         case .bodyTooLarge: return JourneyFailure(.replyTooLarge, error.detail, status: status)
-        default: return JourneyFailure(.transport, error.description, status: status, transportError: error)
+        default: return JourneyFailure(.transport, error.detail, status: status, transportError: error)
         }
     }
 

@@ -32,13 +32,14 @@ public struct JourneyConfiguration: Sendable {
         do throws(WireError) {
             _ = try Origin(server)
         } catch {
-            throw JourneyFailure(.invalidConfiguration, "the server's URL: \(error.detail)")
+            throw JourneyFailure(.invalidConfiguration, "The server's URL cannot be used: \(error.detail).")
         }
         guard !server.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }) else {
-            throw JourneyFailure(.invalidConfiguration, "the server's URL has a query or a fragment")
+            throw JourneyFailure(.invalidConfiguration, "The server's URL has a query or a fragment.")
         }
         guard HTTPField.Name(sessionCookieName) != nil else {
-            throw JourneyFailure(.invalidConfiguration, "the session cookie's name cannot be the name of a header")
+            throw JourneyFailure(
+                .invalidConfiguration, "The name of the session cookie cannot be the name of a header field.")
         }
         self.server = server.hasSuffix("/") ? String(server.dropLast()) : server
         self.realm = try JourneyRealm(realm)
@@ -71,10 +72,15 @@ public struct JourneyLimits: Hashable, Sendable {
     /// Seconds that all waits of a run take together.
     public var allWaits: Double
 
+    /// How often the same answers are sent to the same question, one after the other. A person may take a wrong
+    /// password for mistyped; a handler that answers without looking must not lock the account.
+    public var sameAnswers: Int
+
     /// Bounds; the defaults suit any journey of people.
     public init(
         http: HTTPLimits = HTTPLimits(replyBytes: 1 << 20), json: JSONLimits = JSONLimits(depth: 32, values: 20_000),
-        callbacks: Int = 100, steps: Int = 50, longestWait: Double = 60, allWaits: Double = 900
+        callbacks: Int = 100, steps: Int = 50, longestWait: Double = 60, allWaits: Double = 900,
+        sameAnswers: Int = 3
     ) {
         self.http = http
         self.json = json
@@ -82,6 +88,7 @@ public struct JourneyLimits: Hashable, Sendable {
         self.steps = steps
         self.longestWait = longestWait
         self.allWaits = allWaits
+        self.sameAnswers = sameAnswers
     }
 }
 

@@ -21,7 +21,7 @@ public struct JourneyRealm: Hashable, Sendable, CustomStringConvertible {
         }
         for name in names {
             guard name != ".", name != "..", name.unicodeScalars.allSatisfy({ $0.value > 0x1F && $0.value != 0x7F })
-            else { throw JourneyFailure(.invalidConfiguration, "this is no name of a realm") }
+            else { throw JourneyFailure(.invalidConfiguration, "The realm has a name that no realm can have.") }
         }
         self.names = names
     }

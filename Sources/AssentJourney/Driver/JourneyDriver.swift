@@ -5,8 +5,9 @@ extension JourneyClient {
     /// Walks a journey to its end: calls `handler` with each step, in the caller's isolation, and sends what it
     /// answered.
     ///
-    /// The same answers are never sent twice to the same question, and the number of steps is bounded. Where a step
-    /// asks to wait, the handler sees it and returns ``StepAction/next``; the wait is done here.
+    /// Where the server did not accept an answer, the next step says so (``JourneyStep/refusal``). The same answers are
+    /// sent to the same question only so often (``JourneyLimits/sameAnswers``), and the number of steps is bounded.
+    /// Where a step asks to wait, the handler sees it and returns ``StepAction/next``; the wait is done here.
     /// - Returns: the session; its token is empty when `options` asked for none.
     /// - Throws: ``JourneyError`` when the server says no, ``JourneyFailure`` (also when something has no answer, the
     ///   user declines or the journey goes on by e-mail), `CancellationError`, and what `handler` throws.

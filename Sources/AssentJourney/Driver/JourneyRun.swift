@@ -1,3 +1,5 @@
+import AssentCore
+
 /// What to do with a step after the handler has seen it.
 public enum StepAction: Hashable, Sendable {
     /// Send the answers. Fails when something that needs an answer has none.
@@ -21,6 +23,7 @@ struct JourneyRun {
     private var steps = 0
     private var waited = 0.0
     private var sent: JourneyStep?
+    private var repetitions = 0
 
     init(limits: JourneyLimits) { self.limits = limits }
 
@@ -29,34 +32,41 @@ struct JourneyRun {
             return declined(step).map { .sendDecline($0) } ?? .stop(Self.declined)
         }
         if let suspended = step[SuspendedTextOutputCallback.self] {
-            return .stop(JourneyFailure(.suspended, suspended.message))
+            return .stop(
+                JourneyFailure(
+                    .suspended,
+                    suspended.message.isEmpty ? "The journey goes on by a link that was sent." : suspended.message))
         }
         let unanswered = step.unanswered
         if action == .next, !unanswered.isEmpty {
             let list = unanswered.joined(separator: ", ")
-            return .stop(JourneyFailure(.unanswered, "no answer to: \(list)", prompts: unanswered))
+            return .stop(JourneyFailure(.unanswered, "There is no answer to: \(list).", prompts: unanswered))
         }
         if let polling = step[PollingWaitCallback.self], !Self.hasPressed(step) {
             let seconds = min(max(Double(polling.waitTime) / 1000, 0.25), limits.longestWait)
             guard waited + seconds <= limits.allWaits else {
-                return .stop(JourneyFailure(.tooManySteps, "nothing happened for \(Int(limits.allWaits)) s"))
+                return .stop(
+                    JourneyFailure(.tooManySteps, "Nothing happened elsewhere for \(Int(limits.allWaits)) seconds."))
             }
             waited += seconds
             return .wait(seconds: seconds, thenSend: step)
         }
         guard steps < limits.steps else {
-            return .stop(JourneyFailure(.tooManySteps, "more than \(limits.steps) steps"))
+            return .stop(JourneyFailure(.tooManySteps, "The journey has more than \(limits.steps) steps."))
         }
         steps += 1
-        if let sent, Self.repeats(sent, step) {
+        repetitions = sent.map { Self.repeats($0, step) } == true ? repetitions + 1 : 1
+        guard repetitions <= limits.sameAnswers else {
             return .stop(
-                JourneyFailure(.repeatedAnswers, "the server asked the same again and the answers are the same"))
+                JourneyFailure(
+                    .repeatedAnswers,
+                    "The server asked the same again, and got the same answers \(limits.sameAnswers) times."))
         }
         sent = step
         return .send(step)
     }
 
-    static let declined = JourneyFailure(.declined, "the user declined")
+    static let declined = JourneyFailure(.declined, "The user declined.")
 
     private func declined(_ step: JourneyStep) -> JourneyStep? {
         var step = step
@@ -86,20 +96,11 @@ struct JourneyRun {
         let all = { (step: JourneyStep) in step.callbacks.map(\.fields.json) }
         guard step.callbacks.contains(where: { $0.answers.contains { $0 != nil } }) else { return false }
         if all(sent) == all(step) { return sent.filled == step.filled }
-        guard step.callbacks.contains(where: \.isTyped) else { return false }
-        let asked = { (step: JourneyStep) in
-            step.callbacks.filter { !$0.fields.inputNames.isEmpty }.map {
-                ($0.fields.type, $0.prompt, $0.answers.map { $0?.json })
-            }
-        }
-        let (before, now) = (asked(sent), asked(step))
-        return before.count == now.count
-            && zip(before, now).allSatisfy { $0.0 == $1.0 && $0.1 == $1.1 && $0.2 == $1.2 }
+        guard step.callbacks.contains(where: \.isTyped), sent.asksTheSame(as: step) else { return false }
+        return answered(sent) == answered(step)
     }
-}
 
-extension JourneyCallback {
-    fileprivate var isTyped: Bool {
-        answers.contains { if case .text = $0 { true } else { false } }
+    private static func answered(_ step: JourneyStep) -> [[JSONValue?]] {
+        step.callbacks.filter { !$0.fields.inputNames.isEmpty }.map { $0.answers.map { $0?.json } }
     }
 }

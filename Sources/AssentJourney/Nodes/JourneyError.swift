@@ -72,7 +72,7 @@ public struct JourneyError: AssentError {
         case .invalidCredentials: "Correct what was typed and try again."
         case .transactionUnknown: "Repeat the request that needs the approval."
         case .accountLocked: "Ask an administrator to unlock it."
-        default: nil
+        default: isTransient ? "Try again later." : "Read the server's message, or ask its operator."
         }
     }
 

@@ -27,7 +27,7 @@ public struct JourneyFailure: AssentError {
     ) {
         self.code = code
         self.detail = detail
-        self.suggestion = suggestion
+        self.suggestion = suggestion ?? transportError?.suggestion ?? code.usualAdvice
         self.status = status
         self.prompts = prompts
         self.transportError = transportError
@@ -72,7 +72,8 @@ public struct JourneyFailure: AssentError {
         public static let stepInUse = Code("stepInUse")
         /// Something that needs an answer has none; see ``JourneyFailure/prompts``.
         public static let unanswered = Code("unanswered")
-        /// The same answers were about to be sent again to the same step.
+        /// The same answers were about to be sent to the same questions once more than
+        /// ``JourneyLimits/sameAnswers`` allows.
         public static let repeatedAnswers = Code("repeatedAnswers")
         /// The journey has more steps, or waits longer, than allowed.
         public static let tooManySteps = Code("tooManySteps")
@@ -82,5 +83,26 @@ public struct JourneyFailure: AssentError {
         public static let storageFailed = Code("storageFailed")
         /// The user declined.
         public static let declined = Code("declined")
+    }
+}
+
+extension JourneyFailure.Code {
+    /// What to do where the failure says nothing else.
+    fileprivate var usualAdvice: String? {
+        switch self {
+        case .invalidConfiguration: "Correct the configuration."
+        case .invalidResumeURL: "Use the whole link of the newest mail."
+        case .transport, .timedOut: "Check the network connection and send the step again."
+        case .cancelled, .tooManySteps: "Start the journey again."
+        case .unexpectedRedirect, .unexpectedStatus, .malformedReply: "Check the server's URL and the realm."
+        case .replyTooLarge: "Raise the limit if a reply like this is expected."
+        case .stepInUse: "Wait for what comes of it, and go on with that."
+        case .unanswered: "Answer what the step asks, or say that it is to be sent unanswered."
+        case .repeatedAnswers: "Start the journey again with another answer."
+        case .suspended: "Open the link to go on."
+        case .storageFailed: "Check where session and tokens are kept, and sign in again."
+        case .declined: "Start again if that was a mistake."
+        default: nil
+        }
     }
 }

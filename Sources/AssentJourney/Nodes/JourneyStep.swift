@@ -14,6 +14,10 @@ public struct JourneyStep: Sendable {
     /// The page's text; `nil` when the server sent none.
     public let description: String?
 
+    /// That the answers to the step before were not accepted: this one asks the same again. `nil` where it asks
+    /// something else, and in the first step.
+    public internal(set) var refusal: AnswerRefusal?
+
     private var items: [any JourneyCallback]
     private let json: JSONObject
     private let sources: [JSONObject]

@@ -7,17 +7,18 @@ struct ReplyReading {
 
     func node(status: Int, location: String?, body: [UInt8], flow: JourneyFlow) -> JourneyNode {
         if (300..<400).contains(status) {
-            let target = location.flatMap { try? Origin($0).description } ?? "an unknown place"
-            return .failure(JourneyFailure(.unexpectedRedirect, "the server redirects to \(target)", status: status))
+            let target = location.flatMap { try? Origin($0).description } ?? "one that cannot be read"
+            return .failure(
+                JourneyFailure(.unexpectedRedirect, "The server leads to another place: \(target).", status: status))
         }
         let json: JSONValue
         do throws(JSONError) {
             json = try JSONValue.parse(body, limits: limits.json)
         } catch {
-            return .failure(JourneyFailure(.malformedReply, "the reply is not JSON: \(error)", status: status))
+            return .failure(JourneyFailure(.malformedReply, "The reply is not JSON. \(error.detail)", status: status))
         }
         guard let object = json.object else {
-            return .failure(JourneyFailure(.malformedReply, "the reply is not a JSON object", status: status))
+            return .failure(JourneyFailure(.malformedReply, "The reply is not a JSON object.", status: status))
         }
         switch status {
         case 200: return object["authId"] == nil ? success(object, flow) : step(object, flow)
@@ -25,26 +26,31 @@ struct ReplyReading {
             let code = object["code"]
             if code?.integer == 1999 || code?.string == "requestTimedOut" {
                 let message = object["message"]?.string ?? ""
-                return .failure(JourneyFailure(.timedOut, String(message.prefix(200)), status: status))
+                let detail = message.isEmpty ? "The time for the answer has passed." : String(message.prefix(200))
+                return .failure(JourneyFailure(.timedOut, detail, status: status))
             }
             return .error(JourneyError(status: status, body: object))
         case 500..<600: return .error(JourneyError(status: status, body: object))
-        default: return .failure(JourneyFailure(.unexpectedStatus, "the server answers \(status)", status: status))
+        default:
+            return .failure(
+                JourneyFailure(.unexpectedStatus, "The server answered with the status \(status).", status: status))
         }
     }
 
     private func step(_ object: JSONObject, _ flow: JourneyFlow) -> JourneyNode {
         guard object["authId"]?.string != nil, let callbacks = object["callbacks"]?.array else {
-            return .failure(JourneyFailure(.malformedReply, "a step without callbacks or a proper authId", status: 200))
+            return .failure(
+                JourneyFailure(.malformedReply, "The step has no callbacks or no proper authId.", status: 200))
         }
         guard callbacks.count <= limits.callbacks else {
             return .failure(
-                JourneyFailure(.replyTooLarge, "a step with more than \(limits.callbacks) callbacks", status: 200))
+                JourneyFailure(.replyTooLarge, "The step has more than \(limits.callbacks) callbacks.", status: 200))
         }
         var objects: [JSONObject] = []
         for callback in callbacks {
             guard let callback = callback.object else {
-                return .failure(JourneyFailure(.malformedReply, "a callback is not a JSON object", status: 200))
+                return .failure(
+                    JourneyFailure(.malformedReply, "A callback of the step is not a JSON object.", status: 200))
             }
             objects.append(callback)
         }
@@ -58,10 +64,12 @@ struct ReplyReading {
         let isAMs = !token.isEmpty || object["successUrl"]?.string != nil || object["realm"]?.string != nil
         guard isAMs, object["tokenId"].map({ $0.string != nil || $0 == .null }) ?? true else {
             return .failure(
-                JourneyFailure(.malformedReply, "neither a step nor the end of a journey; is this AM?", status: 200))
+                JourneyFailure(.malformedReply, "The reply is neither a step nor the end of a journey.", status: 200))
         }
         guard token.utf8.allSatisfy(\.isASCIIPrintable) else {
-            return .failure(JourneyFailure(.malformedReply, "a session token that no header can carry", status: 200))
+            return .failure(
+                JourneyFailure(
+                    .malformedReply, "The session's token has characters that no header field can carry.", status: 200))
         }
         return .success(
             Session(
