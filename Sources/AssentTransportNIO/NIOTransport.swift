@@ -7,6 +7,13 @@ import NIOPosix
 /// The SDK's HTTP transport: HTTP/1.1 over NIO, with TLS whose trust decisions are made before a byte of a request is
 /// sent.
 ///
+/// ```swift
+/// let transport = try NIOTransport(
+///     configuration: .init(pins: ["api.bank.example": .pins([primary, backup]), "status.bank.example": .unpinned]))
+/// let reply = try await transport.send(try HTTPCall(.get, url: "https://status.bank.example/"))
+/// await transport.shutdown()
+/// ```
+///
 /// - TLS 1.2 or newer, ALPN `http/1.1` only. On every connection the chain is validated by a ``ServerTrustEvaluator``;
 ///   pins are compared on the validated path. Session keys are never logged, whatever the environment says.
 /// - Redirects are not followed. Cookies, retries and credentials are for the layers above.
@@ -115,7 +122,8 @@ public final class NIOTransport: HTTPTransport {
         pool.update(try PinTable(pins))
     }
 
-    /// Closes all connections and waits until they are. Running calls fail, later ones are refused with `shutDown`.
+    /// Closes all connections and waits until they are. Running calls fail, also those whose connection is still being
+    /// opened; later ones are refused with `shutDown`.
     public func shutdown() async {
         for channel in pool.shutDown(closeAll: true) {
             try? await channel.closeFuture.get()

@@ -145,7 +145,7 @@ struct ReplyTests {
         let trailer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\(fields)\r\n"
         await #expect(throws: HTTPTransportError(.headerTooLarge, "")) { _ = try await outcome(of: trailer).get() }
 
-        let limits = HTTPLimits(replyBytes: 4)
+        let limits = HTTPLimits.patient(replyBytes: 4)
         let replies = [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
@@ -165,7 +165,7 @@ struct ReplyTests {
             peer.send("HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nhello")
         }
         let transport = try makePlaintextTransport()
-        let reply = try await transport.send(.to(server.port, scheme: "http", limits: .init(replyBytes: 4)))
+        let reply = try await transport.send(.to(server.port, scheme: "http", limits: .patient(replyBytes: 4)))
         #expect(reply.status == 201)
         await #expect(throws: HTTPTransportError(.bodyTooLarge, "")) { try await reply.body.collect(upTo: 100) }
         await transport.shutdown()

@@ -17,7 +17,7 @@ struct ServedChainTests {
             let seen = try await ServedChain.look(
                 at: origin,
                 configuration: .init(trustRoots: .certificates([root.der]), pins: ["localhost": .singlePin(pin)]),
-                clock: ManualClock(TestPKI.now))
+                limit: .seconds(600), clock: ManualClock(TestPKI.now))
             #expect(seen.path.map(\.pin) == expected)
             #expect(seen.path.map(\.subject) == ["CN=server", "CN=first", "CN=root"])
             #expect(seen.presented.map(\.pin) == Array(expected.prefix(2)))
@@ -36,7 +36,7 @@ struct ServedChainTests {
             at: Origin("https://localhost:\(server.port)"),
             configuration: .init(
                 trustRoots: .certificates([try TestPKI.root().der]), pins: ["localhost": .singlePin(identity.pin)]),
-            clock: ManualClock(TestPKI.now))
+            limit: .seconds(600), clock: ManualClock(TestPKI.now))
         #expect(seen.path.isEmpty && seen.refusal?.code == .untrustedServer)
         #expect(seen.presented.map(\.pin) == [try identity.pin])
         #expect(server.seen.requestBytes == 0)

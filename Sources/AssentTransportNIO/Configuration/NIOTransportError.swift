@@ -16,7 +16,7 @@ public struct NIOTransportError: AssentError {
     init(_ code: Code, _ detail: String, suggestion: String? = nil) {
         self.code = code
         self.detail = detail
-        self.suggestion = suggestion
+        self.suggestion = suggestion ?? code.usualAdvice
     }
 
     /// A stable name of a mistake; more may be added.
@@ -43,5 +43,22 @@ public struct NIOTransportError: AssentError {
         public static let cannotListen = Code("cannotListen")
         /// No redirect came in time.
         public static let noRedirect = Code("noRedirect")
+    }
+}
+
+extension NIOTransportError.Code {
+    /// What to do where the error says nothing else.
+    fileprivate var usualAdvice: String? {
+        switch self {
+        case .invalidTrustRoots: "Give a file with the certificates of the authorities, in PEM or DER."
+        case .invalidHost: "Name each host once, as host or host:port."
+        case .tooFewPins: "Name a backup key too, or use singlePin."
+        case .invalidClientIdentity: "Give the chain and the key of its first certificate, both in PEM."
+        case .invalidLimit: "Give a positive number."
+        case .notLoopback: "Register such a redirect URI for this client."
+        case .cannotListen: "End the sign-in that waits there, or register a redirect URI without a port."
+        case .noRedirect: "Start the sign-in again."
+        default: nil
+        }
     }
 }

@@ -39,14 +39,15 @@ enum ConnectFailure: Equatable {
         switch self {
         case .notResolved:
             HTTPTransportError(
-                .nameNotResolved, "The name \(origin.host.text) has no address.",
-                suggestion: "Check its spelling and the network connection.")
+                .nameNotResolved, "The name \(origin.host.text) has no address.")
         case .refused:
             HTTPTransportError(
                 .connectFailed, "\(origin.authority) refused the connection: nothing listens there.",
                 suggestion: "Check that the server runs, and its port.")
         case .unreachable:
-            HTTPTransportError(.connectFailed, "\(origin.authority) cannot be reached.")
+            HTTPTransportError(
+                .connectFailed, "\(origin.authority) cannot be reached.",
+                suggestion: "Check the network connection, and try again later.")
         case .other:
             HTTPTransportError(.connectFailed, "There is no connection to \(origin.authority).")
         }

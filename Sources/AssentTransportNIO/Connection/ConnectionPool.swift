@@ -25,6 +25,8 @@ final class ConnectionPool: Sendable {
         var machine: PoolState
         var handles: [UInt64: ConnectionHandle] = [:]
         var waiters: [UInt64: Waiter] = [:]
+        /// The attempts to open a connection that are under way.
+        var dials: [UInt64: Dial] = [:]
 
         func resolve(_ grant: PoolState.Grant) -> Result<Grant, any Error> {
             switch grant {
@@ -117,7 +119,13 @@ final class ConnectionPool: Sendable {
         _ origin: Origin, _ permit: PoolState.Permit, limits: HTTPLimits, deadline: NIODeadline
     ) async throws -> ConnectionHandle {
         let dial = Dial(origin: origin, permit: permit, owner: self, settings: settings, eventLoop: group.next())
+        let isEnded = state.withLock { state in
+            if !state.machine.isShutDown { state.dials[permit.connection] = dial }
+            return state.machine.isShutDown
+        }
+        defer { state.withLock { $0.dials[permit.connection] = nil } }
         do {
+            if isEnded { throw PoolState.ended }
             return try await dial.run(tls: tls, deadline: min(deadline, .now() + limits.connect.timeAmount))
         } catch {
             logger.debug("no connection", metadata: ["host": "\(origin.host.text)", "error": "\(error)"])
@@ -186,15 +194,17 @@ final class ConnectionPool: Sendable {
         for waiter in refused { waiter.resume(throwing: PoolState.unpinned) }
     }
 
-    /// No new calls; idle connections close now, others after their reply or, if asked, at once.
+    /// No new calls; idle connections close now, others after their reply or, if asked, at once. Then also what is
+    /// being opened is given up.
     func shutDown(closeAll: Bool) -> [any Channel] {
-        let (idle, refused, all) = state.withLock { state in
+        let (idle, refused, all, dials) = state.withLock { state in
             let (idle, refused) = state.take(state.machine.shutDown())
-            return (idle, refused, Array(state.handles.values))
+            return (idle, refused, Array(state.handles.values), Array(state.dials.values))
         }
         for waiter in refused { waiter.resume(throwing: PoolState.ended) }
         for handle in closeAll ? all : idle { handle.close() }
-        return all.map(\.channel)
+        let abandoned = closeAll ? dials.compactMap { $0.abandon(PoolState.ended) } : []
+        return all.map(\.channel) + abandoned
     }
 }
 

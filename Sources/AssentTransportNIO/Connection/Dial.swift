@@ -31,6 +31,11 @@ final class Dial: Sendable {
         promise = eventLoop.makePromise(of: ConnectionHandle.self)
     }
 
+    /// Gives up, as when the transport is shut down.
+    ///
+    /// - Returns: the channel, which is closing; `nil` when there was none yet.
+    func abandon(_ error: HTTPTransportError) -> (any Channel)? { fail(error) }
+
     /// Opens the connection.
     func run(tls: TLSClient, deadline: NIODeadline) async throws -> ConnectionHandle {
         let eventLoop = promise.futureResult.eventLoop
@@ -54,7 +59,8 @@ final class Dial: Sendable {
                 connected = bootstrap.connect(
                     to: try SocketAddress(ipAddress: origin.host.text, port: origin.port))
             } catch {
-                return fail(HTTPTransportError(.invalidRequest, "\(origin.host.text) is not an IP address."))
+                fail(HTTPTransportError(.invalidRequest, "\(origin.host.text) is not an IP address."))
+                return
             }
         } else {
             connected = bootstrap.connect(host: origin.host.text, port: origin.port)
@@ -76,13 +82,14 @@ final class Dial: Sendable {
         }
         guard isWanted else { return channel.close(promise: nil) }
         guard origin.isSecure || settings.allowsPlaintext || channel.remoteAddress?.isLoopback == true else {
-            return fail(
+            fail(
                 HTTPTransportError(
                     .invalidRequest, "Plain http:// is only for this machine, but the host's name leads to another one."
                 ))
+            return
         }
         let connection = HTTPConnection(
-            id: permit.connection, opening: ConnectionOpening(succeed: succeed, fail: fail), owner: owner,
+            id: permit.connection, opening: ConnectionOpening(succeed: succeed, fail: { self.fail($0) }), owner: owner,
             settings: settings, isSecure: origin.isSecure)
         do {
             // The last handler first: the handshake starts as soon as its handler is there.
@@ -103,14 +110,18 @@ final class Dial: Sendable {
         return true
     }
 
-    /// Gives up, unless it is decided already.
-    private func fail(_ error: HTTPTransportError) {
+    /// Gives up, unless it is decided already, and returns the channel that it closes.
+    @discardableResult
+    private func fail(_ error: HTTPTransportError) -> (any Channel)? {
+        var closing: (any Channel)?
         switch decide() {
-        case .decided: return
+        case .decided: return nil
         case .connecting: break
-        case .connected(let channel): channel.close(promise: nil)
+        case .connected(let channel): closing = channel
         }
+        closing?.close(promise: nil)
         promise.fail(refusal.withLock { $0 } ?? error)
+        return closing
     }
 
     /// Ends the attempt and returns how far it had come.

@@ -106,7 +106,7 @@ struct LoopbackAddress {
 
     init(_ registered: String) throws(NIOTransportError) {
         let refused = NIOTransportError(
-            .notLoopback, "The redirect URI must be http://127.0.0.1/…, http://[::1]/… or http://localhost/…")
+            .notLoopback, "The redirect URI must begin with http://127.0.0.1, http://[::1] or http://localhost.")
         guard registered.hasPrefix("http://"), !registered.utf8.contains(UInt8(ascii: "#")),
             let origin = try? Origin(registered)
         else { throw refused }
@@ -156,7 +156,7 @@ struct LoopbackAddress {
                 guard namedPort == nil, attempt < 8 else {
                     throw NIOTransportError(
                         .cannotListen,
-                        "Port \(namedPort.map(String.init) ?? "0") of \(namedHost) is not free. Another sign-in may be waiting there."
+                        "Port \(namedPort.map(String.init) ?? "0") of \(namedHost) is not free."
                     )
                 }
             }

@@ -52,7 +52,8 @@ final class RedirectWait: Sendable {
                 return nil
             case .endedEarly(let error): return error
             case .waiting, .claimed, .over:
-                return NIOTransportError(.cannotListen, "A receiver is used once. Make another one.")
+                return NIOTransportError(
+                    .cannotListen, "This receiver was used before.", suggestion: "Make another one.")
             }
         }
         if let failure { continuation.resume(throwing: failure) }
@@ -83,7 +84,7 @@ final class RedirectWait: Sendable {
             if case .claimed = state.phase { nil } else { state.refused }
         }
         guard let refused else { return }
-        let hint = refused == 0 ? "" : "; \(refused) that came belonged to another request"
+        let hint = refused == 0 ? "" : ", and \(refused) that came belonged to another request"
         finish(.failure(NIOTransportError(.noRedirect, "The browser did not come back in time\(hint).")))
     }
 

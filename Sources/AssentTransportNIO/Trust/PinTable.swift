@@ -13,8 +13,7 @@ enum AcceptableKeys: Sendable, Hashable {
             let distinct = Set(pins)
             guard distinct.count >= 2 else {
                 throw NIOTransportError(
-                    .tooFewPins, "\(host) has \(distinct.count) pin.",
-                    suggestion: "Name a backup key too, or use singlePin.")
+                    .tooFewPins, "\(host) has \(distinct.count) different pins, and needs two.")
             }
             self = .oneOf(distinct)
         }

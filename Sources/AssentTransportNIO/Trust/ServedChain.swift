@@ -17,18 +17,20 @@ package struct ServedChain: Sendable {
     /// - Parameters:
     ///   - origin: the server, `https`.
     ///   - configuration: whom to trust, and the pins.
+    ///   - limit: how long the connection may take.
     ///   - clock: says when "now" is, for the certificates' validity.
     /// - Returns: what it presented.
     /// - Throws: `HTTPTransportError` when it presented nothing: `nameNotResolved`, `connectFailed`, `timedOut`,
     ///   `tlsFailed`; `notPinned` when the configuration does not name the host. ``NIOTransportError`` when the
     ///   configuration cannot be used.
     package static func look(
-        at origin: Origin, configuration: NIOTransportConfiguration, clock: any WallClock = SystemClock()
+        at origin: Origin, configuration: NIOTransportConfiguration, limit: Duration = .seconds(5),
+        clock: any WallClock = SystemClock()
     ) async throws -> ServedChain {
         let looker = Looker(evaluator: try PinnedChainEvaluator(roots: configuration.trustRoots, clock: clock))
         let transport = try NIOTransport(configuration: configuration, trust: looker, clock: clock)
         let request = HTTPRequest(method: .get, scheme: origin.scheme, authority: origin.authority, path: "/")
-        let limits = HTTPLimits(connect: .seconds(5), read: .seconds(5), total: .seconds(5), replyBytes: 0)
+        let limits = HTTPLimits(connect: limit, read: limit, total: limit, replyBytes: 0)
         do {
             _ = try await transport.send(HTTPCall(request, limits: limits))
         } catch {

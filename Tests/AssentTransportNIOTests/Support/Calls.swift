@@ -4,10 +4,20 @@ import AssentTransportNIO
 import HTTPTypes
 import Testing
 
+extension HTTPLimits {
+    /// What a test does not set is so long that no busy machine reaches it.
+    static func patient(
+        connect: Duration = .seconds(600), read: Duration = .seconds(600), total: Duration = .seconds(600),
+        replyBytes: Int = 4 << 20
+    ) -> HTTPLimits {
+        HTTPLimits(connect: connect, read: read, total: total, replyBytes: replyBytes)
+    }
+}
+
 extension HTTPCall {
     static func to(
         _ port: Int, host: String = "localhost", scheme: String = "https", method: HTTPRequest.Method = .get,
-        path: String = "/", fields: HTTPFields = [:], body: HTTPBody? = nil, limits: HTTPLimits = .init()
+        path: String = "/", fields: HTTPFields = [:], body: HTTPBody? = nil, limits: HTTPLimits = .patient()
     ) -> HTTPCall {
         HTTPCall(
             HTTPRequest(
