@@ -25,7 +25,7 @@ public struct AuthorizationError: AssentError {
     ) {
         self.code = code
         self.detail = detail
-        self.suggestion = suggestion
+        self.suggestion = suggestion ?? code.usualAdvice
         self.pending = pending
         self.transportError = transportError
     }
@@ -66,11 +66,35 @@ public struct AuthorizationError: AssentError {
         public static let sessionChanged = Code("sessionChanged")
         /// The server asks again for what was just done. The request had no effect.
         public static let refused = Code("refused")
-        /// The approved request was not sent; it may be, with ``AuthorizationError/pending``.
+        /// The approved request was not sent, or was refused before it was looked at: the access token was not
+        /// accepted. It may be sent with ``AuthorizationError/pending``.
         public static let notSent = Code("notSent")
         /// The approved request was sent, and nobody can say whether it had an effect. Ask with
         /// ``AuthorizationError/pending`` before doing anything else.
         public static let outcomeUnknown = Code("outcomeUnknown")
+    }
+}
+
+extension AuthorizationError.Code {
+    /// What to do where the error says nothing else.
+    fileprivate var usualAdvice: String? {
+        switch self {
+        case .invalidConfiguration: "Correct the configuration."
+        case .invalidRequest: "Correct the URL, or name its origin among the configured resources."
+        case .approvalNeeded: "Send the request with a handler that asks the user."
+        case .unsupportedAdvice: "Ask the server's operator for a policy that wants a transaction or a journey."
+        case .untrustedAdvice: "Approve nothing, and tell the operator of the resource."
+        case .noSession: "Sign in by a journey."
+        case .bodyNotReplayable: "Give the content as bytes, or as a stream that can start over."
+        case .approvalForAnotherRequest:
+            "Approve nothing. Send the request again; if it happens again, tell the operator."
+        case .approvalNotBound: "Use a server that states what is approved, or do without requiresBinding."
+        case .declined: "Send the request again to be asked again."
+        case .sessionChanged, .refused: "Send the request again; it needs a new approval."
+        case .notSent: "Send it as a question about the pending request; the user is not asked again."
+        case .outcomeUnknown: "Ask for the outcome before you send it again."
+        default: nil
+        }
     }
 }
 

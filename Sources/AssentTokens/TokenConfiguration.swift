@@ -52,17 +52,22 @@ public struct TokenConfiguration: Sendable {
         issuer: String, clientID: String, redirectURI: String, scopes: [String] = ["openid"],
         sessionCookieName: String = WireName.sessionCookie
     ) throws(TokenError) {
-        try EndpointRule.check(issuer, as: "the issuer", .invalidConfiguration)
+        try EndpointRule.check(issuer, as: "The issuer", .invalidConfiguration)
         guard !issuer.utf8.contains(UInt8(ascii: "?")) else {
-            throw TokenError(.invalidConfiguration, "the issuer has a query")
+            throw TokenError(.invalidConfiguration, "The issuer has a query.")
         }
         let isPlain = { (text: String) in !text.isEmpty && text.utf8.allSatisfy(\.isASCIIVisible) }
-        guard isPlain(clientID) else { throw TokenError(.invalidConfiguration, "the client's id is empty or odd") }
+        guard isPlain(clientID) else {
+            throw TokenError(.invalidConfiguration, "The client's id is empty, or has characters that it cannot have.")
+        }
         guard isPlain(redirectURI), !redirectURI.utf8.contains(UInt8(ascii: "#")), redirectURI.contains(":") else {
-            throw TokenError(.invalidConfiguration, "the redirect URI has no scheme, has a fragment or odd characters")
+            throw TokenError(
+                .invalidConfiguration,
+                "The redirect URI has no scheme, has a fragment, or has characters that it cannot have.")
         }
         guard scopes.allSatisfy(isPlain), HTTPField.Name(sessionCookieName) != nil else {
-            throw TokenError(.invalidConfiguration, "a scope or the session cookie's name has odd characters")
+            throw TokenError(
+                .invalidConfiguration, "A scope or the name of the session cookie has characters that it cannot have.")
         }
         self.issuer = issuer
         self.clientID = clientID
@@ -83,11 +88,11 @@ enum EndpointRule {
         do throws(WireError) {
             origin = try Origin(url)
         } catch {
-            throw TokenError(code, "\(name): \(error.detail)")
+            throw TokenError(code, "\(name) cannot be used: \(error.detail).")
         }
         guard origin.isSecure || origin.host.isLoopback else {
-            throw TokenError(code, "\(name) is neither https nor on this machine")
+            throw TokenError(code, "\(name) is neither https nor on this machine.")
         }
-        guard !url.utf8.contains(UInt8(ascii: "#")) else { throw TokenError(code, "\(name) has a fragment") }
+        guard !url.utf8.contains(UInt8(ascii: "#")) else { throw TokenError(code, "\(name) has a fragment.") }
     }
 }

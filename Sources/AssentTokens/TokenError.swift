@@ -20,21 +20,28 @@ public struct TokenError: AssentError {
     /// Why there is no reply, with code ``Code/transport``.
     public let transportError: HTTPTransportError?
 
+    /// What the store said, with code ``Code/storageFailed`` or ``Code/busy``; `nil` when it was not the store.
+    public let storeError: SecretStoreError?
+
     /// Why the user has to sign in, with code ``Code/signInNeeded``.
     public let signInReason: SignInReason?
 
-    /// Whether the token endpoint refused with an empty reply. Some providers (glewlwyd) say so, and only so, that a
-    /// refresh token is of no use any more.
+    /// Whether the server refused and did not say why, as a token endpoint with an empty reply. Some providers
+    /// (glewlwyd) say so, and only so, that a refresh token is of no use any more.
     private(set) var isWithoutReason = false
 
     /// An error with its explanation.
     public init(
         _ code: Code, _ detail: String, suggestion: String? = nil, status: Int? = nil, oauthError: String? = nil,
-        transportError: HTTPTransportError? = nil, signInReason: SignInReason? = nil
+        transportError: HTTPTransportError? = nil, storeError: SecretStoreError? = nil,
+        signInReason: SignInReason? = nil
     ) {
         self.code = code
         self.detail = detail
-        self.suggestion = suggestion
+        self.suggestion =
+            suggestion ?? transportError?.suggestion ?? storeError?.suggestion
+            ?? Self.usualAdvice(code, status: status, oauthError: oauthError)
+        self.storeError = storeError
         self.status = status
         self.oauthError = oauthError
         self.transportError = transportError
@@ -43,7 +50,8 @@ public struct TokenError: AssentError {
 
     /// A refusal of the token endpoint whose reply is empty.
     static func refusedWithoutReason(status: Int) -> TokenError {
-        var error = TokenError(.tokenRefused, "the token endpoint refused and said nothing", status: status)
+        var error = TokenError(
+            .tokenRefused, "The token endpoint refused, and said nothing about the reason.", status: status)
         error.isWithoutReason = [400, 401, 403].contains(status)
         return error
     }
@@ -53,6 +61,7 @@ public struct TokenError: AssentError {
     public var isTransient: Bool {
         switch code {
         case .transport, .busy: true
+        case .storageFailed: storeError?.isTransient ?? false
         default: status.map { $0 >= 500 || $0 == 429 || $0 == 408 } ?? false
         }
     }
@@ -62,6 +71,14 @@ public struct TokenError: AssentError {
     var isDefiniteRefusal: Bool {
         guard code == .tokenRefused, oauthError == "invalid_grant", let status else { return false }
         return status == 200 || (400..<500).contains(status) && !isTransient
+    }
+
+    /// Whether the token endpoint said that this client, or what it asks for, may not be refreshed (RFC 6749 §5.2). It
+    /// says nothing about the refresh token.
+    var isRefusalOfClient: Bool {
+        let errors = ["invalid_client", "unauthorized_client", "invalid_scope", "unsupported_grant_type"]
+        guard code == .tokenRefused, let oauthError, let status else { return false }
+        return errors.contains(oauthError) && (status == 200 || (400..<500).contains(status) && !isTransient)
     }
 
     /// The reason to sign in, the server's `error` and the status.
@@ -110,6 +127,43 @@ public struct TokenError: AssentError {
     }
 }
 
+extension TokenError {
+    /// The user has to sign in.
+    static func signInNeeded(
+        _ reason: SignInReason, status: Int? = nil, isWithoutReason: Bool = false
+    ) -> TokenError {
+        var error = TokenError(.signInNeeded, reason.detail, status: status, signInReason: reason)
+        error.isWithoutReason = isWithoutReason
+        return error
+    }
+
+    /// Somebody else changes what is stored, again and again.
+    static let keepsChanging = TokenError(.busy, "Tokens and session kept changing while they were renewed.")
+
+    /// What to do where the error says nothing else.
+    private static func usualAdvice(_ code: Code, status: Int?, oauthError: String?) -> String? {
+        if let status, status >= 500 || status == 429 || status == 408 { return "Try again later." }
+        switch code {
+        case .invalidConfiguration: return "Correct the configuration."
+        case .transport, .busy: return "Try again later."
+        case .malformedReply: return "Check that the issuer's URL leads to an OpenID provider."
+        case .issuerMismatch: return "Give the issuer exactly as the provider writes it in its own description."
+        case .unusableEndpoint: return "Ask the provider's operator to publish this endpoint, with https."
+        case .unexpectedRedirect: return "Check the client's redirect URI at the provider."
+        case .foreignAnswer: return "Start the sign-in again."
+        case .authorizationRefused where oauthError == "access_denied": return "Sign in again if that was a mistake."
+        case .authorizationRefused: return "Check the client's redirect URI and scopes at the provider."
+        case .tokenRefused: return "Check the client's id, scopes and grants at the provider."
+        case .invalidIDToken: return "Check this machine's clock and the client's id, and sign in again."
+        case .signInNeeded: return "Sign in."
+        case .userInfoRefused: return "Sign in again, with the scope openid."
+        case .signOutRefused: return "Sign out at the provider's own page."
+        case .storageFailed: return "Check where session and tokens are kept."
+        default: return nil
+        }
+    }
+}
+
 /// Why the user has to sign in.
 public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
     /// There is neither a session nor a token.
@@ -129,16 +183,15 @@ public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
     /// The name.
     public var description: String { rawValue }
 
-    /// What happened and what to do.
-    var advice: String {
+    /// What happened.
+    var detail: String {
         switch self {
-        case .notSignedIn: "nobody is signed in; sign in"
-        case .expired: "the token is over and nothing renews it; sign in again"
-        case .refreshRefused: "the server refused the refresh token; sign in again"
-        case .refreshInterrupted:
-            "an earlier refresh was interrupted and the server does not repeat its answer; sign in again"
-        case .sessionRefused: "the server does not accept the session any more; sign in again"
-        case .accessTokenRejected: "a resource refused the access token and nothing renews it; sign in again"
+        case .notSignedIn: "Nobody is signed in."
+        case .expired: "The access token has expired, and nothing renews it."
+        case .refreshRefused: "The server refused the refresh token."
+        case .refreshInterrupted: "An earlier refresh was interrupted, and the server does not repeat its answer."
+        case .sessionRefused: "The server does not accept the session any more."
+        case .accessTokenRejected: "A resource refused the access token, and nothing renews it."
         }
     }
 }

@@ -193,7 +193,7 @@ import Testing
         #expect(world.calls.allSatisfy { $0.field("Cookie") == nil && $0.field("iPlanetDirectoryPro") == nil })
     }
 
-    @Test("A safe call whose token was refused is sent once more with a new one; an unsafe one is not")
+    @Test("A safe call that gets 401 is sent once more with a new token; an unsafe one only renews it")
     func refusedToken() async throws {
         let world = World()
         world.change {
@@ -203,13 +203,13 @@ import Testing
         #expect(try await client.send(try post()).status == 401)
         #expect(world.calls.count == 1)
         #expect(try await client.send(try get()).status == 200)
-        #expect(world.calls.map { $0.field("Authorization") }.suffix(2) == ["Bearer access-1", "Bearer access-2"])
+        #expect(world.calls.map { $0.field("Authorization") } == ["Bearer access-1", "Bearer access-2"])
         world.change { $0.gateway = { _ in .json(401, [:]) } }
         #expect(try await client.send(try get()).status == 401)
-        #expect(world.calls.count == 5)
+        #expect(world.calls.count == 4)
     }
 
-    @Test("A safe call whose body can be read once is not repeated when its token was refused, nor is a token renewed")
+    @Test("A safe call whose body can be read once is not repeated when its token was refused")
     func refusedTokenOfStream() async throws {
         let world = World()
         world.change { $0.gateway = { _ in .json(401, [:]) } }
@@ -227,7 +227,26 @@ import Testing
         // Its own try: whether it can be read again is all that differs.
         call.body = HTTPBody("{}")
         #expect(try await client.send(call).status == 401)
-        #expect(world.calls.map { $0.field("Authorization") }.suffix(2) == ["Bearer access-1", "Bearer access-2"])
+        #expect(world.calls.map { $0.field("Authorization") }.suffix(2) == ["Bearer access-2", "Bearer access-3"])
+    }
+
+    @Test("An approved request whose token was refused was not carried out, and may be sent with a new token")
+    func refusedTokenOfApproved() async throws {
+        let world = World()
+        let refused = Locked("Bearer access-1")
+        world.change {
+            $0.gateway = { exchange in
+                let isRefused = exchange.field("Authorization") == refused.withLock { $0 }
+                guard exchange.url.contains("_txid"), isRefused else { return nil }
+                return .json(401, [:], headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
+            }
+        }
+        let client = try await world.client(.accessToken)
+        let error = await #expect(throws: AuthorizationError.self) { try await client.send(try post(), approve: agree) }
+        #expect(error?.code == .notSent && error?.suggestion?.isEmpty == false && world.calls.count == 2)
+        let pending = try #require(error?.pending)
+        #expect(try await client.ask(try post(), about: pending).status == 201)
+        #expect(world.calls.last?.field("Authorization") == "Bearer access-2" && world.steps.count == 2)
     }
 
     @Test("An advice is no reason to renew a token")

@@ -162,11 +162,11 @@ private struct FakeBrowser: RedirectReceiver {
         #expect(try await manager.tokens() == signIn.tokens && signIn.tokens.accessToken != old.accessToken)
         #expect(signIn.tokens.idToken?.subject == "bob")
         let revoked = provider.sent("/token/revoke").map { $0.form["token"] }
-        #expect(revoked == [old.refreshToken?.reveal()])
+        #expect(revoked == [old.refreshToken?.reveal(), old.accessToken.reveal()])
         // A later sign-in by a journey takes over in the same way.
         try await manager.install(Session(token: Secret("NEXT")))
         #expect(try await manager.storedTokens() == nil)
-        #expect(provider.sent("/token/revoke").last?.form["token"] == signIn.tokens.refreshToken?.reveal())
+        #expect(provider.sent("/token/revoke").last?.form["token"] == signIn.tokens.accessToken.reveal())
     }
 
     @Test("Tokens that cannot be stored are revoked and not handed out")
@@ -185,6 +185,6 @@ private struct FakeBrowser: RedirectReceiver {
                 return .json(200, ["access_token": "a", "refresh_token": "r", "expires_in": 60])
             }, store: store, clock: provider.clock)
         await #expect(throws: TokenError.like(.storageFailed)) { try await manager.signIn(through: browser(provider)) }
-        #expect(revoked.withLock { $0 } == ["r"])
+        #expect(revoked.withLock { $0 } == ["r", "a"])
     }
 }

@@ -55,7 +55,7 @@ import Testing
         _ = try await manager.tokens()
         let result = await manager.signOut()
         #expect(result.undone.map(\.step) == undone)
-        #expect(result.undone.allSatisfy { $0.reason.contains("missing") })
+        #expect(result.undone.allSatisfy { $0.reason.contains("has no") })
         #expect(try await manager.storedTokens() == nil)
     }
 }

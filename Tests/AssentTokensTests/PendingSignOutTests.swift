@@ -60,7 +60,9 @@ private final class FakeSessions: SessionEnding {
         // Another process, after a restart.
         let other = try self.manager(provider)
         #expect(try await other.retrySignOuts().isEmpty)
-        #expect(provider.sent("/token/revoke").last?.form["token"] == tokens.refreshToken?.reveal())
+        #expect(
+            provider.sent("/token/revoke").suffix(2).map { $0.form["token"] }
+                == [tokens.refreshToken?.reveal(), tokens.accessToken.reveal()])
         #expect(sessions.ended.withLock { $0 } == ["SESS"])
         #expect(await provider.store.names().isEmpty)
         let count = provider.sent("/token/revoke").count
@@ -108,7 +110,9 @@ private final class FakeSessions: SessionEnding {
         #expect(names.count == 1 && names.allSatisfy { $0.hasPrefix("signout.") })
         provider.change { $0.other = nil }
         #expect(try await self.manager(provider).retrySignOuts().isEmpty)
-        #expect(provider.sent("/token/revoke").last?.form["token"] == tokens.refreshToken?.reveal())
+        #expect(
+            provider.sent("/token/revoke").suffix(2).map { $0.form["token"] }
+                == [tokens.refreshToken?.reveal(), tokens.accessToken.reveal()])
     }
 
     @Test("No user's tokens meet another's: each is told alone, and none is ever handed out")
@@ -126,8 +130,9 @@ private final class FakeSessions: SessionEnding {
         sessions.failure.withLock { $0 = nil }
         #expect(try await manager.retrySignOuts().isEmpty)
         #expect(sessions.ended.withLock { $0 } == ["ANA"])
-        #expect(provider.sent("/token/revoke").last?.form["token"] == ana.refreshToken?.reveal())
-        #expect(provider.sent("/token/revoke").allSatisfy { $0.form["token"] != bob.refreshToken?.reveal() })
+        let told = provider.sent("/token/revoke").map { $0.form["token"] }
+        #expect(told.suffix(2) == [ana.refreshToken?.reveal(), ana.accessToken.reveal()])
+        #expect(!told.contains(bob.refreshToken?.reveal()) && !told.contains(bob.accessToken.reveal()))
         #expect(try await manager.tokens() == bob)
     }
 
@@ -199,7 +204,7 @@ private final class FakeSessions: SessionEnding {
         }
         #expect(await provider.store.names().isEmpty)
         let told = Set(provider.sent("/token/revoke").compactMap { $0.form["token"] })
-        #expect(told.count == 4)
+        #expect(told.count == 8)
     }
 
     @Test("Revoking leaves the session, which gets new tokens; refreshing gets new ones though the old are good")
@@ -209,7 +214,9 @@ private final class FakeSessions: SessionEnding {
         let first = try await signIn(manager, "SESS")
         let result = await manager.revoke()
         #expect(result.isComplete && result.session == nil)
-        #expect(provider.sent("/token/revoke").map { $0.form["token"] } == [first.refreshToken?.reveal()])
+        #expect(
+            provider.sent("/token/revoke").map { $0.form["token"] }
+                == [first.refreshToken?.reveal(), first.accessToken.reveal()])
         #expect(try await manager.storedTokens() == nil)
         #expect(try await manager.session()?.token == Secret("SESS"))
         let second = try await manager.tokens()

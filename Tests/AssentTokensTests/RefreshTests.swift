@@ -1,6 +1,7 @@
 import AssentCore
 import AssentTesting
 import AssentTokens
+import AssentVault
 import Foundation
 import HTTPTypes
 import Testing
@@ -119,8 +120,7 @@ import Testing
             { throw HTTPTransportError(.connectionClosed, "lost", mayHaveHadEffect: true) },
             { HTTPReply(HTTPResponse(status: .serviceUnavailable)) }, { HTTPReply(HTTPResponse(status: .notFound)) },
             { HTTPReply(HTTPResponse(status: .badRequest), body: HTTPBody("invalid_grant")) },
-            { .json(400, ["error": "invalid_client"]) }, { .json(401, ["error": "invalid_client"]) },
-            { .json(400, ["error": "invalid_scope"]) }, { .json(400, ["error": "Invalid Grant"]) },
+            { .json(400, ["error": "Invalid Grant"]) }, { .json(400, ["error": "invalid_request"]) },
             { .json(400, ["error": ["invalid_grant"]]) }, { .json(429, [:]) },
             { .json(500, ["error": "server_error"]) },
             { .json(503, [:]) }, { HTTPReply(HTTPResponse(status: .ok), body: HTTPBody("<html>")) },
@@ -133,6 +133,29 @@ import Testing
         #expect(provider.sent("/authorize").count == 1)
         provider.change { $0.tokenReply = nil }
         #expect(try await manager.tokens().accessToken == Secret("access-2"))
+    }
+
+    @Test(
+        "A client that may not refresh gets new tokens with the session, and keeps the old ones when that fails",
+        arguments: [
+            (400, "invalid_client"), (401, "invalid_client"), (400, "unauthorized_client"), (400, "invalid_scope"),
+            (400, "unsupported_grant_type"),
+        ])
+    func refusedClient(status: Int, error: String) async throws {
+        let (provider, manager) = try await expired {
+            $0.tokenReply = { _ in .json(status, ["error": .string(error)]) }
+        }
+        let thrown = await #expect(throws: TokenError.self) { try await manager.tokens() }
+        #expect(thrown?.code == .tokenRefused && thrown?.oauthError == error && thrown?.suggestion != nil)
+        #expect(try await manager.storedTokens()?.refreshToken == Secret("refresh+1&=%"))
+        #expect(try await manager.session() != nil)
+        provider.change {
+            $0.tokenReply = {
+                $0["grant_type"] == "refresh_token" ? .json(status, ["error": .string(error)]) : nil
+            }
+        }
+        #expect(try await manager.tokens().accessToken == Secret("access-2"))
+        #expect(provider.sent("/authorize").count == 3)
     }
 
     @Test("A refusal without a reason is tried by the session, which is asked only then", arguments: [400, 401, 403])
@@ -176,6 +199,76 @@ import Testing
         #expect(error?.code == .signInNeeded && error?.signInReason == .sessionRefused)
         #expect(try await manager.storedTokens() == nil)
         #expect(provider.sent("/authorize").count == 2)
+    }
+
+    @Test("A session that the server refuses is removed: nobody is signed in then, and nobody is asked again")
+    func refusedSession() async throws {
+        for location in [
+            "https://am.example.com/am/?goto=%3Fstate=S", "\(redirectURI)?error=login_required&iss=I&state=S",
+        ] {
+            let provider = try FakeProvider()
+            provider.change {
+                $0.location = { good in
+                    location.replacing("iss=I", with: "iss=\(PercentEncoding.encode(issuer))")
+                        .replacing("state=S", with: "state=\(good["state"] ?? "")")
+                }
+            }
+            let manager = try await provider.signedIn()
+            let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
+            #expect(error?.signInReason == .sessionRefused && error?.suggestion == "Sign in.")
+            #expect(try await manager.session() == nil)
+            #expect(await provider.store.names().isEmpty)
+            let again = await #expect(throws: TokenError.self) { try await manager.tokens() }
+            #expect(again?.signInReason == .notSignedIn)
+            #expect(provider.sent("/authorize").count == 1)
+        }
+    }
+
+    @Test("Tokens that are still good outlive the session that the server refused, and it is asked once")
+    func tokensOutliveSession() async throws {
+        let provider = try FakeProvider()
+        provider.change { $0.rotates = false }
+        let manager = try await provider.signedIn()
+        let first = try await manager.tokens()
+        provider.clock.advance(by: 550)
+        provider.change { $0.authorizeReply = { .json(401, ["error": "login_required"]) } }
+        for _ in 0..<3 { #expect(try await manager.tokens() == first) }
+        #expect(provider.sent("/authorize").count == 2)
+        #expect(try await manager.session() == nil)
+        provider.clock.advance(by: 60)
+        let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
+        #expect(error?.signInReason == .expired)
+    }
+
+    @Test("A sign-in that happens while the server refuses the old session is not removed with it")
+    func signInMeanwhile() async throws {
+        let provider = try FakeProvider()
+        let manager = try await provider.signedIn()
+        let store = provider.store
+        let name = try #require(await store.names().first { $0.hasPrefix("session") })
+        let old = try #require(await store.value(name)).value
+        let isFirst = Locked(true)
+        provider.change {
+            $0.authorizeReply = {
+                guard
+                    isFirst.withLock({ first in
+                        defer { first = false }; return first
+                    })
+                else {
+                    throw HTTPTransportError(.connectFailed, "offline")
+                }
+                return .json(401, ["error": "login_required"])
+            }
+        }
+        let race = ChangingStore(store) { update in
+            guard update.name == name, update.value == nil else { return }
+            try await store.update(name, to: old, expected: .any)
+        }
+        let other = TokenManager(
+            configuration: manager.configuration, transport: InMemoryTransport { try await provider.answer($0) },
+            store: race, clock: provider.clock)
+        await #expect(throws: TokenError.like(.transport)) { try await other.tokens() }
+        #expect(try await manager.session() != nil)
     }
 
     @Test("A refresh whose reply was lost is repeated with the same attempt, stored before it was sent")
@@ -254,6 +347,30 @@ import Testing
         #expect(provider.sent("/token/revoke").first?.form["token"] == "refresh+1&=%")
         _ = try await manager.tokens()
         #expect(provider.sent("/authorize").last?.field("iPlanetDirectoryPro") == "BOB")
+    }
+}
+
+/// A store in which something happens just before an update.
+struct ChangingStore: SecretStore {
+    typealias Update = (name: String, value: Secret?)
+
+    private let store: any SecretStore
+    private let before: @Sendable (Update) async throws -> Void
+
+    init(_ store: any SecretStore, before: @escaping @Sendable (Update) async throws -> Void) {
+        self.store = store
+        self.before = before
+    }
+
+    func value(_ name: String) async throws -> StoredSecret? { try await store.value(name) }
+    func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
+        try await before((name, value))
+        return try await store.update(name, to: value, expected: expected)
+    }
+    func names() async throws -> [String] { try await store.names() }
+    func removeAll() async throws { try await store.removeAll() }
+    func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
+        try await store.lease(name, deadline: deadline)
     }
 }
 

@@ -92,7 +92,7 @@ struct ObservedBehaviourTests {
         let result = await manager.signOut()
         #expect(result.localFailure == nil && !result.isComplete)
         #expect(result.undone.map(\.step) == [.revokeTokens])
-        #expect(result.undone.first?.reason.contains("revocation_endpoint is missing") == true)
+        #expect(result.undone.first?.reason.contains("has no revocation_endpoint") == true)
         #expect(try await manager.storedTokens() == nil)
         #expect(try await manager.session() == nil)
     }

@@ -14,6 +14,9 @@ package struct StoredRecords: Sendable {
         try await record("tokens.")?["refresh_token"]?.string.map { Secret($0) }
     }
 
+    /// Whether there is a session.
+    package func hasSession() async throws -> Bool { try await name("session.") != nil }
+
     package func changeTokens(_ change: (inout JSONObject) -> Void) async throws {
         try await self.change("tokens.", change)
     }

@@ -29,6 +29,7 @@ package struct TokenTableRow: Sendable, CustomStringConvertible {
         case invalidGrant = "`invalid_grant`"
         case invalidGrantWith200 = "200 with `invalid_grant`"
         case invalidClient = "401 `invalid_client`"
+        case unauthorizedClient = "400 `unauthorized_client`"
         case invalidScope = "400 `invalid_scope`"
         case tooMany = "429"
         case tooManyWithInvalidGrant = "429 with `invalid_grant`"
@@ -66,6 +67,13 @@ package struct TokenTableRow: Sendable, CustomStringConvertible {
         case new = "the new ones"
     }
 
+    /// Which session is stored afterwards.
+    package enum SessionLeft: String, Sendable {
+        case none = "none"
+        case kept = "kept"
+        case removed = "removed"
+    }
+
     /// What a request is for.
     package enum Request: String, Sendable, Hashable {
         case refresh = "refresh"
@@ -87,6 +95,15 @@ package struct TokenTableRow: Sendable, CustomStringConvertible {
     package let nextElsewhere: Returned?
     /// The same, from one that gives no reason when it refuses; `nil` when it makes no difference.
     package let nextWithoutReason: Returned?
+
+    /// A session goes when the server is asked with it and does not accept it, and never otherwise.
+    package var sessionLeft: SessionLeft {
+        switch session {
+        case .none: .none
+        case .same, .other: .kept
+        case .ended: sent.contains(.authorize) ? .removed : .kept
+        }
+    }
 
     package var description: String {
         "\(stored.rawValue), \(hasRefreshToken ? "refresh token" : "no refresh token"), session \(session.rawValue), \(answer.rawValue)"
@@ -112,7 +129,9 @@ package struct TokenTableRow: Sendable, CustomStringConvertible {
 /// All rows.
 package enum TokenTable {
     package static let rows: [TokenTableRow] =
-        nothingStored + notRenewed + anotherSession + refreshed + refusedRefreshes + refusedWithoutReason + keeping
+        nothingStored + notRenewed + anotherSession + refreshed + refusedRefreshes + refusedWithoutReason
+        + refusedClient
+        + keeping
         + interrupted
         + bySession + rejectedTokens
 
@@ -125,7 +144,7 @@ package enum TokenTable {
         Row(.none, refresh: false, .same, .ok, returns: .new, leaves: .new, sends: [.authorize, .code], next: .stored),
         Row(
             .none, refresh: false, .ended, .none, returns: .signIn(.sessionRefused), leaves: .none, sends: [.authorize],
-            next: .signIn(.sessionRefused)),
+            next: .signIn(.notSignedIn)),
         Row(
             .none, refresh: false, .same, .authorizeUnavailable, returns: .error(.authorizationRefused), leaves: .none,
             sends: [.authorize], next: .new),
@@ -177,15 +196,19 @@ package enum TokenTable {
             [true, false].map { refresh in
                 Row(
                     stored, refresh: refresh, .other, .ok, returns: .new, leaves: .new,
-                    sends: [.authorize, .code, .revoke],
-                    next: .stored)
+                    sends: [.authorize, .code] + revokes(refresh), next: .stored)
             }
         } + [
             Row(
                 .good, refresh: true, .other, .authorizeUnavailable, returns: .error(.authorizationRefused),
                 leaves: .none,
-                sends: [.authorize, .revoke], next: .new)
+                sends: [.authorize] + revokes(true), next: .new)
         ]
+
+    /// The refresh token, if there is one, and the access token.
+    private static func revokes(_ hasRefreshToken: Bool) -> [TokenTableRow.Request] {
+        hasRefreshToken ? [.revoke, .revoke] : [.revoke]
+    }
 
     /// With a refresh token, that is what is used.
     private static let refreshed: [TokenTableRow] = [Row.Stored.closing, .expired, .future].flatMap { stored in
@@ -210,7 +233,7 @@ package enum TokenTable {
                     sends: [.refresh, .authorize, .code], next: .stored),
                 Row(
                     stored, refresh: true, .ended, answer, returns: .signIn(.sessionRefused), leaves: .none,
-                    sends: [.refresh, .authorize], next: .signIn(.sessionRefused)),
+                    sends: [.refresh, .authorize], next: .signIn(.notSignedIn)),
             ]
         }
     }
@@ -238,11 +261,36 @@ package enum TokenTable {
             sends: [.refresh, .authorize], next: .new),
     ]
 
+    /// A client that may not refresh, or not what it asks for: the session, or the error as it is. Nothing says that
+    /// the refresh token is of no use, so it is kept.
+    private static let refusedClient: [TokenTableRow] = [
+        Row.Answer.invalidClient, .unauthorizedClient, .invalidScope,
+    ].flatMap { answer in
+        [
+            Row(
+                .closing, refresh: true, .none, answer, returns: .stored, leaves: .same, sends: [.refresh], next: .new),
+            Row(
+                .expired, refresh: true, .none, answer, returns: .error(.tokenRefused), leaves: .same,
+                sends: [.refresh], next: .new),
+            Row(
+                .closing, refresh: true, .same, answer, returns: .new, leaves: .new,
+                sends: [.refresh, .authorize, .code], next: .stored),
+            Row(
+                .expired, refresh: true, .same, answer, returns: .new, leaves: .new,
+                sends: [.refresh, .authorize, .code], next: .stored),
+            Row(
+                .closing, refresh: true, .ended, answer, returns: .stored, leaves: .same,
+                sends: [.refresh, .authorize], next: .new),
+            Row(
+                .expired, refresh: true, .ended, answer, returns: .signIn(.sessionRefused), leaves: .same,
+                sends: [.refresh, .authorize], next: .new),
+        ]
+    }
+
     /// Answers that say nothing about the grant, and the error that they are. The server has not used the refresh
     /// token.
     private static let passing: [(answer: TokenTableRow.Answer, error: TokenError.Code)] = [
-        (.invalidClient, .tokenRefused), (.invalidScope, .tokenRefused), (.tooMany, .tokenRefused),
-        (.tooManyWithInvalidGrant, .tokenRefused), (.unavailable, .tokenRefused),
+        (.tooMany, .tokenRefused), (.tooManyWithInvalidGrant, .tokenRefused), (.unavailable, .tokenRefused),
         (.unavailableWithInvalidGrant, .tokenRefused), (.empty200, .malformedReply),
         (.notJSON, .malformedReply), (.connectFailure, .transport), (.handshakeFailure, .transport),
     ]
@@ -310,8 +358,7 @@ package enum TokenTable {
                 next: .stored),
             Row(
                 .expired, refresh: false, .ended, .none, returns: .signIn(.sessionRefused), leaves: .none,
-                sends: [.authorize],
-                next: .signIn(.sessionRefused)),
+                sends: [.authorize], next: .signIn(.notSignedIn)),
         ]
         + [
             (Row.Answer.authorizeUnavailable, TokenError.Code.authorizationRefused, [Row.Request.authorize]),
@@ -360,7 +407,7 @@ package enum TokenTable {
             sends: [.refresh, .authorize, .code], next: .stored),
         Row(
             .rejected, refresh: true, .ended, .invalidGrant, returns: .signIn(.sessionRefused), leaves: .none,
-            sends: [.refresh, .authorize], next: .signIn(.sessionRefused)),
+            sends: [.refresh, .authorize], next: .signIn(.notSignedIn)),
         Row(
             .rejected, refresh: true, .none, .empty400, returns: .signIn(.refreshRefused), leaves: .same,
             sends: [.refresh], next: .stored),

@@ -10,6 +10,7 @@ package struct TokenTableRunner: Sendable {
     private struct Outcome {
         var returned: TokenTableRow.Returned
         var left: TokenTableRow.Left
+        var sessionLeft: TokenTableRow.SessionLeft
         var sent: [TokenTableRow.Request]
         var next: TokenTableRow.Returned
     }
@@ -59,6 +60,7 @@ package struct TokenTableRunner: Sendable {
         let next = world.repeatsAnswers ? row.next : foreign
         expect("returned", outcome.returned, row.returned)
         expect("stored afterwards", outcome.left, row.left)
+        expect("session afterwards", outcome.sessionLeft, row.sessionLeft)
         expect("sent", outcome.sent, row.sent)
         expect("the next call", outcome.next, next)
         return differences
@@ -113,7 +115,6 @@ package struct TokenTableRunner: Sendable {
         } else {
             returned = await Self.returned(old) { try await manager.tokens(rejecting: rejected) }
         }
-        if row.sent.contains(.revoke) { await relay.state.wait { $0.requests.contains(.revoke) } }
         let sent = relay.state.value.requests
         if row.answer == .cancelled {
             // The renewal goes on; whoever asks next gets what it brings.
@@ -121,10 +122,14 @@ package struct TokenTableRunner: Sendable {
             let left = try await left(store, old)
             let again = relay.state.value.requests == sent && left == .new
             let kept = try await StoredRecords(store).accessToken() == next.reveal()
-            return Outcome(returned: returned, left: left, sent: sent, next: again && kept ? .stored : .new)
+            return Outcome(
+                returned: returned, left: left, sessionLeft: try await sessionLeft(row, store), sent: sent,
+                next: again && kept ? .stored : .new)
         }
         let left = try await left(store, old)
-        return Outcome(returned: returned, left: left, sent: sent, next: try await next(store))
+        let sessionLeft = try await sessionLeft(row, store)
+        return Outcome(
+            returned: returned, left: left, sessionLeft: sessionLeft, sent: sent, next: try await next(store))
     }
 
     /// The same in a process of its own, which ends in the middle.
@@ -142,7 +147,9 @@ package struct TokenTableRunner: Sendable {
         agent.kill()
         let sent = relay.state.value.requests
         let left = try await left(store, old)
-        return Outcome(returned: .nothing, left: left, sent: sent, next: try await next(store))
+        let sessionLeft = try await sessionLeft(row, store)
+        return Outcome(
+            returned: .nothing, left: left, sessionLeft: sessionLeft, sent: sent, next: try await next(store))
     }
 
     /// What the next call gets when everything works.
@@ -155,6 +162,13 @@ package struct TokenTableRunner: Sendable {
     private func left(_ store: any SecretStore, _ old: Secret?) async throws -> TokenTableRow.Left {
         guard let now = try await StoredRecords(store).accessToken() else { return .none }
         return old.map { $0 == Secret(now) } == true ? .same : .new
+    }
+
+    private func sessionLeft(
+        _ row: TokenTableRow, _ store: any SecretStore
+    ) async throws -> TokenTableRow.SessionLeft {
+        if try await StoredRecords(store).hasSession() { return .kept }
+        return row.session == .none ? .none : .removed
     }
 
     private static func returned(
@@ -187,6 +201,7 @@ package struct TokenTableRunner: Sendable {
         case .invalidGrant: if kind == .code || !world.saysInvalidGrant { reply(400, "invalid_grant") }
         case .invalidGrantWith200: reply(200, "invalid_grant")
         case .invalidClient: reply(401, "invalid_client")
+        case .unauthorizedClient: reply(400, "unauthorized_client")
         case .invalidScope: reply(400, "invalid_scope")
         case .tooMany: reply(429)
         case .tooManyWithInvalidGrant: reply(429, "invalid_grant")

@@ -4,8 +4,8 @@ extension TokenTable {
     /// The table as `docs/token-life-cycle.md` has it.
     package static var markdown: String {
         let head = [
-            "| access token | refresh token | session | answer | returned | stored afterwards | sent | the next call |",
-            "|---|---|---|---|---|---|---|---|",
+            "| access token | refresh token | session | answer | returned | stored afterwards | session afterwards | sent | the next call |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
         return (head + rows.map(line)).joined(separator: "\n") + "\n"
     }
@@ -24,7 +24,7 @@ extension TokenTable {
         let left = row.stored == .none && row.left == .none ? "nothing" : row.left.rawValue
         let cells = [
             row.stored.rawValue, row.hasRefreshToken ? "yes" : "no", row.session.rawValue, row.answer.rawValue,
-            text(row.returned, isNext: false), left, sent, next,
+            text(row.returned, isNext: false), left, row.sessionLeft.rawValue, sent, next,
         ]
         return "| " + cells.joined(separator: " | ") + " |"
     }

@@ -14,7 +14,7 @@ struct AdviceGate: Sendable {
         do throws(WireError) {
             self.server = try Origin(server)
         } catch {
-            throw AuthorizationError(.invalidConfiguration, "the server's URL: \(error.detail)")
+            throw AuthorizationError(.invalidConfiguration, "The server's URL cannot be used: \(error.detail).")
         }
         path = Self.path(of: server)
         self.logger = logger
@@ -40,7 +40,7 @@ struct AdviceGate: Sendable {
                 !other.split(separator: "/").contains("..")
             else {
                 throw AuthorizationError(
-                    .untrustedAdvice, "the resource names another server than the configured one")
+                    .untrustedAdvice, "The resource names another server than the configured one.")
             }
         }
         return received.advice

@@ -92,11 +92,12 @@ struct TransactionStatement {
 
     private static func other(_ part: String) -> AuthorizationError {
         AuthorizationError(
-            .approvalForAnotherRequest, "the server asks to approve another request: its \(part) is not this one's")
+            .approvalForAnotherRequest, "The server asks to approve another request: its \(part) is not this one's.")
     }
 
     private static func unreadable(_ what: String) -> AuthorizationError {
-        AuthorizationError(.approvalForAnotherRequest, "what the server says is being approved cannot be used: \(what)")
+        AuthorizationError(
+            .approvalForAnotherRequest, "What the server says is being approved cannot be used: \(what).")
     }
 }
 
@@ -124,7 +125,7 @@ struct RepeatableRequest {
     func requireBinding(_ parts: Set<Approval.Part>) throws(AuthorizationError) {
         let needed: Set<Approval.Part> = hasBody ? [.method, .resource, .query, .body] : [.method, .resource, .query]
         guard parts.isSuperset(of: needed) else {
-            throw AuthorizationError(.approvalNotBound, "the server does not say that all of the request is approved")
+            throw AuthorizationError(.approvalNotBound, "The server does not say that all of the request is approved.")
         }
     }
 }

@@ -21,13 +21,13 @@ public struct AuthorizationConfiguration: Sendable {
             do throws(WireError) {
                 origin = try Origin(headerValue: text)
             } catch {
-                throw AuthorizationError(.invalidConfiguration, "\(text) is no origin: \(error.detail)")
+                throw AuthorizationError(.invalidConfiguration, "\(text) is no origin: \(error.detail).")
             }
             guard origin.isSecure || origin.host.isLoopback else {
-                throw AuthorizationError(.invalidConfiguration, "\(text) is neither https nor on this machine")
+                throw AuthorizationError(.invalidConfiguration, "\(text) is neither https nor on this machine.")
             }
             guard origins.updateValue(access, forKey: origin) == nil else {
-                throw AuthorizationError(.invalidConfiguration, "\(text) is named twice")
+                throw AuthorizationError(.invalidConfiguration, "\(text) is named twice.")
             }
         }
         self.resources = origins

@@ -7,8 +7,18 @@ public import Logging
 /// Calls protected resources: when the server wants the user's approval, asks for it once and repeats the call as it
 /// was.
 ///
-/// It is the outermost layer, and no middleware only because it asks in the caller's isolation. Credentials are
-/// attached below it by ``/AssentTokens/CredentialsMiddleware``.
+/// ```swift
+/// let call = try HTTPCall(
+///     .post, url: "https://api.bank.example/transfers", headerFields: [.contentType: "application/json"],
+///     body: HTTPBody(#"{"to":"Bob","amount":"200.00"}"#))
+/// let reply = try await client.send(call) { approval in
+///     guard await screen.confirm(approval.display) else { return .decline }
+///     approval.agree()
+///     return .next
+/// }
+/// ```
+///
+/// It is the outermost layer. Credentials are attached below it by ``/AssentTokens/AuthenticatingTransport``.
 public struct AuthorizedClient: Sendable {
     /// Which origins are protected resources.
     public let configuration: AuthorizationConfiguration
@@ -26,7 +36,7 @@ public struct AuthorizedClient: Sendable {
     ///   - configuration: which origins are protected resources.
     ///   - journeys: runs the journeys of advices. Only advices that lead to its server are believed.
     ///   - tokens: has the session and the tokens.
-    ///   - transport: carries the calls. The layer that attaches credentials is put around it here.
+    ///   - transport: carries the calls. Credentials are attached around it here.
     ///   - random: where idempotency keys come from.
     ///   - logger: is told what happens, never a secret.
     /// - Throws: ``AuthorizationError`` with code `invalidConfiguration`.
@@ -38,8 +48,7 @@ public struct AuthorizedClient: Sendable {
         self.configuration = configuration
         self.journeys = journeys
         self.tokens = tokens
-        self.transport = HTTPPipeline(
-            transport, layers: [CredentialsMiddleware(tokens, resources: configuration.resources)])
+        self.transport = AuthenticatingTransport(tokens, resources: configuration.resources, over: transport)
         self.random = random
         gate = try AdviceGate(server: journeys.configuration.server, logger: logger)
     }
@@ -78,7 +87,9 @@ public struct AuthorizedClient: Sendable {
     ///   `outcomeUnknown`, `notSent`.
     public func ask(_ call: HTTPCall, about pending: PendingRequest) async throws -> HTTPReply {
         let access = try access(of: call)
-        guard let access else { throw AuthorizationError(.invalidRequest, "this origin is not in the configuration") }
+        guard let access else {
+            throw AuthorizationError(.invalidRequest, "The origin of the request is not in the configuration.")
+        }
         var call = stamped(call, access: access)
         if let key = pending.idempotencyKey { call.request.headerFields[.idempotencyKey] = key }
         return try await sendApproved(call, pending, access: access, isQuestion: true)
@@ -98,11 +109,13 @@ public struct AuthorizedClient: Sendable {
             }
             _ = try? await reply.body.collect(upTo: 64 << 10)
             guard asks else {
-                throw AuthorizationError(.approvalNeeded, "the server wants the user's approval; name a handler")
+                throw AuthorizationError(
+                    .approvalNeeded, "The server wants the user's approval, and there is nobody to ask.")
             }
             guard call.body?.isReplayable ?? true else {
                 throw AuthorizationError(
-                    .bodyNotReplayable, "give the body as bytes, or as a stream that can start over")
+                    .bodyNotReplayable,
+                    "The request's content can be sent only once, so it cannot wait for an approval.")
             }
             switch advice.kind {
             case .transaction(let id):
@@ -112,12 +125,13 @@ public struct AuthorizedClient: Sendable {
                 return try await sendApproved(call, pending, access: access, isQuestion: false)
             case .service:
                 guard !hasSteppedUp else {
-                    throw AuthorizationError(.refused, "the server asks again for the journey that was just passed")
+                    throw AuthorizationError(.refused, "The server asks again for the journey that was just passed.")
                 }
                 hasSteppedUp = true
                 try await stepUp(advice.nextToMeet, for: call, approve)
             case .other(let name, _):
-                throw AuthorizationError(.unsupportedAdvice, "the server wants \(name)")
+                throw AuthorizationError(
+                    .unsupportedAdvice, "The server wants something that this library does not know: \(name).")
             }
         }
     }
@@ -127,7 +141,7 @@ public struct AuthorizedClient: Sendable {
         _ call: HTTPCall, _ pending: PendingRequest, access: ResourceAccess, isQuestion: Bool
     ) async throws -> HTTPReply {
         let unknown = AuthorizationError(
-            .outcomeUnknown, "nobody can say whether the request had an effect; ask before repeating it",
+            .outcomeUnknown, "Nobody can say whether the approved request had an effect.",
             pending: pending)
         var sent = call.with(pending.transactionID, access)
         sent.isSentOnce = true
@@ -145,7 +159,7 @@ public struct AuthorizedClient: Sendable {
             let transportError = error as? HTTPTransportError
             if !hasReply, Self.saysUnsent(error) {
                 throw AuthorizationError(
-                    .notSent, "the approved request was not sent: \(error)", pending: pending,
+                    .notSent, "The approved request was not sent: \(Self.explanation(error))", pending: pending,
                     transportError: transportError)
             }
             guard !call.isSafe else { throw error }
@@ -153,11 +167,16 @@ public struct AuthorizedClient: Sendable {
         }
         if advice != nil {
             if isQuestion || call.isSafe {
-                throw AuthorizationError(.refused, "the server does not accept the approval", pending: pending)
+                throw AuthorizationError(.refused, "The server does not accept the approval.", pending: pending)
             }
             throw unknown
         }
         if reply.status == 504, !call.isSafe { throw unknown }
+        if BearerCredentials.areRefused(in: reply.response) {
+            throw AuthorizationError(
+                .notSent, "The access token was refused, so the approved request was not carried out.", pending: pending
+            )
+        }
         return reply
     }
 
@@ -167,11 +186,15 @@ public struct AuthorizedClient: Sendable {
         return error is TokenError
     }
 
+    private static func explanation(_ error: any Error) -> String {
+        (error as? any AssentError)?.explanation ?? "\(type(of: error))."
+    }
+
     private func access(of call: HTTPCall) throws(AuthorizationError) -> ResourceAccess? {
         do throws(WireError) {
             return configuration.resources[try call.origin]
         } catch {
-            throw AuthorizationError(.invalidRequest, "the request's URL: \(error.detail)")
+            throw AuthorizationError(.invalidRequest, "The request's URL cannot be used: \(error.detail).")
         }
     }
 

@@ -37,7 +37,7 @@ extension AuthorizedClient {
         var stated: (parts: Set<Approval.Part>, statement: TransactionStatement)?
         var isFirst = true
         if case .transaction = advice.kind, session == nil {
-            throw AuthorizationError(.noSession, "there is no session that could approve this: sign in by a journey")
+            throw AuthorizationError(.noSession, "There is no session that could approve this.")
         }
         let result: Session
         do {
@@ -59,13 +59,13 @@ extension AuthorizedClient {
                 return action
             }
         } catch let failure as JourneyFailure where failure.code == .declined {
-            throw AuthorizationError(.declined, "the user declined")
+            throw AuthorizationError(.declined, "The user declined.")
         }
         if case .transaction = advice.kind, isFirst, configuration.requiresBinding { try request.requireBinding([]) }
         guard !result.token.isEmpty, result.token != session?.token else { return }
         if case .transaction = advice.kind {
             throw AuthorizationError(
-                .sessionChanged, "the journey ended with another session; the approval is not this session's")
+                .sessionChanged, "The journey ended with another session, so the approval is not this session's.")
         }
         try await tokens.install(result)
     }

@@ -56,6 +56,9 @@ struct AuthorizationAttempt: Sendable {
         return ConstantTime.equal(state, self.state)
     }
 
+    /// Whether a URL names this request, as that of a page from which the user comes back to it.
+    func isNamed(in location: String) -> Bool { location.contains(state) }
+
     /// The code that the redirect carries.
     ///
     /// - Throws: ``TokenError``: `unexpectedRedirect` when it does not begin with the redirect URI exactly;
@@ -68,30 +71,36 @@ struct AuthorizationAttempt: Sendable {
             answer = try FormEncoding.parse(query)
             for name in ["state", "iss", "code", "error"] { _ = try answer.single(name) }
         } catch {
-            throw TokenError(.malformedReply, "the answer to the authorization request: \(error.detail)")
+            throw TokenError(
+                .malformedReply, "The answer to the authorization request cannot be read: \(error.detail).")
         }
         guard let state = answer["state"], ConstantTime.equal(state, self.state) else {
-            throw TokenError(.foreignAnswer, "state is not this request's")
+            throw TokenError(.foreignAnswer, "The answer has another request's state.")
         }
         switch answer["iss"] {
         case let iss?:
-            guard iss.utf8.elementsEqual(issuer.utf8) else { throw TokenError(.foreignAnswer, "iss is another server") }
+            guard iss.utf8.elementsEqual(issuer.utf8) else {
+                throw TokenError(.foreignAnswer, "The answer names another server as its issuer (iss).")
+            }
         case nil:
-            guard !needsIssuer else { throw TokenError(.foreignAnswer, "iss is missing") }
+            guard !needsIssuer else {
+                throw TokenError(
+                    .foreignAnswer, "The answer does not name its issuer (iss), although this provider always does.")
+            }
         }
         if let error = answer["error"] {
             let shown = error.utf8.allSatisfy(\.isASCIIVisible) ? String(error.prefix(64)) : "unknown"
-            throw TokenError(.authorizationRefused, "the server refused", oauthError: shown)
+            throw TokenError(.authorizationRefused, "The provider refused to sign in.", oauthError: shown)
         }
         guard let code = answer["code"], !code.isEmpty else {
-            throw TokenError(.malformedReply, "the answer to the authorization request has no code")
+            throw TokenError(.malformedReply, "The answer to the authorization request has no code.")
         }
         return Secret(code)
     }
 
     private func query(of location: String) throws(TokenError) -> String {
         guard location.utf8.starts(with: redirectURI.utf8) else {
-            throw TokenError(.unexpectedRedirect, "the server leads to somewhere other than the redirect URI")
+            throw TokenError(.unexpectedRedirect, "The provider leads to somewhere other than the redirect URI.")
         }
         var rest = Array(location.utf8.dropFirst(redirectURI.utf8.count).prefix { $0 != UInt8(ascii: "#") })
         let hasQuery = redirectURI.utf8.contains(UInt8(ascii: "?"))
@@ -100,7 +109,7 @@ struct AuthorizationAttempt: Sendable {
             rest.removeFirst()
         }
         guard rest.first == UInt8(ascii: hasQuery ? "&" : "?") else {
-            throw TokenError(.unexpectedRedirect, "the server leads to somewhere other than the redirect URI")
+            throw TokenError(.unexpectedRedirect, "The provider leads to somewhere other than the redirect URI.")
         }
         return String(decoding: rest.dropFirst(), as: UTF8.self)
     }

@@ -12,6 +12,8 @@ struct PendingSignOuts: Sendable {
         let secret: Secret
         /// For ``SignOutResult/Step/revokeTokens``: whether it is a refresh token.
         let isRefreshToken: Bool
+        /// The access token that belongs to a refresh token.
+        var accessToken: Secret?
         /// The realm of a session.
         let realm: String
         let since: Date
@@ -61,15 +63,21 @@ extension PendingSignOuts.Entry {
         tokens: TokenSet?, session: Session?, random: any RandomSource, now: Date
     ) -> [PendingSignOuts.Entry] {
         var entries: [PendingSignOuts.Entry] = []
-        func add(_ step: SignOutResult.Step, _ secret: Secret, isRefreshToken: Bool = false, realm: String = "") {
+        func add(
+            _ step: SignOutResult.Step, _ secret: Secret, isRefreshToken: Bool = false, accessToken: Secret? = nil,
+            realm: String = ""
+        ) {
             entries.append(
                 PendingSignOuts.Entry(
                     id: random.token(byteCount: 9), step: step, secret: secret, isRefreshToken: isRefreshToken,
-                    realm: realm, since: now))
+                    accessToken: accessToken, realm: realm, since: now))
         }
         if let tokens {
-            add(
-                .revokeTokens, tokens.refreshToken ?? tokens.accessToken, isRefreshToken: tokens.refreshToken != nil)
+            if let refreshToken = tokens.refreshToken {
+                add(.revokeTokens, refreshToken, isRefreshToken: true, accessToken: tokens.accessToken)
+            } else {
+                add(.revokeTokens, tokens.accessToken)
+            }
             // Where there is an AM session it is ended as such: by an ID token AM has ended a newer session than the
             // token's.
             if session == nil, let idToken = tokens.idToken { add(.endProviderSession, idToken.text) }
@@ -81,7 +89,8 @@ extension PendingSignOuts.Entry {
     fileprivate var json: JSONValue {
         [
             "id": .string(id), "step": .string(step.rawValue), "secret": .string(secret.reveal()),
-            "refresh": .bool(isRefreshToken), "realm": .string(realm),
+            "refresh": .bool(isRefreshToken), "access": accessToken.map { .string($0.reveal()) } ?? .null,
+            "realm": .string(realm),
             "since": .integer(Int64(since.timeIntervalSince1970.rounded(.down))),
         ]
     }
@@ -92,6 +101,7 @@ extension PendingSignOuts.Entry {
         else { return nil }
         self.init(
             id: id, step: step, secret: Secret(secret), isRefreshToken: json["refresh"]?.bool ?? false,
-            realm: json["realm"]?.string ?? "", since: Date(timeIntervalSince1970: Double(since)))
+            accessToken: json["access"]?.string.map { Secret($0) }, realm: json["realm"]?.string ?? "",
+            since: Date(timeIntervalSince1970: Double(since)))
     }
 }

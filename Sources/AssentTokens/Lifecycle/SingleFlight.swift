@@ -12,7 +12,7 @@ final class SingleFlight<Value: Sendable>: Sendable {
     private let state = Locked(State())
 
     /// The value of the work that is under way, or of `work`, which is begun when there is none.
-    func callAsFunction(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    func joinOrStart(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let id = state.withLock { state in
             state.lastID += 1
             return state.lastID

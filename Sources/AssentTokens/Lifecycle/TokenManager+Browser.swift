@@ -46,12 +46,12 @@ extension TokenManager {
                 // The session first: whatever stops this between the two, tokens and session are never of two users.
                 if contents.session != nil { try await storage.save(nil) }
                 guard try await storage.save(tokens, since: contents.tokensVersion) else {
-                    throw TokenError(.busy, "tokens and session kept changing; sign in again")
+                    throw TokenError.keepsChanging
                 }
                 try await storage.forgetAttempt()
                 return (contents.tokens, contents.session)
             }
-            forgetUnsaved()
+            unsaved = nil
             return before
         } catch {
             // Nobody will ever use them.

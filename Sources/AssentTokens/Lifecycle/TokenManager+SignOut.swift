@@ -6,13 +6,30 @@ extension TokenManager {
     /// How long a sign-out waits for a renewal that is under way, in seconds.
     private static let signOutPatience: TimeInterval = 20
 
-    /// Forgets session and tokens, whatever the server says, then tells the server: revokes the tokens, ends AM's
-    /// session, or, where there is none, the provider's by the ID token.
+    /// Forgets session and tokens, whatever the server says, then tells the server: revokes the refresh token and the
+    /// access token, ends AM's session, or, where there is none, the provider's by the ID token.
     ///
     /// What the server is to be told is noted, sealed, before anything is forgotten: a sign-out that is interrupted, or
     /// that the network prevents, is finished by ``retrySignOuts()``.
     /// - Returns: what could not be done.
     public func signOut() async -> SignOutResult { await forget(session: true) }
+
+    /// Signs out as ``signOut()``, and leaves the provider's own session to the browser in which it lives.
+    ///
+    /// A provider ends the session of a browser only there: at its page it may ask the user, and it needs the browser's
+    /// cookies (OpenID Connect RP-Initiated Logout 1.0 §2). `open` is called once, with the URL of that page, when the
+    /// user had signed in in a browser and the provider has such a page. The URL has the ID token in it: show it to
+    /// nobody but the user's browser.
+    ///
+    /// - Parameters:
+    ///   - redirectURI: where the page leads when it is done; it must be registered at the provider.
+    ///   - open: opens the URL in the browser. It must not wait.
+    /// - Returns: what could not be done. What the page did is not known.
+    public func signOut(
+        returningTo redirectURI: String? = nil, browser open: @escaping @Sendable (String) -> Void
+    ) async -> SignOutResult {
+        await forget(session: true, browser: (redirectURI, open))
+    }
 
     /// Revokes the tokens and forgets them, whatever the server says. The session stays: the next
     /// ``tokens(rejecting:)`` gets new ones with it.
@@ -25,7 +42,7 @@ extension TokenManager {
     /// - Returns: what could still not be done.
     /// - Throws: ``TokenError`` with code `storageFailed`.
     public func retrySignOuts() async throws -> [SignOutResult.Undone] {
-        let entries = try await storing { try await pending.load(now: clock.now).entries }
+        let entries = try await storeErrorsAsTokenErrors { try await pending.load(now: clock.now).entries }
         return await tell(entries).undone
     }
 
@@ -33,13 +50,22 @@ extension TokenManager {
     ///
     /// - Throws: ``TokenError`` with code `storageFailed`.
     public func pendingSignOuts() async throws -> [SignOutResult.Step] {
-        try await storing { try await pending.load(now: clock.now).entries.map(\.step) }
+        try await storeErrorsAsTokenErrors { try await pending.load(now: clock.now).entries.map(\.step) }
     }
 
-    private func forget(session endsSession: Bool) async -> SignOutResult {
+    private func forget(
+        session endsSession: Bool, browser: (redirectURI: String?, open: @Sendable (String) -> Void)? = nil
+    ) async -> SignOutResult {
         // A caller that is cancelled may keep the server from being told, but nothing from being forgotten.
         let local = await Task { await forgetLocally(session: endsSession) }.value
-        let (undone, failure) = await tell(local.entries)
+        var shown: Set<String> = []
+        if let browser, let entry = local.entries.first(where: { $0.step == .endProviderSession }),
+            let url = try? await provider.endSessionURL(idToken: entry.secret, redirectURI: browser.redirectURI)
+        {
+            browser.open(url)
+            shown.insert(entry.id)
+        }
+        let (undone, failure) = await tell(local.entries, except: shown)
         logger.debug("signed out", metadata: ["undone": "\(undone.count)"])
         return SignOutResult(
             session: local.session, undone: undone, localFailure: local.failure ?? failure)
@@ -52,37 +78,37 @@ extension TokenManager {
         let lease = try? await storage.store.lease(storage.leaseName, deadline: deadline)
         let contents = (try? await storage.load()) ?? TokenStorage.Contents()
         var entries = PendingSignOuts.Entry.all(
-            tokens: unsavedTokens ?? contents.tokens, session: contents.session, random: random, now: clock.now)
-        forgetUnsaved()
+            tokens: unsaved?.tokens ?? contents.tokens, session: contents.session, random: random, now: clock.now)
+        unsaved = nil
         if !endsSession { entries.removeAll { $0.step != .revokeTokens } }
         if sessions == nil { entries.removeAll { $0.step == .endSession } }
         // Before anything is forgotten. What cannot be noted is told all the same.
         try? await pending.change(adding: entries, now: clock.now)
-        var localFailure = await failure { try await self.storage.removeTokens() }
-        if endsSession { localFailure = await failure { try await self.storage.save(nil) } ?? localFailure }
+        var localFailure = await errorThrown { try await self.storage.removeTokens() }
+        if endsSession { localFailure = await errorThrown { try await self.storage.save(nil) } ?? localFailure }
         forgetCache()
         await lease?.release()
         return (entries, endsSession ? contents.session : nil, localFailure)
     }
 
-    /// Tells the server, and forgets what it was told and what it will never hear.
+    /// Tells the server, `except` of what it hears by a browser, and forgets what it was told and will never hear.
     private func tell(
-        _ entries: [PendingSignOuts.Entry]
+        _ entries: [PendingSignOuts.Entry], except shown: Set<String> = []
     ) async -> (undone: [SignOutResult.Undone], localFailure: TokenError?) {
         var undone: [SignOutResult.Undone] = []
-        var over: Set<String> = []
-        for entry in entries {
+        var over = shown
+        for entry in entries where !shown.contains(entry.id) {
             do {
                 try await tell(entry)
                 over.insert(entry.id)
             } catch {
                 let isKept = error is CancellationError || (error as? TokenError)?.isTransient == true
                 if !isKept { over.insert(entry.id) }
-                undone.append(.init(entry.step, "\(error)", isKept: isKept))
+                undone.append(.init(entry.step, Self.reason(error), isKept: isKept))
             }
         }
         do {
-            try await storing { try await pending.change(removing: over, now: clock.now) }
+            try await storeErrorsAsTokenErrors { try await pending.change(removing: over, now: clock.now) }
             return (undone, nil)
         } catch {
             return (undone, error as? TokenError)
@@ -91,22 +117,28 @@ extension TokenManager {
 
     private func tell(_ entry: PendingSignOuts.Entry) async throws {
         switch entry.step {
-        case .revokeTokens: try await provider.revoke(entry.secret, isRefreshToken: entry.isRefreshToken)
+        case .revokeTokens:
+            if entry.isRefreshToken {
+                try await provider.revoke(refreshToken: entry.secret, accessToken: entry.accessToken)
+            } else {
+                try await provider.revoke(refreshToken: nil, accessToken: entry.secret)
+            }
         case .endProviderSession: try await provider.endSession(idToken: entry.secret)
         case .endSession: try await sessions?.end(Session(token: entry.secret, realm: entry.realm))
         }
     }
 
-    private func failure(of body: () async throws -> Void) async -> TokenError? {
+    private static func reason(_ error: any Error) -> String {
+        if error is CancellationError { return "The task was cancelled." }
+        return (error as? any AssentError)?.explanation ?? "\(type(of: error))"
+    }
+
+    private func errorThrown(by body: () async throws -> Void) async -> TokenError? {
         do {
             try await body()
             return nil
         } catch {
-            return error as? TokenError ?? TokenError(.storageFailed, "\(type(of: error))")
+            return error as? TokenError ?? TokenError(.storageFailed, "The store failed with \(type(of: error)).")
         }
-    }
-
-    private func storing<Result>(_ body: () async throws -> Result) async throws -> Result {
-        do { return try await body() } catch let error as SecretStoreError { throw TokenError(error: error) }
     }
 }

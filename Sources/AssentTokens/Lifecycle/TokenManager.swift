@@ -5,6 +5,16 @@ public import Logging
 
 /// The user's session and tokens: keeps them sealed, renews them when they end, and gives them to nobody else.
 ///
+/// ```swift
+/// let tokens = TokenManager(
+///     configuration: try TokenConfiguration(
+///         issuer: "https://am.bank.example/am/oauth2/realms/root/realms/alpha", clientID: "bank-app",
+///         redirectURI: "https://bank.example/app/callback"),
+///     transport: transport, store: vault)
+/// try await tokens.install(session)
+/// let accessToken = try await tokens.tokens().accessToken
+/// ```
+///
 /// However many tasks and processes want a token at once, one of them renews it. A failure that may pass never removes
 /// anything. A renewed token is stored before anybody sees it. `docs/token-life-cycle.md` says what happens in each
 /// case.
@@ -24,7 +34,8 @@ public actor TokenManager {
     private var recentUntil = Date.distantPast
     private var recentSince = Date.distantFuture
     private var changes: UInt64 = 0
-    private var unsaved: (tokens: TokenSet, since: UInt64?)?
+    /// What the server gave and the store has not taken yet.
+    var unsaved: (tokens: TokenSet, since: UInt64?)?
     private let renewals = SingleFlight<TokenSet>()
 
     /// Seconds that what was read from the store is believed: so long another process's sign-in may go unnoticed.
@@ -105,10 +116,10 @@ public actor TokenManager {
             if rejected == nil { remember(tokens) }
             return tokens
         }
-        let renewed = try await renewals { try await self.renew(rejecting: rejected) }
+        let renewed = try await renewals.joinOrStart { try await self.renew(rejecting: rejected) }
         guard renewed.accessToken == rejected else { return renewed }
         // Another task's renewal that did not know of the refusal, or a server that gives the same token again.
-        return try await renewals { try await self.renew(rejecting: rejected) }
+        return try await renewals.joinOrStart { try await self.renew(rejecting: rejected) }
     }
 
     /// New tokens, whether or not the stored ones are good.
@@ -130,120 +141,16 @@ public actor TokenManager {
         }
     }
 
-    private func renew(rejecting rejected: Secret?) async throws -> TokenSet {
-        var orphans: TokenSet?
-        do {
-            let tokens = try await exclusively {
-                try await renewExclusively(renewal(rejecting: rejected), orphans: &orphans)
-            }
-            if let orphans { await revokeOrphans(orphans) }
-            return tokens
-        } catch let error as TokenError where error.code == .busy {
-            var idle = renewal(rejecting: rejected)
-            let contents = try await storage.load()
-            _ = idle.loaded(tokens: contents.tokens, session: contents.session, now: clock.now)
-            guard case .use(let tokens) = idle.unable(error, now: clock.now) else { throw error }
-            return tokens
-        } catch {
-            if let orphans { await revokeOrphans(orphans) }
-            throw error
-        }
-    }
-
-    /// Takes the steps of a renewal. Nobody else, in any process, is at it.
-    private func renewExclusively(_ renewal: TokenRenewal, orphans: inout TokenSet?) async throws -> TokenSet {
-        var renewal = renewal
-        try await saveUnsaved()
-        while true {
-            var contents = try await storage.load()
-            var step = renewal.loaded(tokens: contents.tokens, session: contents.session, now: clock.now)
-            steps: while true {
-                switch step {
-                case .use(let tokens): return tokens
-                case .fail(let error): throw error
-                case .remove(let tokens, let removal):
-                    guard try await storage.save(nil, since: contents.tokensVersion) else { break steps }
-                    contents.tokensVersion = nil
-                    try await storage.forgetAttempt()
-                    if removal == .orphaned { orphans = tokens }
-                    logger.info("tokens were removed", metadata: ["reason": "\(removal)"])
-                    step = renewal.removed(removal)
-                case .refresh(let tokens, let refreshToken):
-                    let (answer, isRepeated) = try await refresh(tokens, refreshToken)
-                    step = renewal.refreshed(answer, isRepeated: isRepeated, now: clock.now)
-                case .authorize(let session):
-                    let answer = try await answer {
-                        try await provider.authorize(session)
-                    } otherwise: {
-                        $0.signInReason == .sessionRefused ? .refused : .failed($0)
-                    }
-                    step = renewal.authorized(answer, now: clock.now)
-                case .store(let tokens):
-                    unsaved = (tokens, contents.tokensVersion)
-                    let isSaved = try await storage.save(tokens, since: contents.tokensVersion)
-                    unsaved = nil
-                    guard isSaved else { break steps }
-                    // The attempt with a refresh token that was replaced names that one, and is no other one's.
-                    if tokens.refreshToken == contents.tokens?.refreshToken { try await storage.forgetAttempt() }
-                    return tokens
-                }
-            }
-        }
-    }
-
-    /// What the server gave and the store refused earlier. The server has forgotten the tokens before, so these must
-    /// not be lost.
-    private func saveUnsaved() async throws {
-        guard let (tokens, version) = unsaved else { return }
-        let session = try await storage.load().session
-        // First tokens of a session: when it is gone, somebody has signed out.
-        if tokens.belongs(to: session), version != nil || session != nil {
-            _ = try await storage.save(tokens, since: version)
-        }
-        unsaved = nil
-    }
-
-    private func refresh(
-        _ tokens: TokenSet, _ refreshToken: Secret
-    ) async throws -> (TokenRenewal.Answer, isRepeated: Bool) {
-        var isRepeated = false
-        let answer = try await answer {
-            // Before the attempt is noted: when the server cannot even be described, nothing was attempted.
-            let knowsAttempts = try await provider.metadata().knowsRefreshAttempts
-            let attempt = try await storage.attempt(for: refreshToken, random: random)
-            isRepeated = attempt.isRepeated
-            return try await provider.refresh(tokens, refreshToken, attemptID: knowsAttempts ? attempt.id : nil)
-        } otherwise: {
-            $0.isDefiniteRefusal ? .refused : $0.isWithoutReason ? .refusedWithoutReason : .failed($0)
-        }
-        // It was answered, so no later attempt is one that was interrupted.
-        if case .refusedWithoutReason = answer, !isRepeated { try await storage.forgetAttempt() }
-        return (answer, isRepeated)
-    }
-
-    /// What came of asking the server. Another user's ID token is no failure that an older token helps over.
-    private func answer(
-        _ ask: () async throws -> TokenSet, otherwise meaning: (TokenError) -> TokenRenewal.Answer
-    ) async throws -> TokenRenewal.Answer {
-        do {
-            return .granted(try await ask())
-        } catch let error as TokenError where error.code != .invalidIDToken {
-            return meaning(error)
-        }
-    }
-
     func revokeOrphans(_ tokens: TokenSet) async {
-        do { try await provider.revoke(tokens, within: Self.revocationLimit) } catch {
+        do {
+            try await provider.revoke(
+                refreshToken: tokens.refreshToken, accessToken: tokens.accessToken, within: Self.revocationLimit)
+        } catch {
             logger.warning("tokens of the earlier session were not revoked", metadata: ["reason": "\(error)"])
         }
     }
 
-    /// Tokens that the server gave and the store refused.
-    var unsavedTokens: TokenSet? { unsaved?.tokens }
-
-    func forgetUnsaved() { unsaved = nil }
-
-    private func renewal(rejecting rejected: Secret?) -> TokenRenewal {
+    func renewal(rejecting rejected: Secret?) -> TokenRenewal {
         TokenRenewal(margin: configuration.renewBefore, leeway: configuration.leeway, rejected: rejected)
     }
 
@@ -284,11 +191,9 @@ public actor TokenManager {
     /// Runs `body` while nobody else, in any process, changes session or tokens; forgets what was read before.
     func exclusively<Result>(_ body: () async throws -> Result) async throws -> Result {
         let deadline = clock.now.addingTimeInterval(configuration.patience)
-        do {
-            defer { forgetCache() }
-            return try await storage.store.withExclusiveAccess(storage.leaseName, deadline: deadline, body)
-        } catch let error as SecretStoreError {
-            throw TokenError(error: error)
+        defer { forgetCache() }
+        return try await storeErrorsAsTokenErrors {
+            try await storage.store.withExclusiveAccess(storage.leaseName, deadline: deadline, body)
         }
     }
 }

@@ -6,12 +6,16 @@ import Foundation
 struct TokenRenewal {
     /// What to do next.
     enum Step: Equatable {
+        /// Read the store, at the beginning and whenever somebody else has changed it.
+        case read
         /// Hand these out.
         case use(TokenSet)
         /// Give up; nothing is removed by that.
         case fail(TokenError)
         /// Remove the stored tokens.
         case remove(TokenSet, Removal)
+        /// Remove the stored session, which the server does not accept any more.
+        case removeSession
         /// Get the successor with the refresh token.
         case refresh(TokenSet, refreshToken: Secret)
         /// Get new tokens with the session.
@@ -30,13 +34,28 @@ struct TokenRenewal {
         case expired
     }
 
-    /// What came of asking the server.
-    enum Answer {
+    /// What came of a refresh.
+    enum RefreshAnswer {
         case granted(TokenSet)
-        /// The server said that refresh token or session is of no use any more.
+        /// The server said that the refresh token is of no use any more.
         case refused
         /// The server refused the refresh token and gave no reason. It may mean the same, so the session is tried or
         /// the user has to sign in; but nothing is removed.
+        case refusedWithoutReason
+        /// The server said that this client, or what it asks for, may not be refreshed. It says nothing about the
+        /// refresh token, which is kept; the session may still get tokens.
+        case refusedClient(TokenError)
+        /// Anything else: nobody knows, or it may pass.
+        case failed(TokenError)
+    }
+
+    /// What came of an authorization with the session, or of the exchange of its code.
+    enum AuthorizationAnswer {
+        case granted(TokenSet)
+        /// The server said that the session is of no use any more.
+        case refused
+        /// The server refused and gave no reason. It may mean the same, so the user has to sign in; but nothing is
+        /// removed.
         case refusedWithoutReason
         /// Anything else: nobody knows, or it may pass.
         case failed(TokenError)
@@ -71,7 +90,7 @@ struct TokenRenewal {
         self.session = session.flatMap { $0.token.isEmpty ? nil : $0 }
         readings += 1
         guard readings <= Self.maximumReadings else {
-            return .fail(TokenError(.busy, "tokens and session kept changing; try again"))
+            return .fail(.keepsChanging)
         }
         guard let tokens else { return authorizeOrSignIn(otherwise: .notSignedIn) }
         guard tokens.belongs(to: self.session) else { return .remove(tokens, .orphaned) }
@@ -83,10 +102,13 @@ struct TokenRenewal {
 
     /// The server answered a refresh. `isRepeated` says that an earlier attempt with the same refresh token had no
     /// answer.
-    mutating func refreshed(_ answer: Answer, isRepeated: Bool, now: Date) -> Step {
+    mutating func refreshed(_ answer: RefreshAnswer, isRepeated: Bool, now: Date) -> Step {
         switch answer {
         case .granted(let new): return .store(new)
-        case .failed(let error): return stillGood(now).map { .use($0) } ?? .fail(error)
+        case .failed(let error): return useWhileGood(now, otherwise: error)
+        case .refusedClient(let error):
+            if let session { return .authorize(session) }
+            return useWhileGood(now, otherwise: error)
         case .refusedWithoutReason:
             reason = isRepeated ? .refreshInterrupted : .refreshRefused
             if session == nil, let tokens = stillGood(now) { return .use(tokens) }
@@ -99,21 +121,31 @@ struct TokenRenewal {
     }
 
     /// The server answered an authorization with the session, or the exchange of its code.
-    mutating func authorized(_ answer: Answer, now: Date) -> Step {
+    mutating func authorized(_ answer: AuthorizationAnswer, now: Date) -> Step {
         switch answer {
         case .granted(let new): return .store(new)
-        case .failed(let error): return stillGood(now).map { .use($0) } ?? .fail(error)
-        case .refused, .refusedWithoutReason:
+        case .failed(let error): return useWhileGood(now, otherwise: error)
+        case .refused:
             reason = .sessionRefused
-            guard let tokens else { return .fail(Self.signInNeeded(.sessionRefused)) }
+            return .removeSession
+        case .refusedWithoutReason:
+            reason = .sessionRefused
+            guard let tokens else { return .fail(.signInNeeded(.sessionRefused)) }
             return withoutRenewal(tokens, now)
         }
+    }
+
+    /// The stored session was removed. Tokens that were got with it stand for themselves.
+    mutating func removedSession(now: Date) -> Step {
+        session = nil
+        guard let tokens else { return .fail(.signInNeeded(.sessionRefused)) }
+        return withoutRenewal(tokens, now)
     }
 
     /// The stored tokens were removed.
     mutating func removed(_ removal: Removal) -> Step {
         switch removal {
-        case .expired: return .fail(Self.signInNeeded(reason ?? .expired))
+        case .expired: return .fail(.signInNeeded(reason ?? .expired))
         case .orphaned, .refused:
             tokens = nil
             return authorizeOrSignIn(otherwise: .notSignedIn)
@@ -121,21 +153,23 @@ struct TokenRenewal {
     }
 
     /// Somebody else holds the lease, or the store cannot be written: the stored tokens may still do.
-    func unable(_ error: TokenError, now: Date) -> Step {
-        stillGood(now).map { .use($0) } ?? .fail(error)
-    }
+    func unable(_ error: TokenError, now: Date) -> Step { useWhileGood(now, otherwise: error) }
 
     private func authorizeOrSignIn(otherwise: SignInReason) -> Step {
-        session.map { .authorize($0) } ?? .fail(Self.signInNeeded(reason ?? otherwise))
+        session.map { .authorize($0) } ?? .fail(.signInNeeded(reason ?? otherwise))
     }
 
     private func withoutRenewal(_ tokens: TokenSet, _ now: Date) -> Step {
         if isUsable(tokens, now) { return .use(tokens) }
         // A resource's word alone removes nothing, nor does a refusal without a reason.
         guard !tokens.isValid(at: now), tokens.refreshToken == nil else {
-            return .fail(Self.signInNeeded(reason ?? .accessTokenRejected))
+            return .fail(.signInNeeded(reason ?? .accessTokenRejected))
         }
         return .remove(tokens, .expired)
+    }
+
+    private func useWhileGood(_ now: Date, otherwise error: TokenError) -> Step {
+        stillGood(now).map { .use($0) } ?? .fail(error)
     }
 
     private func stillGood(_ now: Date) -> TokenSet? {
@@ -151,9 +185,5 @@ struct TokenRenewal {
 
     private func isUsable(_ tokens: TokenSet, _ now: Date) -> Bool {
         tokens.isValid(at: now) && tokens.accessToken != rejected
-    }
-
-    private static func signInNeeded(_ reason: SignInReason) -> TokenError {
-        TokenError(.signInNeeded, reason.advice, signInReason: reason)
     }
 }

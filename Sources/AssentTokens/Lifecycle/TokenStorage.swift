@@ -31,7 +31,7 @@ struct TokenStorage: Sendable {
     var leaseName: String { tokens }
 
     func load() async throws -> Contents {
-        try await storing {
+        try await storeErrorsAsTokenErrors {
             var contents = Contents()
             if let stored = try await store.value(session) {
                 guard let session = Self.session(stored.value) else { throw Self.unreadable }
@@ -49,7 +49,7 @@ struct TokenStorage: Sendable {
 
     /// Stores tokens if nobody else changed them since `version`; returns whether that was so.
     func save(_ tokens: TokenSet?, since version: UInt64?) async throws -> Bool {
-        try await storing {
+        try await storeErrorsAsTokenErrors {
             do {
                 try await store.update(
                     self.tokens, to: tokens?.stored, expected: version.map { .exactly($0) } ?? .absent)
@@ -60,14 +60,26 @@ struct TokenStorage: Sendable {
         }
     }
 
+    /// Removes the session if nobody else changed it since `version`; returns whether that was so.
+    func removeSession(since version: UInt64?) async throws -> Bool {
+        try await storeErrorsAsTokenErrors {
+            do {
+                try await store.update(session, to: nil, expected: version.map { .exactly($0) } ?? .absent)
+                return true
+            } catch let error as SecretStoreError where error.code == .versionMismatch {
+                return false
+            }
+        }
+    }
+
     func save(_ session: Session?) async throws {
-        _ = try await storing {
+        _ = try await storeErrorsAsTokenErrors {
             try await store.update(self.session, to: session.map(Self.stored), expected: .any)
         }
     }
 
     func removeTokens() async throws {
-        try await storing {
+        try await storeErrorsAsTokenErrors {
             try await store.update(tokens, to: nil, expected: .any)
             try await store.update(attempt, to: nil, expected: .any)
         }
@@ -77,7 +89,7 @@ struct TokenStorage: Sendable {
     ///
     /// - Returns: the id, and whether there was one already: an attempt of which nobody knows what came.
     func attempt(for refreshToken: Secret, random: any RandomSource) async throws -> (id: String, isRepeated: Bool) {
-        try await storing {
+        try await storeErrorsAsTokenErrors {
             let digest = Base64URL.encode(SHA2.sha256(refreshToken.revealBytes()))
             if let stored = try await store.value(attempt), let json = try? JSONValue.parse(stored.value.revealBytes()),
                 json["of"]?.string == digest, let id = json["id"]?.string
@@ -92,19 +104,12 @@ struct TokenStorage: Sendable {
     }
 
     func forgetAttempt() async throws {
-        _ = try await storing { try await store.update(attempt, to: nil, expected: .any) }
-    }
-
-    private func storing<Result>(_ body: () async throws -> Result) async throws -> Result {
-        do {
-            return try await body()
-        } catch let error as SecretStoreError {
-            throw TokenError(error: error)
-        }
+        _ = try await storeErrorsAsTokenErrors { try await store.update(attempt, to: nil, expected: .any) }
     }
 
     private static let unreadable = TokenError(
-        .storageFailed, "what is stored cannot be read; a newer version of this library may have written it")
+        .storageFailed, "What is stored cannot be read. A newer version of this library may have written it.",
+        suggestion: "Use the newest version, or sign out and sign in again.")
 
     private static func stored(_ session: Session) -> Secret {
         let json: JSONValue = [
@@ -123,8 +128,17 @@ struct TokenStorage: Sendable {
     }
 }
 
+/// Runs `body`, and throws what the store throws as a ``TokenError``.
+func storeErrorsAsTokenErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
+    do {
+        return try await body()
+    } catch let error as SecretStoreError {
+        throw TokenError(error: error)
+    }
+}
+
 extension TokenError {
     init(error: SecretStoreError) {
-        self.init(error.code == .busy ? .busy : .storageFailed, error.description)
+        self.init(error.code == .busy ? .busy : .storageFailed, error.detail, storeError: error)
     }
 }

@@ -79,12 +79,13 @@ actor KeySetCache {
     private func download(_ url: String) async throws -> JWKSet {
         let reply = try await exchange.get(url)
         guard reply.status == 200, let object = reply.object else {
-            throw TokenError(.malformedReply, "the provider's keys cannot be read", status: reply.status)
+            throw TokenError(.malformedReply, "The provider's keys cannot be read.", status: reply.status)
         }
         do throws(JOSEError) {
             return try JWKSet(.object(object))
         } catch {
-            throw TokenError(.malformedReply, "the provider's keys: \(error)", status: reply.status)
+            throw TokenError(
+                .malformedReply, "The provider's keys cannot be used: \(error.explanation)", status: reply.status)
         }
     }
 }

@@ -35,7 +35,8 @@ actor ProviderClient {
             defer { fetching = nil }
             let reply = try await exchange.get(configuration.discoveryURL)
             guard reply.status == 200, let object = reply.object else {
-                throw TokenError(.malformedReply, "the discovery document cannot be read", status: reply.status)
+                throw TokenError(
+                    .malformedReply, "The provider's description of itself cannot be read.", status: reply.status)
             }
             let metadata = try ProviderMetadata(object, issuer: configuration.issuer)
             cached = (metadata, clock.now)
@@ -77,7 +78,7 @@ actor ProviderClient {
         form.append("code_verifier", attempt.verifier.reveal())
         let reply = try await token(form, metadata)
         let wantsIDToken = configuration.scopes.contains("openid")
-        if wantsIDToken, reply.idToken == nil { throw TokenError(.invalidIDToken, "the server sent none") }
+        if wantsIDToken, reply.idToken == nil { throw TokenError(.invalidIDToken, "The provider sent no ID token.") }
         var idToken: IDToken?
         if wantsIDToken, let text = reply.idToken {
             idToken = try await verified(
@@ -93,7 +94,10 @@ actor ProviderClient {
     ) async throws -> Secret {
         // The session is the user: it goes to the configured server and nowhere else, whatever the metadata says.
         guard let origin = try? Origin(metadata.authorizationEndpoint), origin == (try? Origin(configuration.issuer))
-        else { throw TokenError(.unusableEndpoint, "authorization_endpoint is on another origin than the issuer") }
+        else {
+            throw TokenError(
+                .unusableEndpoint, "The provider's authorization_endpoint is on another origin than the issuer.")
+        }
         var fields = HTTPFields()
         if let name = HTTPField.Name(configuration.sessionCookieName) { fields[name] = session.token.reveal() }
         fields[.acceptAPIVersion] = "resource=2.1,protocol=1.0"
@@ -101,7 +105,8 @@ actor ProviderClient {
         switch reply.status {
         case 302, 303:
             guard let location = reply.fields[.location] else {
-                throw TokenError(.malformedReply, "a redirect without Location", status: reply.status)
+                throw TokenError(
+                    .malformedReply, "The authorization endpoint redirects to nowhere.", status: reply.status)
             }
             do throws(TokenError) {
                 return try attempt.code(fromRedirect: location)
@@ -109,25 +114,24 @@ actor ProviderClient {
                 // Without a session that it accepts, AM leads to its own login page, and others say login_required.
                 let isLoginPage = error.code == .unexpectedRedirect && (try? Origin(location)) == origin
                 if isLoginPage || error.oauthError.map(Self.sessionErrors.contains) == true {
-                    throw Self.sessionRefused(reply.status)
+                    // A page for a sign-in knows this request, to which it comes back; one about maintenance does not.
+                    throw TokenError.signInNeeded(
+                        .sessionRefused, status: reply.status,
+                        isWithoutReason: isLoginPage && !attempt.isNamed(in: location))
                 }
                 throw error
             }
-        case 401 where reply.oauthError.map(Self.sessionErrors.contains) ?? true: throw Self.sessionRefused(401)
+        case 401 where reply.oauthError.map(Self.sessionErrors.contains) ?? true:
+            throw TokenError.signInNeeded(
+                .sessionRefused, status: reply.status, isWithoutReason: reply.oauthError == nil)
         default:
             throw TokenError(
-                .authorizationRefused, "the authorization endpoint does not redirect", status: reply.status,
+                .authorizationRefused, "The authorization endpoint does not redirect.", status: reply.status,
                 oauthError: reply.oauthError)
         }
     }
 
     private static let sessionErrors: Set = ["login_required", "invalid_token"]
-
-    private static func sessionRefused(_ status: Int) -> TokenError {
-        TokenError(
-            .signInNeeded, "the server does not accept the session any more", status: status,
-            signInReason: .sessionRefused)
-    }
 
     /// Gets the successor of `old`, whose refresh token is kept when the server gives no other.
     func refresh(_ old: TokenSet, _ refreshToken: Secret, attemptID: String?) async throws -> TokenSet {
@@ -144,7 +148,7 @@ actor ProviderClient {
                 let new = try await verified(
                     text, reply.accessToken, nonce: oldID.claims["nonce"]?.string, isRefresh: true, metadata)
                 guard new.subject.utf8.elementsEqual(oldID.subject.utf8) else {
-                    throw TokenError(.invalidIDToken, "the ID token of the refresh is another user's")
+                    throw TokenError(.invalidIDToken, "The ID token of the refresh is another user's.")
                 }
                 idToken = new
             } catch let error as TokenError where error.code != .invalidIDToken {
@@ -162,14 +166,14 @@ actor ProviderClient {
         guard reply.status == 200 else {
             if reply.body.isEmpty { throw TokenError.refusedWithoutReason(status: reply.status) }
             throw TokenError(
-                .tokenRefused, "the token endpoint gave nothing", status: reply.status, oauthError: reply.oauthError)
+                .tokenRefused, "The token endpoint gave no tokens.", status: reply.status, oauthError: reply.oauthError)
         }
         guard let object = reply.object else {
-            throw TokenError(.malformedReply, "the token endpoint's reply is not a JSON object", status: reply.status)
+            throw TokenError(.malformedReply, "The token endpoint's reply is not a JSON object.", status: reply.status)
         }
         if object["access_token"] == nil, let error = reply.oauthError {
             throw TokenError(
-                .tokenRefused, "the token endpoint gave an error with status 200", status: reply.status,
+                .tokenRefused, "The token endpoint gave an error with status 200.", status: reply.status,
                 oauthError: error)
         }
         return try TokenReply(object)
@@ -179,7 +183,7 @@ actor ProviderClient {
         _ text: String, _ accessToken: Secret, nonce: String?, maxAge: TimeInterval? = nil, isRefresh: Bool,
         _ metadata: ProviderMetadata
     ) async throws -> IDToken {
-        guard let url = metadata.keySetURI else { throw TokenError(.unusableEndpoint, "jwks_uri is missing") }
+        guard let url = metadata.keySetURI else { throw ProviderMetadata.missing("jwks_uri") }
         let expected = UnverifiedIDToken.Expectation(
             issuer: configuration.issuer, clientID: configuration.clientID, nonce: nonce, isRefresh: isRefresh,
             trustedAudiences: configuration.trustedAudiences, maxAge: maxAge,
@@ -189,66 +193,83 @@ actor ProviderClient {
             let signed = try await keys.verify(token.jws, keysAt: url, algorithms: configuration.idTokenAlgorithms)
             return try token.verified(signed, expected)
         } catch let error as JOSEError {
-            throw TokenError(.invalidIDToken, error.description)
+            throw TokenError(.invalidIDToken, "The ID token does not hold (\(error.code)). \(error.detail)")
         }
     }
 
     func userInfo(_ tokens: TokenSet) async throws -> JSONObject {
         guard let url = try await metadata().userInfoEndpoint else {
-            throw TokenError(.unusableEndpoint, "userinfo_endpoint is missing")
+            throw ProviderMetadata.missing("userinfo_endpoint")
         }
         let reply = try await exchange.get(url, fields: [.authorization: BearerCredentials.field(tokens.accessToken)])
         guard reply.status == 200, let object = reply.object else {
             throw TokenError(
-                .userInfoRefused, "no claims about the user", status: reply.status, oauthError: reply.oauthError)
+                .userInfoRefused, "The userinfo endpoint gave no claims about the user.", status: reply.status,
+                oauthError: reply.oauthError)
         }
         if let subject = tokens.idToken?.subject {
             guard let other = object["sub"]?.string, other.utf8.elementsEqual(subject.utf8) else {
-                throw TokenError(.userInfoRefused, "the claims are about another user", status: reply.status)
+                throw TokenError(.userInfoRefused, "The userinfo endpoint told of another user.", status: reply.status)
             }
         }
         return object
     }
 
-    /// Revokes the refresh token, and with it what was made from it; without one the access token (RFC 7009).
-    func revoke(_ tokens: TokenSet, within limit: Duration? = nil) async throws {
-        try await revoke(
-            tokens.refreshToken ?? tokens.accessToken, isRefreshToken: tokens.refreshToken != nil, within: limit)
+    /// Revokes the refresh token, then the access token: the end of the first need not be that of the second (RFC 7009
+    /// §2.1). What may pass is thrown at once, and both are to be revoked again; a refusal of the first does not save
+    /// the second.
+    func revoke(refreshToken: Secret?, accessToken: Secret?, within limit: Duration? = nil) async throws {
+        var refusal: TokenError?
+        for (token, kind) in [(refreshToken, "refresh_token"), (accessToken, "access_token")] {
+            guard let token else { continue }
+            do {
+                try await revoke(token, kind: kind, within: limit)
+            } catch let error as TokenError where !error.isTransient {
+                refusal = refusal ?? error
+            }
+        }
+        if let refusal { throw refusal }
     }
 
-    /// Revokes a token (RFC 7009).
-    func revoke(_ token: Secret, isRefreshToken: Bool, within limit: Duration? = nil) async throws {
+    private func revoke(_ token: Secret, kind: String, within limit: Duration?) async throws {
         guard let url = try await metadata().revocationEndpoint else {
-            throw TokenError(.unusableEndpoint, "revocation_endpoint is missing")
+            throw ProviderMetadata.missing("revocation_endpoint")
         }
         var form = FormItems()
         form.append("token", token.reveal())
-        form.append("token_type_hint", isRefreshToken ? "refresh_token" : "access_token")
+        form.append("token_type_hint", kind)
         form.append("client_id", configuration.clientID)
-        try Self.checkDone(try await exchange.post(url, form: form, within: limit), otherwise: "not revoked")
+        try Self.checkDone(try await exchange.post(url, form: form, within: limit), "The provider revoked no token.")
     }
 
-    /// Ends the provider's session (OpenID Connect RP-Initiated Logout 1.0). Nothing is followed: a redirect leads to a
-    /// page where the provider asks its user (§2), whom nobody asks here.
-    func endSession(idToken: Secret) async throws {
+    /// The page that ends the provider's session (OpenID Connect RP-Initiated Logout 1.0 §2).
+    func endSessionURL(idToken: Secret, redirectURI: String? = nil) async throws -> String {
         guard let endpoint = try await metadata().endSessionEndpoint else {
-            throw TokenError(.unusableEndpoint, "end_session_endpoint is missing")
+            throw ProviderMetadata.missing("end_session_endpoint")
         }
-        let url = [("id_token_hint", idToken.reveal()), ("client_id", configuration.clientID)]
-            .reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
-        try Self.checkDone(try await exchange.get(url), otherwise: "the provider's session is not ended")
+        var items = [("id_token_hint", idToken.reveal()), ("client_id", configuration.clientID)]
+        if let redirectURI { items.append(("post_logout_redirect_uri", redirectURI)) }
+        return items.reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) }
+    }
+
+    /// Ends the provider's session without a browser. Nothing is followed: a redirect leads to a page where the
+    /// provider asks its user (§2), whom nobody asks here.
+    func endSession(idToken: Secret) async throws {
+        let url = try await endSessionURL(idToken: idToken)
+        try Self.checkDone(try await exchange.get(url), "The provider's session is not ended.")
     }
 
     /// Neither endpoint's success has content that means anything (RFC 7009 §2.2). A page is a question to the user
     /// (RP-Initiated Logout §2) or comes from somebody who does not know the protocol, an `error` is one whatever the
     /// status, and 202 promises what nobody can look up later.
-    private static func checkDone(_ reply: ProviderExchange.Reply, otherwise detail: String) throws(TokenError) {
+    private static func checkDone(_ reply: ProviderExchange.Reply, _ detail: String) throws(TokenError) {
         guard [200, 204].contains(reply.status), reply.oauthError == nil else {
             throw TokenError(.signOutRefused, detail, status: reply.status, oauthError: reply.oauthError)
         }
         guard !reply.isPage else {
             throw TokenError(
-                .signOutRefused, "\(detail): the provider shows a page; sign out in a browser", status: reply.status)
+                .signOutRefused, "\(detail) It shows a page instead, where it may ask the user.",
+                suggestion: "Sign out in a browser.", status: reply.status)
         }
     }
 }

@@ -55,7 +55,7 @@ struct ProviderExchange: Sendable {
         do throws(WireError) {
             call = try HTTPCall(method, url: url, headerFields: fields, body: body, limits: limits)
         } catch {
-            throw TokenError(.unusableEndpoint, error.detail)
+            throw TokenError(.unusableEndpoint, "The provider's endpoint cannot be used: \(error.detail).")
         }
         do {
             let reply = try await transport.send(call)
@@ -63,7 +63,7 @@ struct ProviderExchange: Sendable {
             return Reply(status: reply.status, fields: reply.response.headerFields, body: bytes)
         } catch let error as HTTPTransportError {
             if error.code == .cancelled { throw CancellationError() }
-            throw TokenError(.transport, error.description, transportError: error)
+            throw TokenError(.transport, error.detail, transportError: error)
         }
     }
 }

@@ -30,6 +30,10 @@ public struct ProviderMetadata: Hashable, Sendable {
     /// Whether a repeated refresh with the same `attempt_id` gets the same successor: the Assent server's promise.
     public let knowsRefreshAttempts: Bool
 
+    static func missing(_ name: String) -> TokenError {
+        TokenError(.unusableEndpoint, "The provider's description of itself has no \(name).")
+    }
+
     /// Reads a discovery document.
     ///
     /// - Throws: ``TokenError``: `issuerMismatch` unless the issuer is byte for byte `issuer`; `unusableEndpoint` for
@@ -37,16 +41,18 @@ public struct ProviderMetadata: Hashable, Sendable {
     ///   member has a wrong type or PKCE with S256 is not supported.
     public init(_ json: JSONObject, issuer: String) throws(TokenError) {
         guard let named = json["issuer"]?.string, named.utf8.elementsEqual(issuer.utf8) else {
-            throw TokenError(.issuerMismatch, "the discovery document is another issuer's, or names none")
+            throw TokenError(.issuerMismatch, "The provider's description of itself names another issuer, or none.")
         }
         func endpoint(_ name: String) throws(TokenError) -> String? {
             guard let value = json[name], value != .null else { return nil }
-            guard let url = value.string else { throw TokenError(.malformedReply, "\(name) is not a string") }
-            try EndpointRule.check(url, as: name)
+            guard let url = value.string else {
+                throw TokenError(.malformedReply, "The provider's \(name) is not a text.")
+            }
+            try EndpointRule.check(url, as: "The provider's \(name)")
             return url
         }
         func required(_ name: String) throws(TokenError) -> String {
-            guard let url = try endpoint(name) else { throw TokenError(.unusableEndpoint, "\(name) is missing") }
+            guard let url = try endpoint(name) else { throw Self.missing(name) }
             return url
         }
         self.issuer = issuer
@@ -62,7 +68,9 @@ public struct ProviderMetadata: Hashable, Sendable {
         knowsRefreshAttempts = json["assent_refresh_attempt_supported"]?.bool ?? false
         if let methods = json["code_challenge_methods_supported"] {
             guard methods.strings?.contains("S256") == true else {
-                throw TokenError(.malformedReply, "the server does not support PKCE with S256")
+                throw TokenError(
+                    .malformedReply, "The provider does not support PKCE with S256.",
+                    suggestion: "Ask its operator to allow it (RFC 7636).")
             }
         }
     }

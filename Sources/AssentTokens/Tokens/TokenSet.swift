@@ -102,15 +102,15 @@ struct TokenReply {
         func token(_ name: String) throws(TokenError) -> String? {
             guard let value = json[name], value != .null else { return nil }
             guard let text = value.string, !text.isEmpty, text.utf8.allSatisfy(\.isASCIIVisible) else {
-                throw TokenError(.malformedReply, "\(name) is not a token")
+                throw TokenError(.malformedReply, "The token endpoint's \(name) is no token.")
             }
             return text
         }
         guard let access = try token("access_token") else {
-            throw TokenError(.malformedReply, "the token endpoint gave no access token")
+            throw TokenError(.malformedReply, "The token endpoint gave no access token.")
         }
         if let type = json["token_type"], type.string?.lowercased() != "bearer" {
-            throw TokenError(.malformedReply, "tokens of another type than Bearer")
+            throw TokenError(.malformedReply, "The token endpoint gave tokens of another type than Bearer.")
         }
         accessToken = Secret(access)
         refreshToken = try token("refresh_token").map { Secret($0) }

@@ -1,0 +1,117 @@
+public import AssentCore
+import HTTPTypes
+
+/// Gives calls to protected resources the user's access token, session, or both, and renews a token that a resource
+/// refuses.
+///
+/// ```swift
+/// let resources = AuthenticatingTransport(
+///     tokens, resources: [try Origin("https://api.bank.example"): .accessToken], over: transport)
+/// let reply = try await resources.send(try HTTPCall(.get, url: "https://api.bank.example/accounts"))
+/// ```
+///
+/// Only the origins that it was given get a credential. The calls by which tokens are renewed must not pass it: give
+/// the ``TokenManager`` the transport below.
+///
+/// An access token that was refused with status 401 is renewed, and the call is sent once more when that cannot do
+/// harm: its content can be read again, and the call is safe (GET, HEAD …) or the resource said with
+/// `error="invalid_token"` that it refused the token and did nothing (RFC 6750 §3.1). It is not sent again when the
+/// reply asks for the user's approval, or when the call says that it ``/AssentCore/HTTPCall/isSentOnce``.
+public struct AuthenticatingTransport: HTTPTransport {
+    private let tokens: TokenManager
+    private let resources: [Origin: ResourceAccess]
+    private let transport: any HTTPTransport
+    private let sessionField: HTTPField.Name?
+
+    /// Credentials of `tokens` for `resources` and for nobody else.
+    ///
+    /// - Parameters:
+    ///   - tokens: has the session and the tokens.
+    ///   - resources: what each origin gets.
+    ///   - transport: carries the calls.
+    public init(_ tokens: TokenManager, resources: [Origin: ResourceAccess], over transport: any HTTPTransport) {
+        self.tokens = tokens
+        self.resources = resources
+        self.transport = transport
+        sessionField = HTTPField.Name(tokens.configuration.sessionCookieName)
+    }
+
+    /// What a reply with status 401 says about the access token.
+    private enum Refusal {
+        /// Nothing: the user is wanted.
+        case advice
+        /// The token was refused, and the resource did nothing.
+        case invalidToken
+        /// It does not say why.
+        case other
+    }
+
+    /// Adds `Authorization`, the session's cookie and its header field, as the origin's ``ResourceAccess`` says. An
+    /// `Authorization` that the call brings itself is left alone.
+    ///
+    /// - Throws: ``TokenError`` when there is no token or no session to send, or none after the token was refused: in
+    ///   both cases the call had no effect.
+    @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
+        guard let origin = try? call.origin, let access = resources[origin] else {
+            return try await transport.send(call)
+        }
+        let (sent, token): (HTTPCall, Secret?)
+        do {
+            (sent, token) = try await withCredentials(call, access)
+        } catch is CancellationError where call.isSentOnce {
+            throw HTTPTransportError(.cancelled, "The task was cancelled before the call was sent.")
+        }
+        var reply = try await transport.send(sent)
+        guard reply.status == 401, let token else { return reply }
+        let refusal = try await refusal(in: &reply, access, limit: call.limits.replyBytes)
+        guard refusal != .advice else { return reply }
+        let isCertain = refusal == .invalidToken && !call.isSentOnce
+        let mayRepeat = call.mayBeRepeated || isCertain && call.hasReplayableBody
+        let again: HTTPCall
+        do {
+            // Also where it is not sent again: the next call needs a token that is accepted.
+            again = try await withCredentials(call, access, rejecting: token).0
+        } catch let error as TokenError {
+            guard error.code == .signInNeeded, mayRepeat || isCertain else { return reply }
+            throw error
+        } catch is CancellationError where call.isSentOnce {
+            return reply
+        }
+        guard mayRepeat else { return reply }
+        _ = try? await reply.body.collect(upTo: 64 << 10)
+        return try await transport.send(again)
+    }
+
+    private func refusal(
+        in reply: inout HTTPReply, _ access: ResourceAccess, limit: Int
+    ) async throws -> Refusal {
+        do {
+            let advice = try await ReceivedAdvice.find(
+                in: &reply, acceptsDecisions: access.acceptsDecisions, limit: limit)
+            if advice != nil { return .advice }
+        } catch is WireError {
+            // It speaks for itself.
+        }
+        return BearerCredentials.areRefused(in: reply.response) ? .invalidToken : .other
+    }
+
+    private func withCredentials(
+        _ original: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret? = nil
+    ) async throws -> (HTTPCall, Secret?) {
+        var call = original
+        var used: Secret?
+        if access.sendsAccessToken, call.request.headerFields[.authorization] == nil {
+            let token = try await tokens.tokens(rejecting: rejected).accessToken
+            call.request.headerFields[.authorization] = BearerCredentials.field(token)
+            used = token
+        }
+        if access.sendsSession {
+            guard let session = try await tokens.session() else { throw TokenError.signInNeeded(.notSignedIn) }
+            let token = session.token.reveal()
+            let others = call.request.headerFields[.cookie].map { "\($0); " } ?? ""
+            call.request.headerFields.setCookie("\(others)\(tokens.configuration.sessionCookieName)=\(token)")
+            if let sessionField { call.request.headerFields[sessionField] = token }
+        }
+        return (call, used)
+    }
+}

@@ -1,0 +1,130 @@
+import AssentCore
+import Foundation
+import Logging
+
+extension TokenManager {
+    /// Renews what is stored, unless somebody else has just done so.
+    func renew(rejecting rejected: Secret?) async throws -> TokenSet {
+        var orphans: TokenSet?
+        do {
+            let tokens = try await exclusively {
+                try await renewExclusively(renewal(rejecting: rejected), orphans: &orphans)
+            }
+            if let orphans { await revokeOrphans(orphans) }
+            return tokens
+        } catch let error as TokenError where error.code == .busy {
+            var idle = renewal(rejecting: rejected)
+            let contents = try await storage.load()
+            _ = idle.loaded(tokens: contents.tokens, session: contents.session, now: clock.now)
+            guard case .use(let tokens) = idle.unable(error, now: clock.now) else { throw error }
+            return tokens
+        } catch {
+            if let orphans { await revokeOrphans(orphans) }
+            throw error
+        }
+    }
+
+    /// Takes the steps of a renewal. Nobody else, in any process, is at it.
+    private func renewExclusively(_ renewal: TokenRenewal, orphans: inout TokenSet?) async throws -> TokenSet {
+        var renewal = renewal
+        var contents = TokenStorage.Contents()
+        var step = TokenRenewal.Step.read
+        try await saveUnsaved()
+        while true {
+            switch step {
+            case .read:
+                contents = try await storage.load()
+                step = renewal.loaded(tokens: contents.tokens, session: contents.session, now: clock.now)
+            case .use(let tokens): return tokens
+            case .fail(let error): throw error
+            case .remove(let tokens, let removal):
+                guard try await remove(&contents, because: removal) else { step = .read; continue }
+                if removal == .orphaned { orphans = tokens }
+                step = renewal.removed(removal)
+            case .removeSession:
+                guard try await removeSession(&contents) else { step = .read; continue }
+                step = renewal.removedSession(now: clock.now)
+            case .refresh(let tokens, let refreshToken):
+                let (answer, isRepeated) = try await refresh(tokens, refreshToken)
+                step = renewal.refreshed(answer, isRepeated: isRepeated, now: clock.now)
+            case .authorize(let session):
+                step = renewal.authorized(try await authorize(session), now: clock.now)
+            case .store(let tokens):
+                guard try await store(tokens, replacing: contents) else { step = .read; continue }
+                return tokens
+            }
+        }
+    }
+
+    /// Removes the tokens that were read; `false` when somebody else has changed them since.
+    private func remove(
+        _ contents: inout TokenStorage.Contents, because removal: TokenRenewal.Removal
+    ) async throws -> Bool {
+        guard try await storage.save(nil, since: contents.tokensVersion) else { return false }
+        contents.tokensVersion = nil
+        try await storage.forgetAttempt()
+        logger.info("tokens were removed", metadata: ["reason": "\(removal)"])
+        return true
+    }
+
+    /// Removes the session that was read; `false` when somebody else has changed it since.
+    private func removeSession(_ contents: inout TokenStorage.Contents) async throws -> Bool {
+        guard try await storage.removeSession(since: contents.sessionVersion) else { return false }
+        contents.sessionVersion = nil
+        logger.info("the session was removed", metadata: ["reason": "the server does not accept it any more"])
+        return true
+    }
+
+    /// Stores new tokens in place of those that were read; `false` when somebody else has changed them since.
+    private func store(_ tokens: TokenSet, replacing contents: TokenStorage.Contents) async throws -> Bool {
+        unsaved = (tokens, contents.tokensVersion)
+        let isSaved = try await storage.save(tokens, since: contents.tokensVersion)
+        unsaved = nil
+        // The attempt with a refresh token that was replaced names that one, and is no other one's.
+        if isSaved, tokens.refreshToken == contents.tokens?.refreshToken { try await storage.forgetAttempt() }
+        return isSaved
+    }
+
+    /// What the server gave and the store refused earlier. The server has forgotten the tokens before, so these must
+    /// not be lost.
+    private func saveUnsaved() async throws {
+        guard let (tokens, version) = unsaved else { return }
+        let session = try await storage.load().session
+        // First tokens of a session: when it is gone, somebody has signed out.
+        if tokens.belongs(to: session), version != nil || session != nil {
+            _ = try await storage.save(tokens, since: version)
+        }
+        unsaved = nil
+    }
+
+    /// Asks for the successor of `tokens`. Another user's ID token is thrown: an older token does not help over that.
+    private func refresh(
+        _ tokens: TokenSet, _ refreshToken: Secret
+    ) async throws -> (TokenRenewal.RefreshAnswer, isRepeated: Bool) {
+        var isRepeated = false
+        do {
+            // Before the attempt is noted: when the server cannot even be described, nothing was attempted.
+            let knowsAttempts = try await provider.metadata().knowsRefreshAttempts
+            let attempt = try await storage.attempt(for: refreshToken, random: random)
+            isRepeated = attempt.isRepeated
+            let new = try await provider.refresh(tokens, refreshToken, attemptID: knowsAttempts ? attempt.id : nil)
+            return (.granted(new), isRepeated)
+        } catch let error as TokenError where error.code != .invalidIDToken {
+            if error.isDefiniteRefusal { return (.refused, isRepeated) }
+            guard error.isWithoutReason || error.isRefusalOfClient else { return (.failed(error), isRepeated) }
+            // It was answered, so no later attempt is one that was interrupted.
+            if !isRepeated { try await storage.forgetAttempt() }
+            return (error.isWithoutReason ? .refusedWithoutReason : .refusedClient(error), isRepeated)
+        }
+    }
+
+    /// Asks for tokens with the session. Another user's ID token is thrown: an older token does not help over that.
+    private func authorize(_ session: Session) async throws -> TokenRenewal.AuthorizationAnswer {
+        do {
+            return .granted(try await provider.authorize(session))
+        } catch let error as TokenError where error.code != .invalidIDToken {
+            guard error.signInReason == .sessionRefused else { return .failed(error) }
+            return error.isWithoutReason ? .refusedWithoutReason : .refused
+        }
+    }
+}
