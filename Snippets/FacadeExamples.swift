@@ -168,6 +168,26 @@ func profile(_ user: Assent.User) async throws -> String {
     return profile.name
 }
 
+func signOut(_ assent: Assent, open: @escaping @Sendable (String) -> Void) async -> Bool {
+    // snippet: browserSignOut begin
+    let result = await assent.signOut { url in open(url) }
+    // snippet: browserSignOut end
+    return result.isComplete
+}
+
+func layers(_ configuration: inout Assent.Configuration) {
+    // snippet: layers begin
+    struct Channel: HTTPMiddleware {
+        func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
+            var call = call
+            call.request.headerFields[.userAgent] = "BankApp/7"
+            return try await next.send(call)
+        }
+    }
+    configuration.layers = [Channel()]
+    // snippet: layers end
+}
+
 func settings(
     client: Assent.Client, resources: [String: ResourceAccess], pins: [String: PinRequirement], directory: URL,
     passphrase: Secret

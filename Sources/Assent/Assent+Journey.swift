@@ -83,7 +83,8 @@ extension Assent {
             do {
                 return await body(try await tokens.session())
             } catch {
-                return .failure(JourneyFailure(.storageFailed, "The stored session cannot be read: \(error)"))
+                return .failure(
+                    JourneyFailure(.storageFailed, "The stored session cannot be read: \(Assent.explanation(error))"))
             }
         }
 
@@ -93,7 +94,8 @@ extension Assent {
                 try await keep(session)
                 return node
             } catch {
-                return .failure(JourneyFailure(.storageFailed, "The new session could not be kept: \(error)"))
+                return .failure(
+                    JourneyFailure(.storageFailed, "The new session could not be kept: \(Assent.explanation(error))"))
             }
         }
 

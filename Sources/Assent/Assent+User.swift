@@ -68,12 +68,13 @@ struct JourneySessions: SessionEnding {
         } catch let error as JourneyError {
             // AM says so of a session that has ended.
             if error.status == 401 { return }
-            throw TokenError(.signOutRefused, "AM's session is not ended: \(error)", status: error.status)
+            throw TokenError(.signOutRefused, "AM's session is not ended: \(error.explanation)", status: error.status)
         } catch let failure as JourneyFailure {
             guard let transport = failure.transportError else {
-                throw TokenError(.signOutRefused, "AM's session is not ended: \(failure)", status: failure.status)
+                throw TokenError(
+                    .signOutRefused, "AM's session is not ended: \(failure.explanation)", status: failure.status)
             }
-            throw TokenError(.transport, failure.description, transportError: transport)
+            throw TokenError(.transport, failure.detail, transportError: transport)
         }
     }
 }

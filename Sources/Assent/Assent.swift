@@ -40,6 +40,7 @@ public final class Assent: Sendable {
 
     let journeyClient: JourneyClient
     let cookies: SecureCookieStore
+    private let resourceCookies: CookieStore
     private let authorized: AuthorizedClient
     private let ownTransport: NIOTransport?
 
@@ -80,20 +81,25 @@ public final class Assent: Sendable {
         let store = configuration.vault.store(clock: clock, random: random)
         cookies = SecureCookieStore(
             in: store, persisting: configuration.persistentCookies, clock: clock, logger: logger)
+        resourceCookies = CookieStore(clock: clock)
+        let resources = try AuthorizationConfiguration(
+            resources: configuration.resources, requiresBinding: configuration.requiresBinding)
+        let ignored: Set = [configuration.sessionCookieName]
         let pipeline = HTTPPipeline(
             transport,
-            layers: [
+            layers: configuration.layers + [
+                CookieMiddleware(store: cookies, origins: [serverOrigin], ignoring: ignored),
                 CookieMiddleware(
-                    store: cookies, origins: [serverOrigin], ignoring: [configuration.sessionCookieName])
+                    store: resourceCookies, origins: Set(resources.resources.keys).subtracting([serverOrigin]),
+                    ignoring: ignored),
             ])
         journeyClient = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
         tokens = TokenManager(
             configuration: try configuration.tokenConfiguration(settings), transport: pipeline, store: store,
             sessions: JourneySessions(client: journeyClient), clock: clock, random: random, logger: logger)
         authorized = try AuthorizedClient(
-            configuration: AuthorizationConfiguration(
-                resources: configuration.resources, requiresBinding: configuration.requiresBinding),
-            journeys: journeyClient, tokens: tokens, transport: pipeline, random: random, logger: logger)
+            configuration: resources, journeys: journeyClient, tokens: tokens, transport: pipeline, random: random,
+            logger: logger)
         journey = Journey(client: journeyClient, tokens: tokens)
     }
 
@@ -182,12 +188,38 @@ public final class Assent: Sendable {
     /// - Returns: what the server could not be told. It is kept, sealed, for ``retrySignOuts()``.
     @discardableResult
     public func signOut() async -> SignOutResult {
-        var result = await tokens.signOut()
+        await forgetCookies(after: await tokens.signOut())
+    }
+
+    /// Signs out as ``signOut()``, and leaves the session of the provider's own page to the browser in which it lives.
+    ///
+    /// ```swift
+    /// let result = await assent.signOut { url in open(url) }
+    /// ```
+    ///
+    /// Who signed in in a browser is signed in there as well, and only the browser can end that: the next sign-in would
+    /// else ask for nothing. The URL has the ID token in it: show it to nobody but the user's browser.
+    ///
+    /// - Parameters:
+    ///   - redirectURI: where the provider's page leads when it is done; it must be registered there.
+    ///   - open: opens the URL in the browser. It is called at most once, and not when there is no such page or the
+    ///     user signed in by a journey. It must not wait.
+    /// - Returns: what the server could not be told. What the page did is not known.
+    @discardableResult
+    public func signOut(
+        returningTo redirectURI: String? = nil, browser open: @escaping @Sendable (String) -> Void
+    ) async -> SignOutResult {
+        await forgetCookies(after: await tokens.signOut(returningTo: redirectURI, browser: open))
+    }
+
+    private func forgetCookies(after result: SignOutResult) async -> SignOutResult {
+        var result = result
+        await resourceCookies.removeAll()
         do {
             try await cookies.removeAll()
         } catch {
             if result.localFailure == nil {
-                result.localFailure = TokenError(.storageFailed, "Cookies are still stored: \(error)")
+                result.localFailure = TokenError(.storageFailed, "Cookies are still stored: \(Self.explanation(error))")
             }
         }
         return result
@@ -202,6 +234,11 @@ public final class Assent: Sendable {
     /// - Returns: what could still not be done; empty when the server knows everything.
     /// - Throws: `TokenError` with code `storageFailed`.
     public func retrySignOuts() async throws -> [SignOutResult.Undone] { try await tokens.retrySignOuts() }
+
+    /// What to tell of an error inside another one's detail.
+    static func explanation(_ error: any Error) -> String {
+        (error as? any AssentError)?.explanation ?? "\(type(of: error))."
+    }
 
     /// Closes the connections. Calls after this fail.
     public func shutdown() async {

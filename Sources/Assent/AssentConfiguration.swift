@@ -28,6 +28,9 @@ extension Assent {
         public var client: Client
 
         /// The origins of protected resources and what each gets. No other origin ever gets a credential.
+        ///
+        /// A resource is a whole origin and no path: paths of one origin are one server's, which sees every credential
+        /// that reaches it, and two programs may read one path differently.
         public var resources: [String: ResourceAccess]
 
         /// The keys that each host's certificate chain must have, by `host` or `host:port`. A host that is not named is
@@ -76,6 +79,23 @@ extension Assent {
 
         /// Where randomness comes from.
         public var random: any RandomSource = SystemRandom()
+
+        /// Layers of the app's own around every call, outermost first: they may add header fields, look at replies, or
+        /// turn an advice that a resource says in its own words into one that the SDK knows.
+        ///
+        /// ```swift
+        /// struct Channel: HTTPMiddleware {
+        ///     func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
+        ///         var call = call
+        ///         call.request.headerFields[.userAgent] = "BankApp/7"
+        ///         return try await next.send(call)
+        ///     }
+        /// }
+        /// configuration.layers = [Channel()]
+        /// ```
+        ///
+        /// They stand below the credentials, so they see the tokens that a call carries: let them log nothing.
+        public var layers: [any HTTPMiddleware] = []
 
         /// Is told what happens, never a secret.
         public var logger = Logger(label: "assent")

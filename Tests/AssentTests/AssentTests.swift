@@ -67,6 +67,9 @@ final class Servers: Sendable {
                     "access_token": isRefresh ? "access-2" : "access", "refresh_token": "refresh", "expires_in": 600,
                 ])
         case let path where path.hasPrefix(api):
+            if path.hasSuffix("/balanced") {
+                return .json(200, [:], headers: [.setCookie: "node=3; Path=/"])
+            }
             if exchange.request.method == .get || url.contains("_txid") { return .json(200, [:]) }
             let advice = try Advice(transactionID: "tx-1").challengeFieldValue(server: am, realm: "/alpha")
             return HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: advice]))
@@ -125,7 +128,10 @@ extension HTTPFields {
 
         let result = await assent.signOut()
         #expect(result.isComplete)
-        #expect(servers.sent("/token/revoke").count == 1)
+        #expect(
+            servers.sent("/token/revoke").map(\.text).map { String($0.prefix(13)) } == [
+                "token=refresh", "token=access&",
+            ])
         let out = try #require(servers.sent("/sessions?_action=logout").first)
         #expect(out.text == #"{"tokenId":"SESS"}"#)
         #expect(
@@ -161,6 +167,88 @@ extension HTTPFields {
         _ = await assent.signOut()
         try await assent.journey("Login", handler: answer)
         #expect(servers.sent("/authenticate?").last?.request.headerFields[.cookie] == nil)
+    }
+
+    @Test("A resource gets its own cookies back, nobody else does, and they end with the sign-out")
+    func resourceCookies() async throws {
+        let servers = Servers()
+        let assent = try servers.assent()
+        try await assent.journey("Login", handler: answer)
+        _ = try await assent.send(.get("\(api)/balanced"))
+        _ = try await assent.send(.get("\(api)/accounts"))
+        #expect(servers.sent("/accounts").last?.request.headerFields[.cookie] == "node=3")
+        try await assent.user()?.refresh()
+        #expect(servers.sent("/access_token").last?.request.headerFields[.cookie] == "amlbcookie=01")
+        _ = await assent.signOut()
+        try await assent.journey("Login", handler: answer)
+        _ = try await assent.send(.get("\(api)/accounts"))
+        #expect(servers.sent("/accounts").last?.request.headerFields[.cookie] == nil)
+    }
+
+    @Test("A layer of the app sees every call, and may say a resource's own advice in words that the SDK knows")
+    func layers() async throws {
+        struct Own: HTTPMiddleware {
+            func intercept(_ call: HTTPCall, next: HTTPPipeline.Next) async throws -> HTTPReply {
+                var call = call
+                call.request.headerFields[.userAgent] = "BankApp/7"
+                var reply = try await next.send(call)
+                if reply.status == 403, call.request.path?.contains("_txid") == false {
+                    reply.response.status = .unauthorized
+                    reply.response.headerFields[.wwwAuthenticate] = try Advice(transactionID: "tx-9")
+                        .challengeFieldValue(server: am, realm: "/alpha")
+                }
+                return reply
+            }
+        }
+        let servers = Servers()
+        let assent = try servers.assent {
+            $0.layers = [Own()]
+            let inner = $0.transport
+            $0.transport = InMemoryTransport { exchange in
+                if exchange.request.path == "/own" { return .json(403, ["ask": "the user"]) }
+                let call = HTTPCall(exchange.request, body: HTTPBody(exchange.body))
+                return try await inner?.send(call) ?? .json(500, [:])
+            }
+        }
+        try await assent.journey("Login", handler: answer)
+        let reply = try await assent.send(try .post("\(api)/own", json: ["a": 1])) { answer(&$0.step) }
+        #expect(reply.status == 200)
+        #expect(servers.sent("/own").last?.request.path == "/own?_txid=tx-9")
+        let agents = servers.exchanges.withLock { $0.map { $0.request.headerFields[.userAgent] } }
+        #expect(!agents.isEmpty && agents.allSatisfy { $0 == "BankApp/7" })
+    }
+
+    @Test("When the server refuses the session, nobody is signed in any more")
+    func sessionEnded() async throws {
+        let servers = Servers()
+        let ended = Locked(false)
+        let assent = try servers.assent {
+            let inner = $0.transport
+            $0.transport = InMemoryTransport { exchange in
+                let url = exchange.request.url ?? ""
+                if ended.withLock({ $0 }) {
+                    if url.hasPrefix("\(issuer)/authorize") { return .json(401, ["error": "login_required"]) }
+                    if url.hasPrefix("\(issuer)/access_token") { return .json(400, ["error": "invalid_grant"]) }
+                    if url.hasPrefix(api) {
+                        return .json(401, [:], headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
+                    }
+                }
+                let call = HTTPCall(exchange.request, body: HTTPBody(exchange.body))
+                return try await inner?.send(call) ?? .json(500, [:])
+            }
+        }
+        try await assent.journey("Login", handler: answer)
+        _ = try await assent.send(.get("\(api)/accounts"))
+        ended.withLock { $0 = true }
+        let error = await #expect(throws: TokenError.self) {
+            try await assent.send(try .post("\(api)/transfers", json: ["a": 1])) { answer(&$0.step) }
+        }
+        #expect(error?.code == .signInNeeded && error?.signInReason == .sessionRefused)
+        #expect(try await assent.user() == nil)
+        ended.withLock { $0 = false }
+        try await assent.journey("Login", handler: answer)
+        let start = try #require(servers.sent("/authenticate").last { $0.text == "{}" })
+        #expect(start.request.headerFields[try #require(HTTPField.Name("iPlanetDirectoryPro"))] == nil)
     }
 
     @Test("The load balancer's cookie outlives the process in the vault, and ends with the session")

@@ -38,7 +38,7 @@ import Testing
         let user = try await assent.signIn(browser: browser())
         #expect(user.session == nil)
         #expect(try await user.token().accessToken == Secret("access"))
-        #expect(servers.sent("/token/revoke").count == 1)
+        #expect(servers.sent("/token/revoke").count == 2)
         #expect(servers.sent("/sessions?_action=logout").first?.text == #"{"tokenId":"SESS"}"#)
         #expect(try await assent.user()?.session == nil)
         #expect(try await assent.send(.get("https://api.bank.example/accounts")).status == 200)
@@ -81,12 +81,24 @@ import Testing
         try await user.refresh()
         #expect(servers.sent("/access_token").count == 2)
         #expect(await user.revoke().isComplete)
-        #expect(servers.sent("/token/revoke").count == 1 && servers.sent("_action=logout").isEmpty)
+        #expect(servers.sent("/token/revoke").count == 2 && servers.sent("_action=logout").isEmpty)
         #expect(try await assent.user()?.session != nil)
         _ = try await user.token()
         #expect(servers.sent("/authorize").count == 2)
         #expect(await user.signOut().isComplete)
         #expect(try await assent.user() == nil)
+    }
+
+    @Test("A provider without a page to sign out at gets no browser, and all else is done")
+    func browserSignOut() async throws {
+        let servers = Servers()
+        let assent = try assent(servers)
+        _ = try await assent.signIn(browser: browser())
+        let opened = Locked<[String]>([])
+        let result = await assent.signOut { url in opened.withLock { $0.append(url) } }
+        #expect(result.isComplete && opened.withLock { $0.isEmpty })
+        #expect(try await assent.user() == nil)
+        #expect(servers.sent("/token/revoke").count == 2)
     }
 
     @Test("What a sign-out without a network left undone is done when the app asks again")
@@ -103,7 +115,7 @@ import Testing
         #expect(try await assent.retrySignOuts().count == 2)
         servers.offline.withLock { $0 = false }
         #expect(try await assent.retrySignOuts().isEmpty)
-        #expect(servers.sent("/token/revoke").last?.text.contains("token=refresh") == true)
+        #expect(servers.sent("/token/revoke").dropLast().last?.text.contains("token=refresh") == true)
         #expect(servers.sent("_action=logout").last?.text == #"{"tokenId":"SESS"}"#)
         #expect(try await assent.retrySignOuts().isEmpty)
     }
