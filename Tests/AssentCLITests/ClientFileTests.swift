@@ -102,7 +102,7 @@ struct ClientFileTests {
             ),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\npins:\n  a:\n    - 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n",
-                "client.yaml:4: pins.a: this pin is the SHA-256 of nothing"
+                "client.yaml:4: pins.a: This pin is the SHA-256 of nothing."
             ),
             (
                 "server: x\nclient: {id: a, redirectURI: b}\npins:\n  a:\n    - \(Self.pin)\n",

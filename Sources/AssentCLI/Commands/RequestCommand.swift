@@ -42,7 +42,7 @@ struct RequestCommand: AsyncParsableCommand {
         guard HTTPRequest.Method(method.uppercased()) != nil else { throw ValidationError("\(method) is no method") }
         guard json == nil || dataFile == nil else { throw ValidationError("use --json or --data-file, not both") }
         if let json {
-            do { _ = try JSONValue.parse(json) } catch { throw ValidationError("--json: \(error)") }
+            do { _ = try JSONValue.parse(json) } catch { throw ValidationError("--json: \(error.explanation)") }
         }
     }
 

@@ -71,7 +71,7 @@ struct ClientFile: Sendable, Equatable {
 
     private static func hostPins(_ reader: SettingsReader<Void>) throws -> [HostPins] {
         func pin(_ text: String, _ host: String, _ place: SettingsReader<Void>) throws -> Pin {
-            do { return try Pin(text) } catch { throw place.issue(host, "\(error)") }
+            do { return try Pin(text) } catch { throw place.issue(host, error.explanation) }
         }
         var all: [HostPins] = []
         if let pins = reader.optionalMapping("pins") {

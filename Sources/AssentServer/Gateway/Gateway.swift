@@ -148,7 +148,7 @@ final class Gateway: RequestHandler {
             do {
                 _ = try JSONValue.parse(bytes, duplicates: .rejectIgnoringCase)
             } catch {
-                throw RequestError(400, "The request is no JSON that can be approved: \(error).")
+                throw RequestError(400, "The request is no JSON that can be approved. \(error.detail)")
             }
         }
         return bytes
