@@ -37,7 +37,7 @@ func storage(_ vault: FileVault) async throws {
 /// Each reason has a code, where the vendors' `get` returns `nil` and `validateEncryption` clears everything.
 func advice(_ error: SecretStoreError) -> String {
     switch error.code {
-    case .keyUnavailable: "The key's guardian is not there now. Try again; nothing is stored without it."
+    case .keyUnavailable: "The key provider is not there now. Try again; nothing is stored without it."
     case .wrongKey, .keyLost: "These data cannot be opened any more. Ask before calling removeAll()."
     default: "\(error)"
     }

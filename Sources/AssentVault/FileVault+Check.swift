@@ -105,11 +105,13 @@ extension FileVault {
     /// Keys of other epochs: of changes of key that were interrupted before they took effect, or before their last
     /// step.
     private func removeOldKeys(_ contents: Contents) async throws -> Int {
-        let guardian = contents.guardian
-        let prefix = VaultGuardian.keyPrefix(vaultID: contents.header.vaultID)
-        return try await VaultGuardian.asking {
-            let old = try await guardian.provider.keyNames().filter { $0.hasPrefix(prefix) && $0 != guardian.keyName }
-            for name in old { try await guardian.provider.removeKey(named: name) }
+        let providerKeys = contents.providerKeys
+        let prefix = ProviderKeys.keyPrefix(vaultID: contents.header.vaultID)
+        return try await ProviderKeys.asking {
+            let old = try await providerKeys.provider.keyNames().filter {
+                $0.hasPrefix(prefix) && $0 != providerKeys.keyName
+            }
+            for name in old { try await providerKeys.provider.removeKey(named: name) }
             return old.count
         }
     }

@@ -139,31 +139,32 @@ extension FileVault {
     /// Makes `manifest` the current one, as the next generation, under the key that the vault has.
     func commit(_ manifest: VaultManifest, of contents: Contents) async throws {
         var counted: UInt64 = 0
-        if let counter = contents.guardian.counter {
-            counted = try await VaultGuardian.counted(counter, upTo: contents.manifest.counter)
+        if let counter = contents.providerKeys.counter {
+            counted = try await ProviderKeys.counted(counter, upTo: contents.manifest.counter)
         }
         try await commit(
-            manifest, header: contents.header, sealer: contents.sealer, guardian: contents.guardian, counted: counted)
+            manifest, header: contents.header, sealer: contents.sealer, providerKeys: contents.providerKeys,
+            counted: counted)
     }
 
     /// Makes `manifest` the current one, as the next generation, under a new key.
     func commit(
-        _ manifest: VaultManifest, header: VaultHeader, sealer: VaultSealer, guardian: VaultGuardian
+        _ manifest: VaultManifest, header: VaultHeader, sealer: VaultSealer, providerKeys: ProviderKeys
     ) async throws {
         var counted: UInt64 = 0
-        if let counter = guardian.counter { counted = try await VaultGuardian.asking { try await counter.value() } }
-        try await commit(manifest, header: header, sealer: sealer, guardian: guardian, counted: counted)
+        if let counter = providerKeys.counter { counted = try await ProviderKeys.asking { try await counter.value() } }
+        try await commit(manifest, header: header, sealer: sealer, providerKeys: providerKeys, counted: counted)
     }
 
     private func commit(
-        _ manifest: VaultManifest, header: VaultHeader, sealer: VaultSealer, guardian: VaultGuardian, counted: UInt64
+        _ manifest: VaultManifest, header: VaultHeader, sealer: VaultSealer, providerKeys: ProviderKeys, counted: UInt64
     ) async throws {
         var next = manifest
         next.generation += 1
-        next.counter = guardian.counter == nil ? 0 : counted + 1
+        next.counter = providerKeys.counter == nil ? 0 : counted + 1
         let sealed = try sealer.seal(next.encoded, as: .manifest, bound: header.encoded)
         let signed = VaultFile.signedPart(header: header, sealedManifest: sealed)
-        let bytes = signed + (try await guardian.sign(signed))
+        let bytes = signed + (try await providerKeys.sign(signed))
         let temporary = "t-" + Hex.encode(random.bytes(SealedFile.idLength))
         do {
             try files.writeDurably(bytes, to: temporary)
@@ -180,9 +181,9 @@ extension FileVault {
             sweepIsDue = true
             throw UncertainCommit(cause: error)
         }
-        contents = Contents(bytes: bytes, header: header, sealer: sealer, guardian: guardian, manifest: next)
-        if let counter = guardian.counter {
-            do { try await VaultGuardian.raise(counter, to: next.counter) } catch {
+        contents = Contents(bytes: bytes, header: header, sealer: sealer, providerKeys: providerKeys, manifest: next)
+        if let counter = providerKeys.counter {
+            do { try await ProviderKeys.raise(counter, to: next.counter) } catch {
                 sweepIsDue = true
                 throw UncertainCommit(cause: error)
             }

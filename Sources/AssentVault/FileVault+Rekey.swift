@@ -25,13 +25,13 @@ extension FileVault {
         }
         let vaultID = old.header.vaultID
         let provider = try await keys.providerForNewVault()
-        let guardian = try await VaultGuardian.make(vaultID: vaultID, epoch: epoch, provider: provider)
+        let providerKeys = try await ProviderKeys.make(vaultID: vaultID, epoch: epoch, provider: provider)
         var written: [String] = []
         do {
             let (header, sealer) = try await seal(
-                vaultID: vaultID, epoch: epoch, guardian: guardian, level: keys.level)
+                vaultID: vaultID, epoch: epoch, providerKeys: providerKeys, level: keys.level)
             let manifest = try expectingFiles { try reseal(old, sealer: sealer, &written) }
-            try await commit(manifest, header: header, sealer: sealer, guardian: guardian)
+            try await commit(manifest, header: header, sealer: sealer, providerKeys: providerKeys)
         } catch let uncertain as UncertainCommit {
             // The new keys may be the vault's already, so that neither the old nor the new ones may be destroyed.
             if let bytes = try? files.read(Self.vaultFile, limit: VaultFile.sizeLimit),
@@ -42,7 +42,7 @@ extension FileVault {
             throw uncertain
         } catch {
             abandon(written)
-            try? await guardian.remove()
+            try? await providerKeys.remove()
             throw error
         }
         self.keys = keys
@@ -50,12 +50,12 @@ extension FileVault {
         sweepIsDue = true
         if let contents { try? sweep(contents) }
         do {
-            try await old.guardian.remove()
+            try await old.providerKeys.remove()
             return RekeyOutcome(oldKeyRemains: nil)
         } catch {
             return RekeyOutcome(
-                oldKeyRemains: "The old key \(old.guardian.keyName) could not be destroyed at its provider "
-                    + "(\(old.guardian.provider.kind)): \(error) Remove it there.")
+                oldKeyRemains: "The old key \(old.providerKeys.keyName) could not be destroyed at its provider "
+                    + "(\(old.providerKeys.provider.kind)): \(error) Remove it there.")
         }
     }
 

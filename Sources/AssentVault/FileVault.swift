@@ -21,7 +21,7 @@ public actor FileVault: SecretStore {
         let bytes: [UInt8]
         let header: VaultHeader
         let sealer: VaultSealer
-        let guardian: VaultGuardian
+        let providerKeys: ProviderKeys
         let manifest: VaultManifest
     }
 
@@ -230,29 +230,30 @@ public actor FileVault: SecretStore {
         guard !names.contains(where: { Self.isSealedFile($0) }) else { throw Self.mainFileMissing }
         let vaultID = random.bytes(VaultHeader.identifierLength)
         let provider = try await keys.providerForNewVault()
-        let guardian = try await VaultGuardian.make(vaultID: vaultID, epoch: 1, provider: provider)
+        let providerKeys = try await ProviderKeys.make(vaultID: vaultID, epoch: 1, provider: provider)
         do {
-            let (header, sealer) = try await seal(vaultID: vaultID, epoch: 1, guardian: guardian, level: keys.level)
-            try await commit(VaultManifest(), header: header, sealer: sealer, guardian: guardian)
+            let (header, sealer) = try await seal(
+                vaultID: vaultID, epoch: 1, providerKeys: providerKeys, level: keys.level)
+            try await commit(VaultManifest(), header: header, sealer: sealer, providerKeys: providerKeys)
         } catch let uncertain as UncertainCommit {
             throw uncertain
         } catch {
-            try? await guardian.remove()
+            try? await providerKeys.remove()
             throw error
         }
     }
 
-    /// A header with a fresh data key, wrapped for `guardian`.
+    /// A header with a fresh data key, wrapped for `providerKeys`.
     func seal(
-        vaultID: [UInt8], epoch: UInt32, guardian: VaultGuardian, level: ProtectionLevel
+        vaultID: [UInt8], epoch: UInt32, providerKeys: ProviderKeys, level: ProtectionLevel
     ) async throws -> (VaultHeader, VaultSealer) {
         let dataKey = Secret(bytes: random.bytes(VaultSealer.dataKeyLength))
-        let provider = guardian.provider
+        let provider = providerKeys.provider
         let header = VaultHeader(
             vaultID: vaultID, store: store, level: level, protection: provider.protection, kind: provider.kind,
-            epoch: epoch, keyDerivation: try await VaultGuardian.asking { try await provider.keyDerivation ?? "" },
-            hasCounter: guardian.counter != nil, fingerprint: guardian.fingerprint,
-            wrappedKey: try await guardian.wrap(dataKey))
+            epoch: epoch, keyDerivation: try await ProviderKeys.asking { try await provider.keyDerivation ?? "" },
+            hasCounter: providerKeys.counter != nil, fingerprint: providerKeys.fingerprint,
+            wrappedKey: try await providerKeys.wrap(dataKey))
         return (header, VaultSealer(vaultID: vaultID, store: store, dataKey: dataKey))
     }
 
@@ -271,12 +272,12 @@ public actor FileVault: SecretStore {
                     "Another vault is in this one's place, one for \(file.header.store.debugDescription). "
                         + "Put the right one back, or give the right directory.")
             }
-            let (guardian, sealer) = try await verify(file, known: known)
+            let (providerKeys, sealer) = try await verify(file, known: known)
             let manifest = try sealer.manifest(opening: file.sealedManifest, header: file.header)
             if let known, manifest.generation <= known.manifest.generation { throw SecretStoreError.rolledBack }
-            guard try await isCurrent(manifest, bytes: bytes, guardian: guardian) else { continue }
+            guard try await isCurrent(manifest, bytes: bytes, providerKeys: providerKeys) else { continue }
             let read = Contents(
-                bytes: bytes, header: file.header, sealer: sealer, guardian: guardian, manifest: manifest)
+                bytes: bytes, header: file.header, sealer: sealer, providerKeys: providerKeys, manifest: manifest)
             if manifest.generation > contents?.manifest.generation ?? 0 || contents == nil { contents = read }
             return read
         }
@@ -292,41 +293,41 @@ public actor FileVault: SecretStore {
         }
     }
 
-    private func verify(_ file: VaultFile, known: Contents?) async throws -> (VaultGuardian, VaultSealer) {
+    private func verify(_ file: VaultFile, known: Contents?) async throws -> (ProviderKeys, VaultSealer) {
         let header = file.header
         let isKnown = known?.header == header
-        let guardian: VaultGuardian
+        let providerKeys: ProviderKeys
         if let known, isKnown {
-            guardian = known.guardian
+            providerKeys = known.providerKeys
         } else {
-            guardian = try await VaultGuardian.find(header, keys: keys)
+            providerKeys = try await ProviderKeys.find(header, keys: keys)
         }
-        guard ConstantTime.equal(guardian.fingerprint, header.fingerprint) else {
+        guard ConstantTime.equal(providerKeys.fingerprint, header.fingerprint) else {
             throw SecretStoreError(
                 .wrongKey, "Another key made this vault. Use the key file, token or passphrase that it was made with.")
         }
-        guard guardian.isSignature(file.signature, of: file.signed) else {
+        guard providerKeys.isSignature(file.signature, of: file.signed) else {
             throw SecretStoreError.tampered("The vault's main file is not what its key signed.")
         }
-        if let known, isKnown { return (guardian, known.sealer) }
-        let derivation = try await VaultGuardian.asking { try await guardian.provider.keyDerivation ?? "" }
+        if let known, isKnown { return (providerKeys, known.sealer) }
+        let derivation = try await ProviderKeys.asking { try await providerKeys.provider.keyDerivation ?? "" }
         guard derivation == header.keyDerivation else {
             throw SecretStoreError.tampered(
                 "The key file's scrypt parameters are not those that the vault was made with.")
         }
-        let dataKey = try await guardian.unwrap(header.wrappedKey)
-        return (guardian, VaultSealer(vaultID: header.vaultID, store: header.store, dataKey: dataKey))
+        let dataKey = try await providerKeys.unwrap(header.wrappedKey)
+        return (providerKeys, VaultSealer(vaultID: header.vaultID, store: header.store, dataKey: dataKey))
     }
 
     /// Compares with the counter outside of the vault. `false` when the file was replaced meanwhile.
-    private func isCurrent(_ manifest: VaultManifest, bytes: [UInt8], guardian: VaultGuardian) async throws -> Bool {
-        guard let counter = guardian.counter else { return true }
-        let value = try await VaultGuardian.asking { try await counter.value() }
+    private func isCurrent(_ manifest: VaultManifest, bytes: [UInt8], providerKeys: ProviderKeys) async throws -> Bool {
+        guard let counter = providerKeys.counter else { return true }
+        let value = try await ProviderKeys.asking { try await counter.value() }
         // The counter follows the file: what is on the disk after the counter was read is not behind it.
         guard try Self.storing({ try readVaultFile() }) == bytes else { return false }
         if manifest.counter < value { throw SecretStoreError.rolledBack }
         guard manifest.counter > value, manifest.counter - value > 1 else { return true }
-        let later = try await VaultGuardian.asking { try await counter.value() }
+        let later = try await ProviderKeys.asking { try await counter.value() }
         guard manifest.counter > later, manifest.counter - later > 1 else { return true }
         throw SecretStoreError(
             .rolledBack,

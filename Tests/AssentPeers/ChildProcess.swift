@@ -6,7 +6,7 @@ package final class ChildProcess {
     /// Its id, for reading what it has used.
     package let id: Int32
 
-    private let guardian: SpawnedProcess
+    private let watcher: SpawnedProcess
 
     /// A shell waits for its standard input to end, which it does at the latest with this process, then ends the child
     /// and removes the directory.
@@ -31,9 +31,9 @@ package final class ChildProcess {
     ///   - directory: what is removed when it has ended.
     /// - Throws: ``PeerFailure`` when it cannot be started.
     package init(_ executable: String, _ arguments: [String], removing directory: String = "") throws {
-        guardian = try SpawnedProcess(
+        watcher = try SpawnedProcess(
             "/bin/sh", ["-c", Self.script, "sh", directory, executable] + arguments, input: .pipe, output: .pipe)
-        guard let id = Self.line(of: guardian).flatMap({ Int32($0) }) else {
+        guard let id = Self.line(of: watcher).flatMap({ Int32($0) }) else {
             throw PeerFailure("cannot start \(executable)")
         }
         self.id = id
@@ -42,13 +42,13 @@ package final class ChildProcess {
     deinit { stop() }
 
     /// The next line that it writes; `nil` when there is none any more.
-    package func line() -> String? { Self.line(of: guardian) }
+    package func line() -> String? { Self.line(of: watcher) }
 
     /// Ends it.
     package func stop() {
-        guard guardian.isRunning else { return }
-        try? guardian.input?.write(contentsOf: Data("\n".utf8))
-        _ = guardian.wait()
+        guard watcher.isRunning else { return }
+        try? watcher.input?.write(contentsOf: Data("\n".utf8))
+        _ = watcher.wait()
     }
 
     /// The seconds that a processor has worked for it so far, in user and in kernel mode, in all its threads.

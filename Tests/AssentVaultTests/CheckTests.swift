@@ -91,7 +91,7 @@ struct CheckTests {
         let vault = try await vault(on: disk, guardedBy: .requireHardware(device))
         try await vault.update("name", to: Secret("x"), expected: .absent)
         let id = try await vault.current().header.vaultID
-        _ = try await device.makeSigningKey(named: VaultGuardian.keyName(vaultID: id, epoch: 9), algorithm: .es256)
+        _ = try await device.makeSigningKey(named: ProviderKeys.keyName(vaultID: id, epoch: 9), algorithm: .es256)
         _ = try await device.makeSigningKey(named: "vault-of-somebody-else-1", algorithm: .es256)
         disk["t-00"] = [1]
         disk["r-00000000000000000000000000000000"] = [2]

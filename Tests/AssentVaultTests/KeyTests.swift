@@ -170,13 +170,13 @@ struct KeyTests {
     @Test("A vault's header that names parameters below the minimum is refused, whoever signed it")
     func costInHeader() async throws {
         let device = FakeDevice(protection: .software)
-        let guardian = try await VaultGuardian.make(
+        let providerKeys = try await ProviderKeys.make(
             vaultID: [UInt8](repeating: 1, count: 16), epoch: 1, provider: device)
         func header(_ derivation: String) async throws -> VaultHeader {
             VaultHeader(
                 vaultID: [UInt8](repeating: 1, count: 16), store: "default", level: .software, protection: .software,
                 kind: "fake", epoch: 1, keyDerivation: derivation, hasCounter: false,
-                fingerprint: guardian.fingerprint, wrappedKey: [1])
+                fingerprint: providerKeys.fingerprint, wrappedKey: [1])
         }
         let fine = try await header("$scrypt$ln=14,r=8,p=1")
         #expect(try VaultHeader(decoding: fine.encoded) == fine)

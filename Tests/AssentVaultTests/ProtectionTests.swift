@@ -210,7 +210,7 @@ struct ProtectionTests {
     }
 
     @Test(
-        "What a guardian says arrives as an error of its own",
+        "What a key provider says arrives as an error of its own",
         arguments: [
             (KeyProviderError.Code.unavailable, SecretStoreError.Code.keyUnavailable), (.wrongSecret, .wrongKey),
             (.lockedOut, .keyLocked), (.userAbsent, .keyUnavailable), (.keyLost, .keyLost), (.tampered, .tampered),

@@ -194,7 +194,7 @@ struct RekeyTests {
                 #expect(try await again.check().isInOrder)
                 #expect(
                     device.state.withLock { Array($0.signing.keys) } == [
-                        VaultGuardian.keyName(vaultID: header.vaultID, epoch: header.epoch)
+                        ProviderKeys.keyName(vaultID: header.vaultID, epoch: header.epoch)
                     ])
                 #expect(found.names.count == 3, "step \(step), way \(way): \(found.names)")
                 let later = try await vault(on: found, guardedBy: .requireHardware(device))

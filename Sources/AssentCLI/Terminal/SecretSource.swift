@@ -57,14 +57,14 @@ struct TerminalPresence: UserPresence {
 
     func secret(for request: PresenceRequest) async throws -> Secret {
         if let known { return try await KnownSecret(known).secret(for: request) }
-        let guardian = DisplayText.escapedForTerminal(request.providerName)
+        let provider = DisplayText.escapedForTerminal(request.providerName)
         let left = request.attemptsLeft.map { ", \($0) tries left" } ?? ""
         do {
             switch request.kind {
-            case .pin: return try prompt.secret("\(retry(request))PIN of \(guardian)\(left)")
+            case .pin: return try prompt.secret("\(retry(request))PIN of \(provider)\(left)")
             case .passphrase: return try prompt.secret("\(retry(request))Passphrase of the vault\(left)")
             case .newPassphrase: return try chosen("New passphrase of the vault")
-            case .newPIN: return try chosen("New PIN for this vault's keys in \(guardian)")
+            case .newPIN: return try chosen("New PIN for this vault's keys in \(provider)")
             }
         } catch let error as Prompt.NoTerminal {
             throw KeyProviderError(.userAbsent, "\(error.description). Give it with \(options).")

@@ -9,7 +9,7 @@ public struct KeyProviderError: AssentError {
     /// What to do about it; `nil` when there is nothing to add.
     public let suggestion: String?
 
-    /// How many tries are left before the guardian locks, when it says so (with `wrongSecret`).
+    /// How many tries are left before the provider locks, when it says so (with `wrongSecret`).
     public let attemptsLeft: Int?
 
     /// An error with its explanation.
@@ -35,11 +35,11 @@ public struct KeyProviderError: AssentError {
         public static let unavailable = Code("unavailable")
         /// The PIN or passphrase is wrong.
         public static let wrongSecret = Code("wrongSecret")
-        /// Too many wrong tries: the guardian refuses every secret until it is unlocked or some time has passed.
+        /// Too many wrong tries: the provider refuses every secret until it is unlocked or some time has passed.
         public static let lockedOut = Code("lockedOut")
         /// The user was needed and did not agree, or there was nobody to ask.
         public static let userAbsent = Code("userAbsent")
-        /// The key was destroyed by its guardian, for example because a fingerprint was enrolled. It does not come
+        /// The provider destroyed the key, for example because a fingerprint was enrolled. It does not come
         /// back.
         public static let keyLost = Code("keyLost")
         /// There is a key of this name already.

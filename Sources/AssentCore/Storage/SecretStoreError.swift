@@ -42,11 +42,11 @@ public struct SecretStoreError: AssentError {
         public static let anotherStore = Code("anotherStore")
         /// The key, PIN or passphrase does not open this store.
         public static let wrongKey = Code("wrongKey")
-        /// The key's guardian cannot be reached or used now. Trying later may help.
+        /// The key provider cannot be reached or used now. Trying later may help.
         public static let keyUnavailable = Code("keyUnavailable")
-        /// The key's guardian refuses every PIN or passphrase after too many wrong ones.
+        /// The key provider refuses every PIN or passphrase after too many wrong ones.
         public static let keyLocked = Code("keyLocked")
-        /// The key's guardian works, and does not have this store's key any more.
+        /// The key provider works, and does not have this store's key any more.
         public static let keyLost = Code("keyLost")
         /// The store is guarded in another way than was asked for. It takes an explicit change of key.
         public static let protectionMismatch = Code("protectionMismatch")

@@ -17,13 +17,10 @@ struct ModuleLock: Sendable {
         self.file = file
         do {
             let deadline = clock.now.addingTimeInterval(timeout)
-            while flock(file, LOCK_EX | LOCK_NB) != 0 {
-                guard clock.now < deadline else {
-                    throw KeyProviderError(
-                        .unavailable, "Another process is making keys in this token. Try again, or see which one hangs."
-                    )
-                }
-                try await clock.sleep(until: clock.now.addingTimeInterval(0.005))
+            let held: Void? = try await clock.poll(until: deadline) { flock(file, LOCK_EX | LOCK_NB) == 0 ? () : nil }
+            guard held != nil else {
+                throw KeyProviderError(
+                    .unavailable, "Another process is making keys in this token. Try again, or see which one hangs.")
             }
         } catch {
             close(file)

@@ -18,7 +18,6 @@ public import Foundation
 /// What it cannot do: a shared secret leaves the token (only the private key stays inside), SoftHSM is software
 /// although it speaks PKCS#11, and PKCS#11 has no counters, so a vault rolled back as a whole is not noticed.
 public actor PKCS11KeyProvider: KeyProvider {
-    private static let pinTries = 3
     /// Begins the `CKA_ID` of each key made here, so that other programs' keys are left alone.
     private static let idPrefix = Array("assent".utf8)
 
@@ -319,13 +318,8 @@ public actor PKCS11KeyProvider: KeyProvider {
     // In small steps, and with no C structure alive over an `await`: Swift 6.3.1 crashes when it optimizes that.
     private func login(_ session: PKCS11Session) async throws {
         guard try needsLogin(session) else { return }
-        var wrong: KeyProviderError?
-        for _ in 0..<Self.pinTries {
-            let pin = try await pin(session, after: wrong)
-            guard let refusal = try refusal(of: pin, session) else { return }
-            wrong = refusal
-        }
-        throw wrong ?? PKCS11Failure.lockedOut
+        try await SecretTries.run(
+            asking: { try await pin(session, after: $0) }, using: { try logIn(session, with: $0) })
     }
 
     private func needsLogin(_ session: PKCS11Session) throws -> Bool {
@@ -338,12 +332,7 @@ public actor PKCS11KeyProvider: KeyProvider {
         let (state, hasKeypad) = try situation(session)
         guard state != .locked else { throw PKCS11Failure.lockedOut }
         if hasKeypad { return nil }
-        do {
-            return try await ask(session, state, isRetry: wrong != nil)
-        } catch {
-            if let wrong, (error as? KeyProviderError)?.code == .userAbsent { throw wrong }
-            throw error
-        }
+        return try await ask(session, state, isRetry: wrong != nil)
     }
 
     private func situation(_ session: PKCS11Session) throws -> (PKCS11Session.PINState, hasKeypad: Bool) {
@@ -351,11 +340,10 @@ public actor PKCS11KeyProvider: KeyProvider {
         return (PKCS11Session.PINState(info), info.flags & CKF_PROTECTED_AUTHENTICATION_PATH != 0)
     }
 
-    /// Why the token did not take the PIN when it was the wrong one; `nil` when it took it.
-    private func refusal(of pin: Secret?, _ session: PKCS11Session) throws -> KeyProviderError? {
+    /// Logs in; a wrong PIN is an error that says how many tries are left.
+    private func logIn(_ session: PKCS11Session, with pin: Secret?) throws {
         do {
             try session.login(pin)
-            return nil
         } catch let failure as PKCS11Failure where failure.error.code == .wrongSecret {
             let state = PKCS11Session.PINState(try session.module.tokenInfo(session.slot))
             guard state != .locked else { throw PKCS11Failure.lockedOut }
@@ -365,7 +353,7 @@ public actor PKCS11KeyProvider: KeyProvider {
                 case .low: " The token counts wrong tries and will lock."
                 case .fine, .locked: ""
                 }
-            return KeyProviderError(
+            throw KeyProviderError(
                 .wrongSecret, failure.error.detail + warning, attemptsLeft: state.attemptsLeft)
         }
     }

@@ -18,7 +18,6 @@ public import Foundation
 /// Counters are NV indexes, by name, for the whole TPM: name them after a vault's id. Whoever may use the TPM as owner
 /// can make them jump ahead, never back, and can remove them, which is noticed.
 public actor TPMKeyProvider: KeyProvider {
-    private static let pinTries = 3
     private static let lockTimeout: TimeInterval = 10
     private static let changeLock: Int64 = 0
     /// Its own, so that the keys may lie in the directory of a vault that is being changed.
@@ -199,24 +198,18 @@ public actor TPMKeyProvider: KeyProvider {
         let turn = try await turns.acquire("", deadline: .distantFuture, clock: clock)
         defer { turns.release(turn) }
         guard presence != nil else { return try Self.mapped { try body(nil) } }
-        var wrong: KeyProviderError?
-        for _ in 0..<Self.pinTries {
-            let candidate: Secret
-            do {
-                candidate = try await known(after: wrong)
-            } catch let error as KeyProviderError where error.code == .userAbsent {
-                throw wrong ?? error
-            }
-            do {
-                let result = try Self.mapped { try body(candidate) }
-                pin = candidate
-                return result
-            } catch let error as KeyProviderError where error.code == .wrongSecret {
-                pin = nil
-                wrong = error
-            }
-        }
-        throw wrong ?? TPMFailure.lockedOut(nil)
+        return try await SecretTries.run(
+            asking: { try await known(after: $0) },
+            using: { candidate in
+                do {
+                    let result = try Self.mapped { try body(candidate) }
+                    pin = candidate
+                    return result
+                } catch let error as KeyProviderError where error.code == .wrongSecret {
+                    pin = nil
+                    throw error
+                }
+            })
     }
 
     private func known(after wrong: KeyProviderError?) async throws -> Secret {
@@ -334,14 +327,14 @@ public actor TPMKeyProvider: KeyProvider {
 
     func lock(_ files: PosixDirectory) async throws -> any FileLock {
         let deadline = clock.now.addingTimeInterval(Self.lockTimeout)
-        while true {
-            if let lock = try Self.guarded({ try files.tryLock(at: Self.changeLock) }) { return lock }
-            guard clock.now < deadline else {
-                throw KeyProviderError(
-                    .unavailable, "Another process is changing keys or counters. Try again, or see which one hangs.")
-            }
-            try await clock.sleep(until: clock.now.addingTimeInterval(0.005))
+        let lock = try await clock.poll(until: deadline) {
+            try Self.guarded { try files.tryLock(at: Self.changeLock) }
         }
+        guard let lock else {
+            throw KeyProviderError(
+                .unavailable, "Another process is changing keys or counters. Try again, or see which one hangs.")
+        }
+        return lock
     }
 
     // MARK: Counters

@@ -23,7 +23,7 @@ struct VaultFile: Hashable, Sendable {
         var writer = VaultWriter()
         writer.raw(magic)
         writer.integer(format)
-        writer.integer(UInt32(clamping: prefixLength + body.bytes.count + VaultGuardian.signatureLength))
+        writer.integer(UInt32(clamping: prefixLength + body.bytes.count + ProviderKeys.signatureLength))
         writer.raw(body.bytes)
         return writer.bytes
     }
@@ -49,9 +49,9 @@ struct VaultFile: Hashable, Sendable {
         do {
             let header = try reader.counted(limit: Self.sizeLimit)
             sealedManifest = try reader.counted(limit: Self.sizeLimit)
-            signature = try reader.raw(VaultGuardian.signatureLength)
+            signature = try reader.raw(ProviderKeys.signatureLength)
             guard reader.isAtEnd else { throw VaultReader.Malformed() }
-            signed = Array(bytes.dropLast(VaultGuardian.signatureLength))
+            signed = Array(bytes.dropLast(ProviderKeys.signatureLength))
             self.header = try VaultHeader(decoding: header)
         } catch is VaultReader.Malformed {
             throw SecretStoreError.tampered("The vault's main file was changed.")

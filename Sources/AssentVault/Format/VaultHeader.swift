@@ -74,7 +74,7 @@ struct VaultHeader: Hashable, Sendable {
             epoch = try reader.integer(UInt32.self)
             keyDerivation = try Self.text(&reader)
             let counter = try reader.integer(UInt8.self)
-            fingerprint = try reader.raw(VaultGuardian.fingerprintLength)
+            fingerprint = try reader.raw(ProviderKeys.fingerprintLength)
             wrappedKey = try reader.counted(limit: Self.wrappedKeyLimit)
             let checksum = try reader.raw(SHA256.byteCount)
             let covered = bytes.dropLast(SHA256.byteCount)

@@ -11,16 +11,16 @@ public import Foundation
 /// The file is made with the first key, with mode 0600. It must be a regular file of the user who runs this, readable
 /// by nobody else, in a directory that nobody else can write to. Several processes may use one file.
 public actor SoftwareKeyProvider: KeyProvider {
-    private enum Guardian {
-        case nobody
+    /// Whether a passphrase seals the file, and who knows it.
+    private enum Sealing {
+        case unprotected
         case passphrase(any UserPresence, cost: ScryptCost)
     }
 
     private static let lockTimeout: TimeInterval = 30
-    private static let passphraseTries = 3
 
     private let name: String
-    private var guardian: Guardian
+    private var sealing: Sealing
     private let directory: @Sendable (_ creating: Bool) throws -> any VaultDirectory
     private let random: any RandomSource
     private let clock: any WallClock
@@ -39,7 +39,7 @@ public actor SoftwareKeyProvider: KeyProvider {
         random: any RandomSource = SystemRandom(), clock: any WallClock = SystemClock()
     ) {
         self.init(
-            name: file.lastPathComponent, guardian: .passphrase(passphrase, cost: cost), random: random, clock: clock,
+            name: file.lastPathComponent, sealing: .passphrase(passphrase, cost: cost), random: random, clock: clock,
             directory: Self.opener(file))
     }
 
@@ -48,7 +48,7 @@ public actor SoftwareKeyProvider: KeyProvider {
         unprotectedFile file: URL, random: any RandomSource = SystemRandom(), clock: any WallClock = SystemClock()
     ) {
         self.init(
-            name: file.lastPathComponent, guardian: .nobody, random: random, clock: clock,
+            name: file.lastPathComponent, sealing: .unprotected, random: random, clock: clock,
             directory: Self.opener(file))
     }
 
@@ -58,19 +58,19 @@ public actor SoftwareKeyProvider: KeyProvider {
         directory: @escaping @Sendable (_ creating: Bool) throws -> any VaultDirectory
     ) {
         self.init(
-            name: name, guardian: passphrase.map { .passphrase($0, cost: cost) } ?? .nobody, random: SystemRandom(),
+            name: name, sealing: passphrase.map { .passphrase($0, cost: cost) } ?? .unprotected, random: SystemRandom(),
             clock: SystemClock(), directory: directory)
     }
 
     private init(
-        name: String, guardian: Guardian, random: any RandomSource, clock: any WallClock,
+        name: String, sealing: Sealing, random: any RandomSource, clock: any WallClock,
         directory: @escaping @Sendable (_ creating: Bool) throws -> any VaultDirectory
     ) {
         self.name = name
-        self.guardian = guardian
+        self.sealing = sealing
         protection =
-            switch guardian {
-            case .nobody: .unprotected
+            switch sealing {
+            case .unprotected: .unprotected
             case .passphrase: .software
             }
         self.random = random
@@ -108,7 +108,7 @@ public actor SoftwareKeyProvider: KeyProvider {
     /// The parameters of scrypt of the file, or of the file that would be made; `nil` without a passphrase.
     public var keyDerivation: String? {
         get throws {
-            guard case .passphrase(_, let cost) = guardian else { return nil }
+            guard case .passphrase(_, let cost) = sealing else { return nil }
             guard let content = try read() else { return cost.description }
             return try matchingSeal(of: content)?.cost.description
         }
@@ -172,7 +172,7 @@ public actor SoftwareKeyProvider: KeyProvider {
     /// - Throws: ``/AssentCore/KeyProviderError`` with code `unsupported` without a passphrase, `unavailable` without a
     ///   file.
     public func changePassphrase(to passphrase: any UserPresence) async throws {
-        guard case .passphrase(_, let cost) = guardian else {
+        guard case .passphrase(_, let cost) = sealing else {
             throw KeyProviderError(
                 .unsupported, "This key file has no passphrase. Move the vault to a file with one: assent vault rekey.")
         }
@@ -189,7 +189,7 @@ public actor SoftwareKeyProvider: KeyProvider {
         let key = try seal.cost.key(chosen, salt: seal.salt)
         let bytes = try file.encoded(seal: seal, key: key)
         try Self.guarded { try replace(with: bytes, in: directory) }
-        guardian = .passphrase(passphrase, cost: cost)
+        sealing = .passphrase(passphrase, cost: cost)
         unsealed = (seal, key)
     }
 
@@ -220,28 +220,18 @@ public actor SoftwareKeyProvider: KeyProvider {
         if let unsealed, unsealed.seal == seal {
             return (try KeyFile(decoding: content, key: unsealed.key), seal, unsealed.key)
         }
-        var wrong: KeyProviderError?
-        for _ in 0..<Self.passphraseTries {
-            let passphrase: Secret
-            do {
-                passphrase = try await ask(.passphrase, isRetry: wrong != nil)
-            } catch let error as KeyProviderError where error.code == .userAbsent {
-                throw wrong ?? error
-            }
-            let key = try seal.cost.key(passphrase, salt: seal.salt)
-            do {
+        return try await SecretTries.run(
+            asking: { wrong in try await ask(.passphrase, isRetry: wrong != nil) },
+            using: { passphrase in
+                let key = try seal.cost.key(passphrase, salt: seal.salt)
                 let file = try KeyFile(decoding: content, key: key)
                 unsealed = (seal, key)
                 return (file, seal, key)
-            } catch let error as KeyProviderError where error.code == .wrongSecret {
-                wrong = error
-            }
-        }
-        throw wrong ?? KeyProviderError.damagedFile
+            })
     }
 
     private func ask(_ kind: PresenceRequest.Kind, isRetry: Bool = false) async throws -> Secret {
-        guard case .passphrase(let presence, _) = guardian else { throw KeyProviderError.damagedFile }
+        guard case .passphrase(let presence, _) = sealing else { throw KeyProviderError.damagedFile }
         return try Self.checked(
             await presence.secret(for: PresenceRequest(kind, providerName: name, isRetry: isRetry)))
     }
@@ -256,9 +246,9 @@ public actor SoftwareKeyProvider: KeyProvider {
     /// How the file is sealed, which must be how this provider was told that it is.
     private func matchingSeal(of content: [UInt8]) throws -> KeyFile.Seal? {
         let seal = try KeyFile.seal(of: content)
-        switch (guardian, seal) {
-        case (.nobody, nil), (.passphrase, _?): return seal
-        case (.nobody, _?):
+        switch (sealing, seal) {
+        case (.unprotected, nil), (.passphrase, _?): return seal
+        case (.unprotected, _?):
             throw KeyProviderError(.unavailable, "The key file is under a passphrase. Give the passphrase.")
         case (.passphrase, nil):
             throw KeyProviderError(
@@ -300,7 +290,7 @@ public actor SoftwareKeyProvider: KeyProvider {
 
     /// How a file that is made now is sealed; `nil` without a passphrase.
     private func freshSeal() async throws -> (seal: KeyFile.Seal, key: SymmetricKey)? {
-        guard case .passphrase(_, let cost) = guardian else { return nil }
+        guard case .passphrase(_, let cost) = sealing else { return nil }
         let passphrase = try await ask(.newPassphrase)
         let seal = KeyFile.Seal(cost: cost, salt: random.bytes(KeyFile.Seal.saltLength))
         return (seal, try cost.key(passphrase, salt: seal.salt))
@@ -324,14 +314,12 @@ public actor SoftwareKeyProvider: KeyProvider {
 
     private func lock(_ directory: any VaultDirectory) async throws -> any FileLock {
         let deadline = clock.now.addingTimeInterval(Self.lockTimeout)
-        while true {
-            if let lock = try Self.guarded({ try directory.tryLock(at: 0) }) { return lock }
-            guard clock.now < deadline else {
-                throw KeyProviderError(
-                    .unavailable, "Another process holds the key file. Try again, or see which process hangs.")
-            }
-            try await clock.sleep(until: clock.now.addingTimeInterval(0.005))
+        let lock = try await clock.poll(until: deadline) { try Self.guarded { try directory.tryLock(at: 0) } }
+        guard let lock else {
+            throw KeyProviderError(
+                .unavailable, "Another process holds the key file. Try again, or see which process hangs.")
         }
+        return lock
     }
 
     private static func made<Key>(_ body: () throws -> Key) throws -> Key {

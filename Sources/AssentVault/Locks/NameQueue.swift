@@ -61,18 +61,10 @@ package final class NameQueue: Sendable {
     ) async throws -> HeldLease {
         let turn = try await acquire(name, deadline: deadline, clock: clock)
         do {
-            var pause: TimeInterval = 0.001
-            while true {
-                if let lock = try tryLock() {
-                    return HeldLease {
-                        lock.release()
-                        self.release(turn)
-                    }
-                }
-                let now = clock.now
-                guard now < deadline else { throw SecretStoreError.busy }
-                try await clock.sleep(until: min(deadline, now.addingTimeInterval(pause)))
-                pause = min(pause * 2, 0.05)
+            guard let lock = try await clock.poll(until: deadline, tryLock) else { throw SecretStoreError.busy }
+            return HeldLease {
+                lock.release()
+                self.release(turn)
             }
         } catch {
             release(turn)

@@ -22,7 +22,7 @@ final class SoftHSM: Sendable {
     private let directory: TemporaryDirectory
     private let faultyModule: String
     /// SoftHSM reports the tokens that were there when it was initialized, and this keeps it so.
-    private let guardian: Locked<PKCS11Module>
+    private let listing: Locked<PKCS11Module>
     private let count = Locked(0)
 
     private init() throws {
@@ -32,7 +32,7 @@ final class SoftHSM: Sendable {
         try Data("directories.tokendir = \(tokens)\nobjectstore.backend = file\nlog.level = ERROR\n".utf8)
             .write(to: directory.url.appending(path: "softhsm2.conf"))
         setenv("SOFTHSM2_CONF", directory.path("softhsm2.conf"), 1)
-        guardian = Locked(try PKCS11Module(path: module))
+        listing = Locked(try PKCS11Module(path: module))
         faultyModule = directory.path("faulty.so")
         let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "faulty-module.c")
         try Self.run(
@@ -55,7 +55,7 @@ final class SoftHSM: Sendable {
             return count
         }
         let label = "token \(number) of this test"
-        try guardian.withLock { module in
+        try listing.withLock { module in
             var slotCount: CK_ULONG = 0
             try module.check("slots", try module.function(\.C_GetSlotList)(1, nil, &slotCount))
             var slots = [CK_SLOT_ID](repeating: 0, count: Int(slotCount))

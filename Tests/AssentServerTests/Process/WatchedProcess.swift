@@ -11,7 +11,7 @@ struct ProcessFailure: Error, CustomStringConvertible {
 /// A process that a test starts, watches, sends signals and ends. It ends at the latest with the tests' own process.
 final class WatchedProcess: Sendable {
     private let process: SpawnedProcess
-    private let guardian: SpawnedProcess
+    private let watcher: SpawnedProcess
     private let status = Watched<Int32?>(nil)
     private let output = Watched<(lines: [String], isAtEnd: Bool)>(([], false))
     private let errorText = Watched<(bytes: [UInt8], isAtEnd: Bool)>(([], false))
@@ -34,7 +34,7 @@ final class WatchedProcess: Sendable {
 
     private init(_ process: SpawnedProcess) throws {
         self.process = process
-        guardian = try SpawnedProcess(
+        watcher = try SpawnedProcess(
             "/bin/sh", ["-c", "read -r _; kill -KILL $0 2>/dev/null", "\(process.id)"], input: .pipe)
         let (lines, errors) = (try #require(process.output), try #require(process.errors))
         Thread.detachNewThread { [status] in
@@ -87,8 +87,8 @@ final class WatchedProcess: Sendable {
     func exit() async -> Int32 {
         await status.wait { $0 != nil }
         // Its number may soon be somebody else's.
-        guardian.signal(SIGKILL)
-        _ = guardian.wait()
+        watcher.signal(SIGKILL)
+        _ = watcher.wait()
         return status.value ?? .min
     }
 

@@ -4,7 +4,7 @@ public import AssentCore
 public enum KeyWrapping: String, Hashable, Sendable, CaseIterable {
     /// An RSA key pair wraps it (RSA-OAEP), as the vendor's `AndroidLEncryptor` does.
     case rsa
-    /// A symmetric key inside the guardian encrypts (AES-GCM), as `AndroidMEncryptor` and its successors do.
+    /// A symmetric key inside the device encrypts (AES-GCM), as `AndroidMEncryptor` and its successors do.
     case aes
     /// A key agreement key opens what was sealed to it (``ECIES``), as a Secure Enclave, a TPM and a PKCS#11 token can.
     case ecies
@@ -97,7 +97,7 @@ public struct KeyOptions: Hashable, Sendable {
 
     /// Chooses, from these two and nothing else.
     ///
-    /// A guarded key is preferred to software, a chip of its own to none, and a symmetric key inside the guardian to
+    /// A guarded key is preferred to software, a chip of its own to none, and a symmetric key inside the device to
     /// key agreement to RSA. The vendor's SDKs fall back where a device lacks something; here it is an error, except
     /// that `preferHardware` may become software when the device guards no key at all.
     ///

@@ -5,7 +5,7 @@ import Crypto
 /// counter that notices an old copy of everything, where the provider has counters.
 ///
 /// The public parts come from the provider only: a file that brings its own key along proves nothing.
-struct VaultGuardian: Sendable {
+struct ProviderKeys: Sendable {
     let provider: any KeyProvider
     let keyName: String
     let counter: (any RollbackCounter)?
@@ -45,7 +45,7 @@ struct VaultGuardian: Sendable {
     }
 
     /// The keys of a vault that exists. Never makes one.
-    static func find(_ header: VaultHeader, keys: VaultProviders) async throws -> VaultGuardian {
+    static func find(_ header: VaultHeader, keys: VaultProviders) async throws -> ProviderKeys {
         let provider = try await keys.provider(for: header)
         let name = keyName(vaultID: header.vaultID, epoch: header.epoch)
         return try await asking {
@@ -69,19 +69,19 @@ struct VaultGuardian: Sendable {
                         ? "The counter against rollback is gone from the device. Restore it, or make the vault anew."
                         : "The device has a counter that this vault was made without. Put the right vault back.")
             }
-            return try VaultGuardian(
+            return try ProviderKeys(
                 provider: provider, keyName: name, signer: signer, agreement: agreement, counter: counter)
         }
     }
 
     /// Makes the keys of a new vault, or of a new epoch. What an interrupted attempt left under this name is removed
     /// first.
-    static func make(vaultID: [UInt8], epoch: UInt32, provider: any KeyProvider) async throws -> VaultGuardian {
+    static func make(vaultID: [UInt8], epoch: UInt32, provider: any KeyProvider) async throws -> ProviderKeys {
         let name = keyName(vaultID: vaultID, epoch: epoch)
         return try await asking {
             try await provider.removeKey(named: name)
             do {
-                return try VaultGuardian(
+                return try ProviderKeys(
                     provider: provider, keyName: name,
                     signer: try await provider.makeSigningKey(named: name, algorithm: .es256),
                     agreement: try await provider.makeAgreementKey(named: name),
@@ -168,7 +168,7 @@ struct VaultGuardian: Sendable {
                 case .olderFormat: .olderFormat
                 default: .keyUnavailable
                 }
-            throw SecretStoreError(code, error.detail)
+            throw SecretStoreError(code, error.detail, suggestion: error.suggestion)
         }
     }
 }
