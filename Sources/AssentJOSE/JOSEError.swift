@@ -7,13 +7,16 @@ public struct JOSEError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What happened, in full sentences for people; may be empty where the code says it all.
+    /// What happened, in full sentences for people.
     public let detail: String
 
-    /// An error with its explanation.
-    public init(_ code: Code, _ detail: String = "") {
+    /// What to do about it; `nil` when there is nothing to add.
+    public var suggestion: String? { code.suggestion }
+
+    /// An error with its explanation. Without one it has the sentence of its code.
+    public init(_ code: Code, _ detail: String? = nil) {
         self.code = code
-        self.detail = detail
+        self.detail = detail ?? code.sentence
     }
 
     /// A stable name of a kind of failure; more may be added.

@@ -7,13 +7,16 @@ public struct OTPError: AssentError {
     /// What went wrong, as a stable name.
     public let code: Code
 
-    /// What happened, in full sentences for people; may be empty where the code says it all.
+    /// What happened, in full sentences for people.
     public let detail: String
 
-    /// An error with its explanation.
-    public init(_ code: Code, _ detail: String = "") {
+    /// What to do about it; `nil` when there is nothing to add.
+    public var suggestion: String? { code.suggestion }
+
+    /// An error with its explanation. Without one it has the sentence of its code.
+    public init(_ code: Code, _ detail: String? = nil) {
         self.code = code
-        self.detail = detail
+        self.detail = detail ?? code.sentence
     }
 
     /// A stable name of a kind of failure; more may be added.
@@ -47,4 +50,33 @@ public struct OTPError: AssentError {
         /// A text or list that is longer than allowed.
         public static let tooLarge = Code("tooLarge")
     }
+}
+
+extension OTPError.Code {
+    /// What the code means, for errors that say no more.
+    fileprivate var sentence: String { Self.sentences[self] ?? "It was refused." }
+
+    /// What somebody can do about it; `nil` when the code leaves nothing to do.
+    fileprivate var suggestion: String? { Self.suggestions[self] }
+
+    private static let sentences: [Self: String] = [
+        .invalidSecret: "The secret is empty, or has more than 1,024 bytes.",
+        .invalidDigits: "A code has 6 to 10 digits; this names another number.",
+        .invalidPeriod: "A time step has 1 to 300 seconds; this names another length.",
+        .invalidCounter: "A counter is a whole number from 0 to 9,223,372,036,854,775,807; this is none.",
+        .invalidAlgorithm: "The hash algorithm is not SHA1, SHA256 or SHA512.",
+        .invalidSuite: "The text is not the name of an OCRA suite.",
+        .invalidInput: "The inputs are not those that the OCRA suite names.",
+        .invalidURI: "The text is not an otpauth: URI.",
+        .wrongScheme: "The URI is not for HOTP or TOTP.",
+        .missingName: "Neither the account nor the issuer has a name.",
+        .tooLarge: "A text is longer than is accepted.",
+    ]
+
+    private static let suggestions: [Self: String] = [
+        .invalidSuite: "A suite looks like OCRA-1:HOTP-SHA256-8:C-QN08-PSHA1 (RFC 6287 §6).",
+        .invalidURI: "Copy it from the issuer again.",
+        .wrongScheme: "Scan the code of an account with one-time passwords: otpauth://totp/… or otpauth://hotp/….",
+        .missingName: "Name the account or the issuer.",
+    ]
 }

@@ -1,7 +1,13 @@
 /// What the operating system or a device offers to keep keys or secrets, and that needs a package trait on Linux.
 ///
 /// The traits are off unless the app asks for them, so that nobody needs C headers of what is not used:
-/// `.package(url: …, traits: ["PKCS11", "TPM", "Keyring"])`.
+/// `.package(url: …, traits: ["PKCS11", "TPM", "Keyring"])`. What a program was built without, it can say:
+///
+/// ```swift
+/// for backend in PlatformBackend.allCases where backend.library == nil {
+///     print("Built without \(backend.trait). It needs \(backend.developmentPackage).")
+/// }
+/// ```
 public enum PlatformBackend: String, Hashable, Sendable, CaseIterable {
     /// Keys in a PKCS#11 token (trait `PKCS11`).
     case pkcs11

@@ -28,9 +28,10 @@ struct ConfigurationTests {
 
     @Test("The SHA-256 of nothing is not a pin")
     func pinOfNothing() {
-        #expect(throws: PinError.digestOfNothing) {
+        let error = #expect(throws: PinError.self) {
             try Pin("sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")
         }
+        #expect(error?.code == .digestOfNothing)
     }
 
     @Test(

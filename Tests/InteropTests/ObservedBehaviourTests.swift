@@ -230,6 +230,7 @@ struct ObservedBehaviourTests {
         let printed = try FinishedProcess.run("/bin/sh", ["-c", pipeline]).text
             .trimmingCharacters(in: .whitespacesAndNewlines)
         #expect(printed == "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")
-        #expect(throws: PinError.digestOfNothing) { try Pin(printed) }
+        let refusal = #expect(throws: PinError.self) { try Pin(printed) }
+        #expect(refusal?.code == .digestOfNothing)
     }
 }

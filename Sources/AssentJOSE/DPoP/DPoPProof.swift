@@ -47,7 +47,7 @@ public struct DPoPProof: Sendable {
         method: String, uri: String, accessToken: Secret? = nil, nonce: String? = nil, key: any SigningKey,
         clock: any WallClock, random: any RandomSource = SystemRandom()
     ) async throws -> String {
-        guard let target = HTTPTarget(uri) else { throw JOSEError(.malformed, "not an HTTP URI") }
+        guard let target = HTTPTarget(uri) else { throw JOSEError(.malformed, "The address is not an HTTP URI.") }
         let jwk = try JWK(publicKeyInfo: key.publicKeyInfo)
         var claims = JWTClaims()
         claims.jti = random.token()
@@ -81,7 +81,9 @@ public struct DPoPProof: Sendable {
         maximumAge: TimeInterval = 60, leeway: TimeInterval = 10
     ) throws(JOSEError) -> DPoPProof {
         let message = try UnverifiedJWS.parse(proof, limit: sizeLimit)
-        guard let jwk = message.header["jwk"] else { throw JOSEError(.malformed, "a proof without jwk") }
+        guard let jwk = message.header["jwk"] else {
+            throw JOSEError(.malformed, "The proof has no jwk in its header.")
+        }
         let key = try JWK(jwk)
         let verified = try message.verified(with: key, algorithms: algorithms)
         let rules = JWTValidation(

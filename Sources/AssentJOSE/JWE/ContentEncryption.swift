@@ -34,7 +34,9 @@ public struct ContentEncryption: RawRepresentable, Hashable, Sendable, CustomStr
     package func seal(
         _ plaintext: [UInt8], key: Secret, iv: [UInt8], authenticating header: [UInt8]
     ) throws(JOSEError) -> (ciphertext: [UInt8], tag: [UInt8]) {
-        guard key.count == keyLength, iv.count == ivLength else { throw JOSEError(.invalidKey, "wrong key length") }
+        guard key.count == keyLength, iv.count == ivLength else {
+            throw JOSEError(.invalidKey, "The content key or the initialization vector has a wrong length.")
+        }
         do {
             if self == .a128CBCHS256 {
                 let keys = CBCKeys(key)
@@ -46,7 +48,7 @@ public struct ContentEncryption: RawRepresentable, Hashable, Sendable, CustomStr
                 plaintext, using: key.symmetricKey, nonce: AES.GCM.Nonce(data: iv), authenticating: header)
             return (Array(box.ciphertext), Array(box.tag))
         } catch {
-            throw JOSEError(.keyFailed, "encryption failed")
+            throw JOSEError(.keyFailed, "The content could not be encrypted.")
         }
     }
 

@@ -47,10 +47,10 @@ public enum JWE {
                     try _RSA.Encryption.PublicKey(n: modulus, e: exponent)
                         .encrypt(contentKey.revealBytes(), padding: .PKCS1_OAEP_SHA256))
             } catch {
-                throw JOSEError(.keyFailed, "encryption failed")
+                throw JOSEError(.keyFailed, "The content could not be encrypted.")
             }
         default:
-            throw JOSEError(.algorithmMismatch, "the key is not for \(algorithm)")
+            throw JOSEError(.algorithmMismatch, "The key is not for \(algorithm).")
         }
         return try assemble(plaintext, members, encryptedKey, contentKey, encryption, random)
     }
@@ -78,7 +78,7 @@ public enum JWE {
         guard key.use.map({ $0 == "enc" }) ?? true, key.algorithm.map({ $0.rawValue == algorithm.rawValue }) ?? true,
             key.keyOps.map({ !operations.isDisjoint(with: $0) }) ?? true
         else {
-            throw JOSEError(.algorithmMismatch, "the key is not for \(algorithm)")
+            throw JOSEError(.algorithmMismatch, "The key is not for \(algorithm).")
         }
     }
 
@@ -86,12 +86,14 @@ public enum JWE {
         _ algorithm: KeyManagement, _ encryption: ContentEncryption, _ header: JSONObject
     ) throws(JOSEError) -> JSONObject {
         guard KeyManagement.supported.contains(algorithm), ContentEncryption.supported.contains(encryption) else {
-            throw JOSEError(.unsupportedAlgorithm, "\(algorithm), \(encryption)")
+            throw JOSEError(.unsupportedAlgorithm, "\(algorithm) with \(encryption) is not supported.")
         }
         for name in reserved where header[name] != nil {
-            throw JOSEError(.malformed, "\(name) is not the caller's to set")
+            throw JOSEError(.malformed, "The header member \(name) is set here: leave it out.")
         }
-        guard header.duplicateNames.isEmpty else { throw JOSEError(.malformed, "a header member twice") }
+        guard header.duplicateNames.isEmpty else {
+            throw JOSEError(.malformed, "A member of the header is there twice.")
+        }
         return JSONObject(
             [
                 .init(name: "alg", value: .string(algorithm.rawValue)),
@@ -106,7 +108,7 @@ public enum JWE {
             let shared = try ephemeral.sharedSecretFromKeyAgreement(with: peer).withUnsafeBytes { Secret(bytes: $0) }
             return (shared, try JWK(publicPoint: Array(ephemeral.publicKey.x963Representation), use: nil).json)
         } catch {
-            throw JOSEError(.keyFailed, "key agreement failed")
+            throw JOSEError(.keyFailed, "The keys could not agree on a secret.")
         }
     }
 
@@ -114,7 +116,7 @@ public enum JWE {
         do {
             return Array(try AES.KeyWrap.wrap(key.symmetricKey, using: wrapping.symmetricKey))
         } catch {
-            throw JOSEError(.keyFailed, "key wrapping failed")
+            throw JOSEError(.keyFailed, "The content key could not be wrapped.")
         }
     }
 

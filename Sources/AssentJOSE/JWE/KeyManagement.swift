@@ -50,7 +50,7 @@ package enum ConcatKDF {
         func info(_ name: String) throws(JOSEError) -> [UInt8] {
             guard let value = header[name] else { return [] }
             guard let bytes = value.string.flatMap({ Base64URL.decode($0) }) else {
-                throw JOSEError(.malformed, "\(name) in the header is not base64url")
+                throw JOSEError(.malformed, "The header member \(name) is not base64url.")
             }
             return bytes
         }

@@ -38,9 +38,11 @@ public struct SealedJWE: Sendable {
     }
 
     private init(_ compact: String, limit: Int) throws(JOSEError) {
-        guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "a JWE of more than \(limit) bytes") }
+        guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "The JWE has more than \(limit) bytes.") }
         let parts = compact.split(separator: ".", maxSplits: 5, omittingEmptySubsequences: false)
-        guard parts.count == 5 else { throw JOSEError(.malformed, "a compact JWE has five parts") }
+        guard parts.count == 5 else {
+            throw JOSEError(.malformed, "A compact JWE has five parts; this has another number.")
+        }
         let header = try CompactHeader(encoded: parts[0], refused: ["crit", "zip"])
         algorithm = KeyManagement(rawValue: header.alg)
         encryption = ContentEncryption(rawValue: header.object["enc"]?.string ?? "")
@@ -50,13 +52,14 @@ public struct SealedJWE: Sendable {
         guard let encryptedKey = Base64URL.decode(parts[1]), let iv = Base64URL.decode(parts[2]),
             let ciphertext = Base64URL.decode(parts[3]), let tag = Base64URL.decode(parts[4])
         else {
-            throw JOSEError(.malformed, "a part is not base64url")
+            throw JOSEError(.malformed, "A part of the JWE is not base64url.")
         }
         guard iv.count == encryption.ivLength, tag.count == ContentEncryption.tagLength else {
-            throw JOSEError(.malformed, "initialization vector or tag of a wrong length")
+            throw JOSEError(.malformed, "The initialization vector or the tag has a wrong length.")
         }
         guard encryptedKey.isEmpty == (algorithm == .dir || algorithm == .ecdhES) else {
-            throw JOSEError(.malformed, "an encrypted key where none may be, or none where one must be")
+            throw JOSEError(
+                .malformed, "The JWE has an encrypted key where its algorithm allows none, or none where it needs one.")
         }
         self.header = header.object
         self.encryptedKey = encryptedKey
@@ -74,11 +77,11 @@ public struct SealedJWE: Sendable {
     ///   `privateKeyRefused` for the sender's key, `decryptionFailed`; and what the handle throws.
     public func opened(with key: any KeyAgreementKey) async throws -> OpenedJWE {
         guard algorithm == .ecdhES || algorithm == .ecdhESA256KW else {
-            throw JOSEError(.algorithmNotAllowed, algorithm.rawValue)
+            throw JOSEError(.algorithmNotAllowed, "\(algorithm) is not allowed here.")
         }
-        guard let epk = header["epk"] else { throw JOSEError(.malformed, "a header without epk") }
+        guard let epk = header["epk"] else { throw JOSEError(.malformed, "The header has no epk.") }
         guard case .ec(.p256, let point) = try JWK(epk).material else {
-            throw JOSEError(.invalidKey, "epk is not on P-256")
+            throw JOSEError(.invalidKey, "The header's epk is not a key on P-256.")
         }
         let shared = try await key.sharedSecret(with: point)
         let derived = try ConcatKDF.key(shared, algorithm: algorithm, encryption: encryption, header: header)
@@ -94,7 +97,9 @@ public struct SealedJWE: Sendable {
     /// - Throws: ``JOSEError`` with `algorithmNotAllowed` for another `alg`, `decryptionFailed`; and what the handle
     ///   throws.
     public func opened(with key: any KeyTransportKey) async throws -> OpenedJWE {
-        guard algorithm == .rsaOAEP256 else { throw JOSEError(.algorithmNotAllowed, algorithm.rawValue) }
+        guard algorithm == .rsaOAEP256 else {
+            throw JOSEError(.algorithmNotAllowed, "\(algorithm) is not allowed here.")
+        }
         return try open(try await key.contentKey(encryptedKey))
     }
 
@@ -102,7 +107,7 @@ public struct SealedJWE: Sendable {
     ///
     /// - Throws: ``JOSEError`` with `algorithmNotAllowed` for another `alg`, or `decryptionFailed`.
     public func opened(with key: Secret) throws(JOSEError) -> OpenedJWE {
-        guard algorithm == .dir else { throw JOSEError(.algorithmNotAllowed, algorithm.rawValue) }
+        guard algorithm == .dir else { throw JOSEError(.algorithmNotAllowed, "\(algorithm) is not allowed here.") }
         return try open(key)
     }
 

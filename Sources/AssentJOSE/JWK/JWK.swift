@@ -30,32 +30,38 @@ public struct JWK: Sendable, Hashable {
     ///   and curves, `weakKey` for RSA below 2048 bits, `invalidKey` or `malformed` otherwise.
     public init(_ json: JSONValue) throws(JOSEError) {
         guard let members = json.object, members.duplicateNames.isEmpty else {
-            throw JOSEError(.malformed, "a JWK is an object without repeated members")
+            throw JOSEError(.malformed, "The JWK is not a JSON object, or has a member twice.")
         }
-        guard let kty = members["kty"]?.string else { throw JOSEError(.malformed, "a JWK without kty") }
+        guard let kty = members["kty"]?.string else { throw JOSEError(.malformed, "The JWK has no kty.") }
         guard Self.privateMembers.allSatisfy({ members[$0] == nil }) else { throw JOSEError(.privateKeyRefused) }
         func bytes(_ name: String) throws(JOSEError) -> [UInt8] {
             guard let text = members[name]?.string, text.utf8.count <= 4096, let bytes = Base64URL.decode(text) else {
-                throw JOSEError(.malformed, "the JWK member \(name) is absent or not base64url")
+                throw JOSEError(.malformed, "The JWK's member \(name) is missing or not base64url.")
             }
             return bytes
         }
         let crv = members["crv"]?.string ?? ""
         switch kty {
         case "EC":
-            guard let curve = ECCurve(rawValue: crv) else { throw JOSEError(.unsupportedKey, "unknown curve") }
+            guard let curve = ECCurve(rawValue: crv) else {
+                throw JOSEError(.unsupportedKey, "The key is on a curve that is not supported.")
+            }
             let (x, y) = (try bytes("x"), try bytes("y"))
             guard x.count == curve.coordinateLength, y.count == curve.coordinateLength else {
-                throw JOSEError(.invalidKey, "a coordinate of \(curve.rawValue) has \(curve.coordinateLength) bytes")
+                throw JOSEError(
+                    .invalidKey,
+                    "A coordinate on \(curve.rawValue) has \(curve.coordinateLength) bytes; this has another length.")
             }
             material = try KeyMaterial(curve: curve, point: [4] + x + y)
         case "RSA":
             material = try KeyMaterial(modulus: try bytes("n"), exponent: try bytes("e"))
         case "OKP":
-            guard crv == "Ed25519" else { throw JOSEError(.unsupportedKey, "unknown curve") }
+            guard crv == "Ed25519" else {
+                throw JOSEError(.unsupportedKey, "The key is on a curve that is not supported.")
+            }
             material = try KeyMaterial(ed25519: try bytes("x"))
         default:
-            throw JOSEError(.unsupportedKey, "unknown key type")
+            throw JOSEError(.unsupportedKey, "The key is of a type that is not supported.")
         }
         keyID = try Self.text(members, "kid")
         algorithm = try Self.text(members, "alg").map(SignatureAlgorithm.init(rawValue:))
@@ -63,7 +69,7 @@ public struct JWK: Sendable, Hashable {
         if let ops = members["key_ops"] {
             guard let names = ops.strings, names.count <= 16, names.allSatisfy({ $0.utf8.count <= Self.textLimit })
             else {
-                throw JOSEError(.malformed, "key_ops is not a short array of strings")
+                throw JOSEError(.malformed, "The JWK's key_ops is not a short array of strings.")
             }
             keyOps = names
         } else {
@@ -98,7 +104,7 @@ public struct JWK: Sendable, Hashable {
     private static func text(_ members: JSONObject, _ name: String) throws(JOSEError) -> String? {
         guard let value = members[name] else { return nil }
         guard let text = value.string, text.utf8.count <= textLimit else {
-            throw JOSEError(.malformed, "the JWK member \(name) is not a short string")
+            throw JOSEError(.malformed, "The JWK's member \(name) is not a short string.")
         }
         return text
     }

@@ -19,11 +19,13 @@ public struct JWKSet: Sendable, Hashable {
     /// - Throws: ``JOSEError`` with `malformed` when it is not a set, `tooLarge` when it has more than ``limit``
     ///   entries.
     public init(_ json: JSONValue) throws(JOSEError) {
-        guard let entries = json["keys"]?.array else { throw JOSEError(.malformed, "a JWK set without keys") }
-        guard entries.count <= Self.limit else { throw JOSEError(.tooLarge, "a JWK set of \(entries.count) keys") }
+        guard let entries = json["keys"]?.array else { throw JOSEError(.malformed, "The JWK set has no list of keys.") }
+        guard entries.count <= Self.limit else {
+            throw JOSEError(.tooLarge, "The JWK set has \(entries.count) keys; at most \(Self.limit) are read.")
+        }
         var keys: [JWK] = []
         for entry in entries {
-            guard entry.object != nil else { throw JOSEError(.malformed, "a JWK is an object") }
+            guard entry.object != nil else { throw JOSEError(.malformed, "A JWK of the set is not a JSON object.") }
             if let key = try? JWK(entry) { keys.append(key) }
         }
         self.keys = keys

@@ -32,7 +32,7 @@ enum KeyMaterial: Hashable, Sendable {
 
     init(curve: ECCurve, point: [UInt8]) throws(JOSEError) {
         guard point.count == 1 + 2 * curve.coordinateLength, point.first == 4 else {
-            throw JOSEError(.invalidKey, "not an uncompressed \(curve.rawValue) point")
+            throw JOSEError(.invalidKey, "The key is not an uncompressed point of \(curve.rawValue).")
         }
         do {
             switch curve {
@@ -41,34 +41,34 @@ enum KeyMaterial: Hashable, Sendable {
             case .p521: _ = try P521.Signing.PublicKey(x963Representation: point)
             }
         } catch {
-            throw JOSEError(.invalidKey, "the point is not on \(curve.rawValue)")
+            throw JOSEError(.invalidKey, "The point is not on the curve \(curve.rawValue).")
         }
         self = .ec(curve, point: point)
     }
 
     init(modulus: [UInt8], exponent: [UInt8]) throws(JOSEError) {
         guard let top = modulus.first, top != 0, let last = modulus.last, last & 1 == 1 else {
-            throw JOSEError(.invalidKey, "the modulus is even, empty or has leading zeros")
+            throw JOSEError(.invalidKey, "The RSA modulus is even, empty or has leading zeros.")
         }
         let bits = modulus.count * 8 - top.leadingZeroBitCount
-        guard bits >= Self.rsaBits.lowerBound else { throw JOSEError(.weakKey, "RSA key of \(bits) bits") }
-        guard bits <= Self.rsaBits.upperBound else { throw JOSEError(.tooLarge, "RSA key of \(bits) bits") }
+        guard bits >= Self.rsaBits.lowerBound else { throw JOSEError(.weakKey, "The RSA key has \(bits) bits.") }
+        guard bits <= Self.rsaBits.upperBound else { throw JOSEError(.tooLarge, "The RSA key has \(bits) bits.") }
         guard let top = exponent.first, top != 0, exponent.count <= 4, let last = exponent.last, last & 1 == 1,
             exponent != [1]
         else {
-            throw JOSEError(.invalidKey, "the public exponent is even, too small or too large")
+            throw JOSEError(.invalidKey, "The RSA key's public exponent is even, too small or too large.")
         }
         do {
             _ = try _RSA.Signing.PublicKey(n: modulus, e: exponent)
         } catch {
-            throw JOSEError(.invalidKey, "not an RSA key")
+            throw JOSEError(.invalidKey, "The values do not make an RSA key.")
         }
         self = .rsa(modulus: modulus, exponent: exponent)
     }
 
     init(ed25519 bytes: [UInt8]) throws(JOSEError) {
         guard bytes.count == 32, (try? Curve25519.Signing.PublicKey(rawRepresentation: bytes)) != nil else {
-            throw JOSEError(.invalidKey, "not an Ed25519 key")
+            throw JOSEError(.invalidKey, "The value is not an Ed25519 key.")
         }
         self = .ed25519(bytes)
     }
@@ -76,7 +76,9 @@ enum KeyMaterial: Hashable, Sendable {
     /// Reads a DER SubjectPublicKeyInfo in the one encoding that each key has.
     init(publicKeyInfo: [UInt8]) throws(JOSEError) {
         // 16384-bit RSA takes about 2.1 kB.
-        guard publicKeyInfo.count <= 4096 else { throw JOSEError(.tooLarge, "public key info") }
+        guard publicKeyInfo.count <= 4096 else {
+            throw JOSEError(.tooLarge, "The public key info has more than 4,096 bytes.")
+        }
         let material: KeyMaterial
         if let key = try? P256.Signing.PublicKey(derRepresentation: publicKeyInfo) {
             material = try KeyMaterial(curve: .p256, point: Array(key.x963Representation))
@@ -91,10 +93,10 @@ enum KeyMaterial: Hashable, Sendable {
         {
             material = try KeyMaterial(modulus: Array(values.modulus), exponent: Array(values.publicExponent))
         } else {
-            throw JOSEError(.invalidKey, "not the public key info of a supported key")
+            throw JOSEError(.invalidKey, "The bytes are not the public key info of a supported key.")
         }
         guard try material.publicKeyInfo() == publicKeyInfo else {
-            throw JOSEError(.invalidKey, "the public key info is not in its canonical form")
+            throw JOSEError(.invalidKey, "The public key info is not in its canonical form.")
         }
         self = material
     }

@@ -10,23 +10,25 @@ struct CompactHeader: Sendable {
     /// - Throws: ``JOSEError`` with `malformed`, or `unsupportedExtension` when the header has a member out of
     ///   `refused`.
     init(encoded: Substring, refused: [String]) throws(JOSEError) {
-        guard let bytes = Base64URL.decode(encoded) else { throw JOSEError(.malformed, "the header is not base64url") }
+        guard let bytes = Base64URL.decode(encoded) else { throw JOSEError(.malformed, "The header is not base64url.") }
         let value: JSONValue
         do {
             value = try JSONValue.parse(bytes, limits: JSONLimits(bytes: 32 << 10, depth: 8, values: 1000))
         } catch {
-            throw JOSEError(.malformed, "the header is not acceptable JSON: \(error)")
+            throw JOSEError(.malformed, "The header is not acceptable JSON: \(error).")
         }
-        guard let object = value.object else { throw JOSEError(.malformed, "the header is not an object") }
+        guard let object = value.object else { throw JOSEError(.malformed, "The header is not a JSON object.") }
         for name in refused where object[name] != nil {
-            throw JOSEError(.unsupportedExtension, "the header has \(name)")
+            throw JOSEError(.unsupportedExtension, "The header has \(name), which is not supported.")
         }
         func text(_ name: String) throws(JOSEError) -> String? {
             guard let value = object[name] else { return nil }
-            guard let text = value.string else { throw JOSEError(.malformed, "\(name) in the header is not a string") }
+            guard let text = value.string else {
+                throw JOSEError(.malformed, "The header member \(name) is not a string.")
+            }
             return text
         }
-        guard let alg = try text("alg") else { throw JOSEError(.malformed, "a header without alg") }
+        guard let alg = try text("alg") else { throw JOSEError(.malformed, "The header has no alg.") }
         self.object = object
         self.alg = alg
         keyID = try text("kid")

@@ -16,19 +16,22 @@ public enum JWS {
     ) async throws -> String {
         let algorithm = key.algorithm
         guard SignatureAlgorithm.supported.contains(algorithm) else {
-            throw JOSEError(.unsupportedAlgorithm, algorithm.rawValue)
+            throw JOSEError(.unsupportedAlgorithm, "\(algorithm) is not supported.")
         }
         for name in ["alg", "crit", "b64"] where header[name] != nil {
-            throw JOSEError(.malformed, "\(name) is not the caller's to set")
+            throw JOSEError(.malformed, "The header member \(name) is set here: leave it out.")
         }
-        guard header.duplicateNames.isEmpty else { throw JOSEError(.malformed, "a header member twice") }
+        guard header.duplicateNames.isEmpty else {
+            throw JOSEError(.malformed, "A member of the header is there twice.")
+        }
         let members = [JSONObject.Member(name: "alg", value: .string(algorithm.rawValue))] + header.members
         let input =
             Base64URL.encode(JSONValue.object(JSONObject(members)).serializedBytes()) + "."
             + Base64URL.encode(payload)
         let signature = try await key.signature(for: Array(input.utf8))
         guard !signature.isEmpty, algorithm.signatureLength.map({ $0 == signature.count }) ?? true else {
-            throw JOSEError(.keyFailed, "a signature of \(signature.count) bytes for \(algorithm)")
+            throw JOSEError(
+                .keyFailed, "The key gave a signature of \(signature.count) bytes, which is no length of \(algorithm).")
         }
         return input + "." + Base64URL.encode(signature)
     }

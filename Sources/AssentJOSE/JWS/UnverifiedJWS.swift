@@ -38,16 +38,18 @@ public struct UnverifiedJWS: Sendable {
     }
 
     private init(_ compact: String, limit: Int) throws(JOSEError) {
-        guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "a JWS of more than \(limit) bytes") }
+        guard compact.utf8.count <= limit else { throw JOSEError(.tooLarge, "The JWS has more than \(limit) bytes.") }
         let parts = compact.utf8.split(
             separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false
         ).map(Substring.init)
-        guard parts.count == 3 else { throw JOSEError(.malformed, "a compact JWS has three parts") }
+        guard parts.count == 3 else {
+            throw JOSEError(.malformed, "A compact JWS has three parts; this has another number.")
+        }
         let header = try CompactHeader(encoded: parts[0], refused: ["crit", "b64"])
         algorithm = SignatureAlgorithm(rawValue: header.alg)
         guard SignatureAlgorithm.supported.contains(algorithm) else { throw JOSEError(.unsupportedAlgorithm) }
         guard let payload = Base64URL.decode(parts[1]), let signature = Base64URL.decode(parts[2]) else {
-            throw JOSEError(.malformed, "payload or signature is not base64url")
+            throw JOSEError(.malformed, "The payload or the signature is not base64url.")
         }
         self.header = header.object
         self.payload = payload
@@ -82,7 +84,7 @@ public struct UnverifiedJWS: Sendable {
     ///   `noMatchingKey` when header and key have different `kid`s, or `invalidSignature`.
     public func verified(with key: JWK, algorithms: Set<SignatureAlgorithm>) throws(JOSEError) -> VerifiedJWS {
         try checkAllowed(algorithms)
-        guard key.verifies(algorithm) else { throw JOSEError(.algorithmMismatch, "the key is not for \(algorithm)") }
+        guard key.verifies(algorithm) else { throw JOSEError(.algorithmMismatch, "The key is not for \(algorithm).") }
         if let keyID, let own = key.keyID, !keyID.utf8.elementsEqual(own.utf8) { throw JOSEError(.noMatchingKey) }
         guard isSigned(by: key) else { throw JOSEError(.invalidSignature) }
         return VerifiedJWS(self, key: key)
@@ -93,7 +95,7 @@ public struct UnverifiedJWS: Sendable {
     ///
     /// - Throws: ``JOSEError`` with `algorithmNotAllowed`, `weakKey` or `invalidSignature`.
     public func verified(hmacKey: Secret) throws(JOSEError) -> VerifiedJWS {
-        guard algorithm == .hs256 else { throw JOSEError(.algorithmNotAllowed, algorithm.rawValue) }
+        guard algorithm == .hs256 else { throw JOSEError(.algorithmNotAllowed, "\(algorithm) is not allowed here.") }
         guard hmacKey.count >= HMACSigningKey.minimumBytes else { throw JOSEError(.weakKey) }
         let code = HMAC<SHA256>.authenticationCode(for: signingInput, using: hmacKey.symmetricKey)
         guard ConstantTime.equal(Array(code), signature) else { throw JOSEError(.invalidSignature) }
@@ -102,7 +104,7 @@ public struct UnverifiedJWS: Sendable {
 
     private func checkAllowed(_ algorithms: Set<SignatureAlgorithm>) throws(JOSEError) {
         guard algorithm != .hs256, algorithms.contains(algorithm) else {
-            throw JOSEError(.algorithmNotAllowed, algorithm.rawValue)
+            throw JOSEError(.algorithmNotAllowed, "\(algorithm) is not allowed here.")
         }
     }
 

@@ -22,9 +22,9 @@ public struct JWTClaims: Sendable, Hashable {
         do {
             value = try JSONValue.parse(payload, limits: JSONLimits(bytes: 1 << 20, depth: 32, values: 20_000))
         } catch {
-            throw JOSEError(.malformed, "the claims are not acceptable JSON: \(error)")
+            throw JOSEError(.malformed, "The claims are not acceptable JSON: \(error).")
         }
-        guard let object = value.object else { throw JOSEError(.malformed, "the claims are not an object") }
+        guard let object = value.object else { throw JOSEError(.malformed, "The claims are not a JSON object.") }
         self.object = object
     }
 

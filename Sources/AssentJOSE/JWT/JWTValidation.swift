@@ -78,7 +78,7 @@ public struct JWTValidation: Sendable {
     public func validate(_ message: VerifiedJWS) throws(JOSEError) -> JWTClaims {
         if let requiredType {
             guard let type = message.type, CompactHeader.same(type, as: requiredType) else {
-                throw JOSEError(.wrongType, "typ is not \(requiredType)")
+                throw JOSEError(.wrongType, "The header's typ is not \(requiredType).")
             }
         }
         let claims = try JWTClaims(payload: message.payload)

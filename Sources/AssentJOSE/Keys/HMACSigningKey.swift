@@ -12,7 +12,7 @@ public struct HMACSigningKey: SigningKey {
     ///
     /// - Throws: ``JOSEError`` with `weakKey` below ``minimumBytes``.
     public init(_ key: Secret) throws(JOSEError) {
-        guard key.count >= Self.minimumBytes else { throw JOSEError(.weakKey, "an HS256 key of \(key.count) bytes") }
+        guard key.count >= Self.minimumBytes else { throw JOSEError(.weakKey, "The HS256 key has \(key.count) bytes.") }
         self.key = key
     }
 

@@ -22,7 +22,7 @@ public struct SoftwareAgreementKey: KeyAgreementKey {
         do {
             key = try P256.KeyAgreement.PrivateKey(derRepresentation: privateKey.revealBytes())
         } catch {
-            throw JOSEError(.invalidKey, "not a PKCS#8 private key on P-256")
+            throw JOSEError(.invalidKey, "The bytes are not a PKCS#8 private key on P-256.")
         }
     }
 
@@ -37,7 +37,7 @@ public struct SoftwareAgreementKey: KeyAgreementKey {
     /// - Throws: ``JOSEError`` with `invalidKey` when `peer` is not an uncompressed point on P-256.
     public func sharedSecret(with peer: [UInt8]) async throws -> Secret {
         guard peer.count == 65, let peer = try? P256.KeyAgreement.PublicKey(x963Representation: peer) else {
-            throw JOSEError(.invalidKey, "not a point on P-256")
+            throw JOSEError(.invalidKey, "The peer's key is not a point on P-256.")
         }
         return try key.sharedSecretFromKeyAgreement(with: peer).withUnsafeBytes { Secret(bytes: $0) }
     }

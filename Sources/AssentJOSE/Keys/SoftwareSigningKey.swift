@@ -55,9 +55,9 @@ public struct SoftwareSigningKey: SigningKey {
                 return SoftwareSigningKey(
                     algorithm, .rsa(try _RSA.Signing.PrivateKey(keySize: .init(bitCount: rsaBits))))
             } catch {
-                throw JOSEError(.keyFailed, "no RSA key of \(rsaBits) bits could be made")
+                throw JOSEError(.keyFailed, "An RSA key of \(rsaBits) bits could not be made.")
             }
-        default: throw JOSEError(.unsupportedAlgorithm, algorithm.rawValue)
+        default: throw JOSEError(.unsupportedAlgorithm, "\(algorithm) is not supported.")
         }
     }
 
@@ -82,20 +82,22 @@ public struct SoftwareSigningKey: SigningKey {
                 // swift-crypto does not look at the algorithm in there, which may be X25519's.
                 guard ConstantTime.equal(Array(key.derRepresentation), der) else { throw JOSEError(.invalidKey) }
                 backing = .ed25519(key)
-            default: throw JOSEError(.unsupportedAlgorithm, algorithm.rawValue)
+            default: throw JOSEError(.unsupportedAlgorithm, "\(algorithm) is not supported.")
             }
         } catch let error as JOSEError {
             throw error
         } catch {
-            throw JOSEError(.invalidKey, "not a PKCS#8 private key for \(algorithm)")
+            throw JOSEError(.invalidKey, "The bytes are not a PKCS#8 private key for \(algorithm).")
         }
         if case .rsa(let key) = backing { try Self.checkSize(key.keySizeInBits) }
         self.init(algorithm, backing)
     }
 
     private static func checkSize(_ bits: Int) throws(JOSEError) {
-        guard bits >= KeyMaterial.rsaBits.lowerBound else { throw JOSEError(.weakKey, "RSA key of \(bits) bits") }
-        guard bits <= KeyMaterial.rsaBits.upperBound else { throw JOSEError(.tooLarge, "RSA key of \(bits) bits") }
+        guard bits >= KeyMaterial.rsaBits.lowerBound else { throw JOSEError(.weakKey, "The RSA key has \(bits) bits.") }
+        guard bits <= KeyMaterial.rsaBits.upperBound else {
+            throw JOSEError(.tooLarge, "The RSA key has \(bits) bits.")
+        }
     }
 
     /// The private key as PKCS#8 DER, to be kept in a ``/AssentCore/SecretStore``.

@@ -1,6 +1,12 @@
 public import AssentCore
 
 /// Counter-based one-time passwords (RFC 4226).
+///
+/// ```swift
+/// let hotp = try HOTP(secret: secret)
+/// guard let counter = hotp.matchingCounter(typed, from: next, lookAhead: 5) else { throw Refused() }
+/// next = counter + 1
+/// ```
 public struct HOTP: Sendable {
     /// How many digits a code may have.
     public static let allowedDigits = 6...10
@@ -22,7 +28,9 @@ public struct HOTP: Sendable {
     ///   `invalidDigits`.
     public init(secret: Secret, algorithm: OTPAlgorithm = .sha1, digits: Int = 6) throws(OTPError) {
         guard !secret.isEmpty, secret.count <= Self.secretLimit else { throw OTPError(.invalidSecret) }
-        guard Self.allowedDigits.contains(digits) else { throw OTPError(.invalidDigits, "\(digits)") }
+        guard Self.allowedDigits.contains(digits) else {
+            throw OTPError(.invalidDigits, "A code has 6 to 10 digits, not \(digits).")
+        }
         self.secret = secret
         self.algorithm = algorithm
         self.digits = digits

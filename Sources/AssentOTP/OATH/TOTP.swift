@@ -2,6 +2,13 @@ public import AssentCore
 public import Foundation
 
 /// Time-based one-time passwords (RFC 6238).
+///
+/// A server accepts each step once, and stores it in the same step in which it accepts it:
+///
+/// ```swift
+/// let totp = try TOTP(secret: secret)
+/// guard let step = totp.matchingStep(typed, at: clock.now, after: lastStep) else { throw Refused() }
+/// ```
 public struct TOTP: Sendable {
     /// How many seconds a time step may have.
     public static let allowedPeriods = 1...300
@@ -22,7 +29,9 @@ public struct TOTP: Sendable {
         secret: Secret, algorithm: OTPAlgorithm = .sha1, digits: Int = 6, period: Int = 30,
         start: Date = Date(timeIntervalSince1970: 0)
     ) throws(OTPError) {
-        guard Self.allowedPeriods.contains(period) else { throw OTPError(.invalidPeriod, "\(period) seconds") }
+        guard Self.allowedPeriods.contains(period) else {
+            throw OTPError(.invalidPeriod, "A time step has 1 to 300 seconds, not \(period).")
+        }
         hotp = try HOTP(secret: secret, algorithm: algorithm, digits: digits)
         self.period = period
         self.start = start

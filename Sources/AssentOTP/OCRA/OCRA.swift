@@ -3,6 +3,11 @@ import Crypto
 public import Foundation
 
 /// Challenge-response and signature codes (RFC 6287).
+///
+/// ```swift
+/// let ocra = try OCRA(suite: OCRASuite("OCRA-1:HOTP-SHA256-8:QN08"), secret: secret)
+/// let isRight = try ocra.matches(typed, .init(challenges: [challenge]))
+/// ```
 public struct OCRA: Sendable {
     /// What goes in besides the secret. Exactly what the suite names must be given.
     public struct Input: Sendable {
@@ -71,14 +76,16 @@ public struct OCRA: Sendable {
         guard suite.usesCounter == (input.counter != nil), (suite.pinAlgorithm != nil) == (input.pin != nil),
             (suite.sessionLength != nil) == (input.session != nil), (suite.period != nil) == (input.time != nil)
         else {
-            throw OTPError(.invalidInput, "\(suite) takes other inputs")
+            throw OTPError(.invalidInput, "The suite \(suite) takes other inputs than those that were given.")
         }
         var message = Array(suite.description.utf8) + [0]
         if let counter = input.counter { message += bigEndian(counter) }
         message += try challenge(input.challenges)
         if let algorithm = suite.pinAlgorithm, let pin = input.pin { message += Self.hash(pin, algorithm) }
         if let length = suite.sessionLength, let session = input.session {
-            guard session.count <= length else { throw OTPError(.invalidInput, "the session information is too long") }
+            guard session.count <= length else {
+                throw OTPError(.invalidInput, "The session information has more than \(length) bytes.")
+            }
             message += [UInt8](repeating: 0, count: length - session.count) + session
         }
         if let period = suite.period, let time = input.time {
@@ -93,7 +100,9 @@ public struct OCRA: Sendable {
         guard (1...2).contains(challenges.count),
             challenges.allSatisfy({ (1...suite.challengeLength).contains($0.utf8.count) })
         else {
-            throw OTPError(.invalidInput, "one or two challenges of at most \(suite.challengeLength) characters")
+            throw OTPError(
+                .invalidInput,
+                "The suite \(suite) takes one or two challenges of at most \(suite.challengeLength) characters.")
         }
         let characters = challenges.flatMap { Array($0.utf8) }
         let bytes: [UInt8]?
@@ -103,7 +112,7 @@ public struct OCRA: Sendable {
         case .numeric: bytes = Self.hexadecimal(decimal: characters).flatMap(Self.leftJustified(hex:))
         }
         guard let bytes, bytes.count <= Self.challengeBytes else {
-            throw OTPError(.invalidInput, "the challenge has other characters than the suite says")
+            throw OTPError(.invalidInput, "The challenge has characters that the suite \(suite) does not allow.")
         }
         return bytes + [UInt8](repeating: 0, count: Self.challengeBytes - bytes.count)
     }
@@ -112,8 +121,8 @@ public struct OCRA: Sendable {
         Hex.decode(hex.utf8.count.isMultiple(of: 2) ? hex : hex + "0")
     }
 
-    /// A decimal number of any length in hexadecimal digits without leading zeros; RFC 6287's numeric challenges go in
-    /// so.
+    /// A decimal number of any length in hexadecimal digits without leading zeros. RFC 6287's numeric challenges are
+    /// encoded this way.
     private static func hexadecimal(decimal characters: [UInt8]) -> String? {
         var digits: [UInt8] = [0]
         for character in characters {

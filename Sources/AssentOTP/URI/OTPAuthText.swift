@@ -8,15 +8,22 @@ enum OTPAuthText {
     /// Refuses what would lie about itself on a screen, or is no name: control characters, marks that turn the
     /// direction of text around, markup and script.
     static func check(_ text: String) throws(OTPError) {
-        guard text.utf8.count <= textLimit else { throw OTPError(.tooLarge) }
+        guard text.utf8.count <= textLimit else {
+            throw OTPError(.tooLarge, "A text of the URI has more than \(textLimit) bytes.")
+        }
         for scalar in text.unicodeScalars {
             switch scalar.value {
             case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069, 0x3C, 0x3E:
-                throw OTPError(.invalidURI, "forbidden characters")
+                throw OTPError(
+                    .invalidURI,
+                    "The URI has characters that deceive on a screen: control characters, marks that turn text around, < or >."
+                )
             default: break
             }
         }
-        guard !text.lowercased().contains("javascript:") else { throw OTPError(.invalidURI, "script") }
+        guard !text.lowercased().contains("javascript:") else {
+            throw OTPError(.invalidURI, "The URI has script in it.")
+        }
     }
 
     static func percentEncoded(_ text: String) -> String {

@@ -9,7 +9,7 @@ extension OTPAuthURI {
     ///
     /// - Throws: ``OTPError`` with the code of what is wrong.
     public init(_ uri: String) throws(OTPError) {
-        guard uri.utf8.count <= OTPAuthText.uriLimit else { throw OTPError(.tooLarge, "the URI") }
+        guard uri.utf8.count <= OTPAuthText.uriLimit else { throw OTPError.longURI }
         guard let colon = uri.firstIndex(of: ":"), uri[colon...].hasPrefix("://") else { throw OTPError(.invalidURI) }
         let scheme = uri[..<colon].lowercased()
         guard scheme == "otpauth" || scheme == "mfauth" else { throw OTPError(.wrongScheme) }
@@ -19,8 +19,10 @@ extension OTPAuthURI {
         let type = path.prefix { $0 != "/" }
         guard type.lowercased() == "totp" || type.lowercased() == "hotp" else { throw OTPError(.wrongScheme) }
 
-        guard let text = parameters["secret"] else { throw OTPError(.invalidSecret, "absent") }
-        guard let secret = Base32.decodeLeniently(text) else { throw OTPError(.invalidSecret, "not base 32") }
+        guard let text = parameters["secret"] else { throw OTPError(.invalidSecret, "The URI has no secret.") }
+        guard let secret = Base32.decodeLeniently(text) else {
+            throw OTPError(.invalidSecret, "The URI's secret is not base 32.")
+        }
         var (issuer, account) = try Self.label(path.dropFirst(type.count).dropFirst())
         if let given = parameters["issuer"], !given.isEmpty {
             issuer = scheme == "mfauth" ? OTPAuthText.decoded(given) : given
@@ -40,14 +42,16 @@ extension OTPAuthURI {
     private static func parameters(_ query: Substring) throws(OTPError) -> [String: String] {
         var parameters: [String: String] = [:]
         let pairs = query.split(separator: "&")
-        guard pairs.count <= 32 else { throw OTPError(.tooLarge, "more than 32 parameters") }
+        guard pairs.count <= 32 else { throw OTPError(.tooLarge, "The URI has more than 32 parameters.") }
         for pair in pairs {
             let name = pair.prefix { $0 != "=" }
             guard let key = OTPAuthText.percentDecoded(name),
                 let value = OTPAuthText.percentDecoded(pair.dropFirst(name.count).dropFirst())
-            else { throw OTPError(.invalidURI, "a broken escape") }
+            else {
+                throw OTPError(.invalidURI, "The URI has a broken escape, such as % without two hexadecimal digits.")
+            }
             guard parameters.updateValue(value, forKey: key) == nil else {
-                throw OTPError(.invalidURI, "a parameter twice")
+                throw OTPError(.invalidURI, "The URI has a parameter twice.")
             }
         }
         return parameters
@@ -60,10 +64,14 @@ extension OTPAuthURI {
         }
         var names: [String] = []
         for part in parts {
-            guard let name = OTPAuthText.percentDecoded(part) else { throw OTPError(.invalidURI, "a broken escape") }
+            guard let name = OTPAuthText.percentDecoded(part) else {
+                throw OTPError(.invalidURI, "The URI has a broken escape, such as % without two hexadecimal digits.")
+            }
             names.append(String(name.drop { $0 == " " }))
         }
-        guard names.allSatisfy({ !$0.contains("../") }) else { throw OTPError(.invalidURI, "a path in the label") }
+        guard names.allSatisfy({ !$0.contains("../") }) else {
+            throw OTPError(.invalidURI, "The URI's label has a path in it.")
+        }
         return names.count == 2 ? (names[0], names[1]) : ("", names.first ?? "")
     }
 
@@ -100,7 +108,7 @@ extension OTPAuthURI {
         guard let bytes = OTPAuthText.base64(text), let value = try? JSONValue.parse(bytes, limits: limits),
             let object = value.object
         else {
-            throw OTPError(.invalidURI, "policies that are no JSON object")
+            throw OTPError(.invalidURI, "The URI's policies are not a JSON object.")
         }
         return object
     }
@@ -112,7 +120,7 @@ extension OTPAuthURI {
             let start = candidate.prefix(8).lowercased()
             if start.hasPrefix("https://") || start.hasPrefix("http://") { return candidate }
         }
-        throw OTPError(.invalidURI, "an image that is no URL")
+        throw OTPError(.invalidURI, "The URI's image is not a URL.")
     }
 
     /// Decimal digits only: no sign, no space.
@@ -120,4 +128,8 @@ extension OTPAuthURI {
         guard (1...19).contains(text.utf8.count), text.utf8.allSatisfy(\.isASCIIDigit) else { return nil }
         return Int64(text)
     }
+}
+
+extension OTPError {
+    static let longURI = OTPError(.tooLarge, "The URI has more than \(OTPAuthText.uriLimit) bytes.")
 }

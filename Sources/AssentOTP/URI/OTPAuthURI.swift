@@ -2,6 +2,11 @@ public import AssentCore
 
 /// What an `otpauth` URI says: an account and its one-time passwords (the Key URI format, and what AM adds to it).
 ///
+/// ```swift
+/// let account = try OTPAuthURI(issuer: "Bank", account: "ana", secret: secret)
+/// let shown = try account.uri()
+/// ```
+///
 /// AM writes `otpauth://` for OATH alone and `mfauth://` for OATH with push in one; only the OATH part is read here.
 public struct OTPAuthURI: Sendable {
     /// What makes a new code.
@@ -119,7 +124,7 @@ public struct OTPAuthURI: Sendable {
         let query = parameters.map { "\($0)=\(OTPAuthText.percentEncoded($1))" }.joined(separator: "&")
         let label = "\(OTPAuthText.percentEncoded(issuer)):\(OTPAuthText.percentEncoded(account))"
         let uri = "otpauth://\(type)/\(label)?\(query)"
-        guard uri.utf8.count <= OTPAuthText.uriLimit else { throw OTPError(.tooLarge) }
+        guard uri.utf8.count <= OTPAuthText.uriLimit else { throw OTPError.longURI }
         return Secret(uri)
     }
 }

@@ -6,6 +6,11 @@ import Glibc
 
 /// Secrets in the memory of the Linux kernel, in a keyring of this user (keyrings(7)), for several processes at once.
 ///
+/// ```swift
+/// let store = try KeyringSecretStore(store: "example.bank", timeToLive: 3600)
+/// try await store.update("token", to: token, expected: .any)
+/// ```
+///
 /// For a short job or a service on a host with no disk to write to. Nothing is in a file, nothing outlives the kernel,
 /// and values may expire by themselves. It is **not** sealed: any program of the same user can read and change it, and
 /// so can root. Other users have no access. Where a keyring vanished (restart, see ``KeyringAnchor``) the store is

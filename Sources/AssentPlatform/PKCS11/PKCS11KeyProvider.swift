@@ -7,6 +7,11 @@ public import Foundation
 
 /// Keys in a PKCS#11 token (PKCS #11 v2.40, OASIS): a smart card, a YubiKey, an HSM, or SoftHSM.
 ///
+/// ```swift
+/// let token = PKCS11KeyProvider(module: "/usr/lib/opensc-pkcs11.so", token: "ana", pin: pin)
+/// let vault = try await FileVault.open(directory, keys: .requireHardware(token))
+/// ```
+///
 /// The token is found by its label, never by a slot number, which changes. Keys are made inside it (P-256,
 /// `CKA_SENSITIVE`, not `CKA_EXTRACTABLE`), and a key that can be read out is not used. A public key is trusted only
 /// after the token has shown that it holds the private part.

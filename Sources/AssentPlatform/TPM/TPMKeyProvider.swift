@@ -6,6 +6,11 @@ public import Foundation
 
 /// Keys and counters in a TPM 2.0, through tpm2-tss (ESYS).
 ///
+/// ```swift
+/// let tpm = TPMKeyProvider(directory: directory.appending(path: "tpm"), pin: pin)
+/// let vault = try await FileVault.open(directory, keys: .requireHardware(tpm))
+/// ```
+///
 /// Keys are made in the TPM (P-256, bound to it) below a storage root key of the owner hierarchy. A TPM has no room for
 /// keys, so each lies wrapped in a file of `directory`, of use to this TPM only. Their PIN is enforced by the TPM,
 /// which refuses all of them for a time after too many wrong tries. A key whose file was exchanged for another's does
