@@ -19,6 +19,20 @@ struct Bank {
                 exit(0)
             }
         }
+        do {
+            try await serve(path: path, port: port, environment)
+        } catch {
+            // An error that leaves `main` is a crash with a backtrace.
+            let reason =
+                "\(error)".contains("Address already in use")
+                ? "another program listens on port \(port). Set BANK_PORT to another, or to 0 for a free one."
+                : "\(error)"
+            FileHandle.standardError.write(Data("bank: cannot start: \(reason)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func serve(path: String, port: Int, _ environment: [String: String]) async throws {
         let owners = (environment["BANK_OWNERS"] ?? "ana").split(separator: ",").map(String.init)
         let ledger = try Ledger(path: path, owners: owners, openingBalance: Money(cents: 100_000))
         var logger = Logger(label: "bank")

@@ -45,7 +45,7 @@ final class BankProcess: Sendable {
         let line = await elsewhere { firstLine(of: reading) }
         guard let port = line.split(separator: ":").last.flatMap({ Int($0) }) else {
             process.terminate()
-            throw Failure(description: "the bank did not start")
+            throw Failure(description: "the bank did not start; what it says itself is above")
         }
         return BankProcess(process: process, leash: leash, port: port)
     }

@@ -1,0 +1,34 @@
+import AssentPeers
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("The example bank", .timeLimit(.minutes(1)))
+struct BankTests {
+    @Test("On a port that another program has, it says so and ends, without a crash")
+    func portTaken() async throws {
+        let directory = try TemporaryDirectory()
+        let bank = BuiltProgram.beside("AssentExampleBank").path
+        var environment = ["BANK_DATABASE": directory.path("bank.sqlite"), "BANK_PORT": "0", "PATH": "/usr/bin:/bin"]
+        let first = try SpawnedProcess(bank, environment: environment, output: .pipe)
+        let line = String(decoding: try #require(first.output).availableData, as: UTF8.self)
+        let port = try #require(line.firstMatch(of: /127\.0\.0\.1:([0-9]+)/)).1
+        environment["BANK_PORT"] = String(port)
+        environment["BANK_DATABASE"] = directory.path("other.sqlite")
+        let second = try FinishedProcess.run("/usr/bin/timeout", ["20", bank], environment: environment)
+        #expect(second.status == 1, "\(second.status)")
+        #expect(second.complaints.contains("another program listens on port \(port)"), "\(second.complaints)")
+        #expect(!second.complaints.contains("Fatal error") && second.complaints.utf8.count < 1000)
+    }
+
+    @Test("Without its settings, or with books that cannot be opened, it says what is missing")
+    func settings() throws {
+        let bank = BuiltProgram.beside("AssentExampleBank").path
+        let nothing = try FinishedProcess.run(bank, environment: ["PATH": "/usr/bin:/bin"])
+        #expect(nothing.status == 64 && nothing.complaints.contains("BANK_DATABASE"))
+        let wrong = try FinishedProcess.run(
+            "/usr/bin/timeout", ["20", bank],
+            environment: ["BANK_DATABASE": "/nowhere/bank.sqlite", "BANK_PORT": "0", "PATH": "/usr/bin:/bin"])
+        #expect(wrong.status == 1 && wrong.complaints.contains("cannot start"), "\(wrong.complaints)")
+    }
+}
