@@ -23,7 +23,7 @@ extension FileVault {
 
     /// What the vault in `directory` says of itself, without any key; `nil` when there is none.
     ///
-    /// - Throws: ``/AssentCore/SecretStoreError`` when it cannot be read or is no vault's file.
+    /// - Throws: ``/AssentCore/SecretStoreError`` when it cannot be read or is not a vault's file.
     public static func inspect(_ directory: URL) throws -> UnverifiedVaultInfo? {
         let path = directory.path(percentEncoded: false)
         let bytes = try storing { () -> [UInt8]? in

@@ -117,7 +117,8 @@ public actor FileVault: SecretStore {
             try await create()
         }
         let current = try await current()
-        // Housekeeping is no reason not to open: another process may be writing, or the disk may be read-only.
+        // Housekeeping that fails does not keep the vault shut: another process may be writing, or the disk may be
+        // read-only.
         if let lock = try? files.tryLock(at: Self.updateLock) {
             defer { lock.release() }
             if (try? files.read(Self.vaultFile, limit: VaultFile.sizeLimit)) == current.bytes { try? sweep(current) }

@@ -142,7 +142,7 @@ struct DPoPProofTests {
         expect(.algorithmNotAllowed, try await Self.signed(hmac), request)
     }
 
-    @Test("A symmetric key and a target that is no HTTP URI make no proof")
+    @Test("A symmetric key, or a target that is not an HTTP URI, makes no proof")
     func notMade() async throws {
         let hmac = try HMACSigningKey(Secret(bytes: [UInt8](repeating: 1, count: 32)))
         await #expect(throws: JOSEError(.invalidKey)) {

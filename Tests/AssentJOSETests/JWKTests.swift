@@ -154,7 +154,7 @@ struct JWKTests {
         #expect(try JWKSet(set.json) == set)
     }
 
-    @Test("A set that is none or too long is refused")
+    @Test("Something that is not a set, or a set that is too long, is refused")
     func badSets() throws {
         for json: JSONValue in [[], [:], ["keys": [:]], ["keys": nil], ["keys": ["x"]], ["keys": [nil]]] {
             #expect(throws: JOSEError(.malformed)) { try JWKSet(json) }

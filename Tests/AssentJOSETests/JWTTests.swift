@@ -132,7 +132,7 @@ struct JWTTests {
     }
 
     @Test(
-        "A payload that is no object of claims, or names one twice, is refused",
+        "A payload that is not an object of claims, or names one twice, is refused",
         arguments: ["", "[]", "1", "null", #"{"iss":"a","iss":"b"}"#, "{"])
     func payloads(text: String) {
         #expect(throws: JOSEError(.malformed)) { try JWTClaims(payload: Array(text.utf8)) }

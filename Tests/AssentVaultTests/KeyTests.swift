@@ -44,7 +44,7 @@ struct KeyTests {
         #expect(try await directory.open().value("name")?.value == Secret("x"))
     }
 
-    @Test("A vault restored under another key, or put in another user's place, is told apart from damage")
+    @Test("A vault restored under another key, or put in another user's place, is not reported as damage")
     func foreignKeyFile() async throws {
         let (one, other) = (try TemporaryDirectory(), try TemporaryDirectory())
         try await one.open().update("name", to: Secret("x"), expected: .any)
@@ -103,7 +103,7 @@ struct KeyTests {
         #expect(!FileManager.default.fileExists(atPath: directory.keyFile.path))
     }
 
-    @Test("A key file that was cut off or changed is no key, whichever bit it is", arguments: [nil, "correct horse"])
+    @Test("A key file that was cut off or changed is refused, whichever bit it is", arguments: [nil, "correct horse"])
     func damagedKeyFile(passphrase: String?) async throws {
         let disk = SimulatedDisk()
         let key = try await Self.provider(disk, passphrase: passphrase).makeSigningKey(named: "k", algorithm: .es256)

@@ -184,7 +184,7 @@ struct LeaseTests {
         #expect(queue.count("name") == 0)
     }
 
-    @Test("However a wait ends, the lease is held by one or by nobody")
+    @Test("However a wait ends, at most one holds the lease")
     func cancellationRaces() async throws {
         let directory = try TemporaryDirectory()
         let vault = try await directory.open()

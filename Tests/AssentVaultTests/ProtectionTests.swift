@@ -73,7 +73,7 @@ struct ProtectionTests {
         #expect(disk.names == [])
     }
 
-    @Test("A device that is locked is no reason for software either, and is told apart from one that is not there")
+    @Test("A locked device does not lead to software either, and the error differs from that of a missing one")
     func lockedOut() async throws {
         let (device, software) = (FakeDevice(), FakeDevice(kind: "soft", protection: .software))
         let keys = VaultKeys.preferHardware([device], otherwise: software)

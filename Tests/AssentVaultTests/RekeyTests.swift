@@ -43,7 +43,7 @@ struct RekeyTests {
                 == .keyLost)
     }
 
-    @Test("The data key is another one too: who once had the old one reads nothing of what is there now")
+    @Test("The data key changes too: someone who once had the old one can read nothing of what is there now")
     func newDataKey() async throws {
         let device = FakeDevice()
         let disk = SimulatedDisk()

@@ -210,7 +210,7 @@ struct TamperTests {
         }
     }
 
-    @Test("An old copy of the whole vault is noticed by those that have it open, and by nobody else")
+    @Test("An old copy of the whole vault is noticed by processes that have it open, and by no others")
     func wholeRollback() async throws {
         let disk = try await Self.prepared()
         let old = disk.copy()
@@ -285,7 +285,7 @@ struct TamperTests {
         #expect(await Self.read(disk) { $0[FileVault.recordName(record)] = forged } == .failure(.tampered("")))
     }
 
-    @Test("Records without a vault's main file are no reason to make a new vault")
+    @Test("Where there are records without a vault's main file, no new vault is made")
     func lostMainFile() async throws {
         let disk = try await Self.prepared()
         disk["vault"] = nil

@@ -10,7 +10,7 @@ public enum JWS {
     ///   - key: what signs.
     /// - Returns: `header.payload.signature`.
     /// - Throws: ``JOSEError`` with `malformed` for a forbidden header member, `unsupportedAlgorithm`, `keyFailed` when
-    ///   the handle gives something that is no signature; and what the handle throws.
+    ///   the handle gives something that is not a signature; and what the handle throws.
     public static func sign(
         _ payload: [UInt8], header: JSONObject = JSONObject(), with key: any SigningKey
     ) async throws -> String {
@@ -31,7 +31,8 @@ public enum JWS {
         let signature = try await key.signature(for: Array(input.utf8))
         guard !signature.isEmpty, algorithm.signatureLength.map({ $0 == signature.count }) ?? true else {
             throw JOSEError(
-                .keyFailed, "The key gave a signature of \(signature.count) bytes, which is no length of \(algorithm).")
+                .keyFailed, "The key gave a signature of \(signature.count) bytes, and \(algorithm) has another length."
+            )
         }
         return input + "." + Base64URL.encode(signature)
     }

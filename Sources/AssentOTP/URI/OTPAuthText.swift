@@ -5,7 +5,7 @@ enum OTPAuthText {
     static let uriLimit = 4096
     private static let textLimit = 1024
 
-    /// Refuses what would lie about itself on a screen, or is no name: control characters, marks that turn the
+    /// Refuses what would lie about itself on a screen, or is not a name: control characters, marks that turn the
     /// direction of text around, markup and script.
     static func check(_ text: String) throws(OTPError) {
         guard text.utf8.count <= textLimit else {

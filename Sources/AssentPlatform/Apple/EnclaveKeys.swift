@@ -83,7 +83,8 @@ struct EnclaveAgreement: KeyAgreementKey {
 
     func sharedSecret(with peer: [UInt8]) async throws -> Secret {
         guard peer.count == 65, (try? P256.KeyAgreement.PublicKey(x963Representation: peer)) != nil else {
-            throw KeyProviderError(.invalidInput, "This is no uncompressed point on P-256. Check where it came from.")
+            throw KeyProviderError(
+                .invalidInput, "This is not an uncompressed point on P-256. Check where it came from.")
         }
         let shared = try await key.use { key, error in
             let attributes: [CFString: Any] = [

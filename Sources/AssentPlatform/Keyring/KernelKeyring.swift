@@ -4,8 +4,9 @@ import Glibc
 
 /// A key or keyring by its serial number, and what the kernel does with it (keyctl(2)). No call blocks.
 ///
-/// Who may do what depends on possession: a key is possessed by a thread from whose keyrings it can be reached. So each
-/// operation links what it works on into the thread's own keyring, where it stays alive whatever others do meanwhile.
+/// What a thread may do depends on possession: a key is possessed by a thread from whose keyrings it can be reached. So
+/// each operation links what it works on into the thread's own keyring, where it stays alive whatever others do
+/// meanwhile.
 struct KernelKey: Hashable {
     static let thread = KernelKey(serial: KEY_SPEC_THREAD_KEYRING)
     static let user = KernelKey(serial: KEY_SPEC_USER_KEYRING)

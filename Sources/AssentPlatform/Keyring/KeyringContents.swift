@@ -7,7 +7,8 @@ import Glibc
 /// What a ``KeyringSecretStore`` does with the kernel: a keyring `assent:<store>` with a ``KeyringRecord`` for each
 /// secret and the key `versions`.
 ///
-/// Calls stay on the thread that they began on, since possession goes by thread, and none waits. Changes need the lock.
+/// Calls stay on the thread that they began on, since the kernel decides possession by thread, and none waits. Changes
+/// need the lock.
 struct KeyringContents: Sendable {
     let store: String
     let anchor: KeyringAnchor

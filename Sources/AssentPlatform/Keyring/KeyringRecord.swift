@@ -61,7 +61,7 @@ struct KeyringRecord {
             _ = try head.encoded(for: name).withUnsafeBytes { bytes in
                 try KernelKey.add(.user, "head", bytes, to: ring)
             }
-            // The digest goes with the value: it would tell about a value that has expired.
+            // The digest expires with the value: it would say something about a value that is gone.
             var content = [UInt8](repeating: 0, count: digestLength + value.count)
             defer { Wipe.bytes(&content) }
             value.withUnsafeBytes { value in

@@ -16,9 +16,9 @@ public import Foundation
 /// which refuses all of them for a time after too many wrong tries. A key whose file was exchanged for another's does
 /// not answer to the user's PIN; *without* a PIN, whoever may use the TPM can put a key of their own there.
 ///
-/// Each operation has a connection and an encrypted session of its own (who only listens on the bus learns nothing; who
-/// also changes what goes over it is not kept out, since nobody says beforehand which storage root key is the right
-/// one).
+/// Each operation has a connection and an encrypted session of its own. Someone who only listens on the bus learns
+/// nothing. Someone who also changes what goes over it is not kept out, since nobody says beforehand which storage root
+/// key is the right one.
 ///
 /// Counters are NV indexes, by name, for the whole TPM: name them after a vault's id. Whoever may use the TPM as owner
 /// can make them jump ahead, never back, and can remove them, which is noticed.

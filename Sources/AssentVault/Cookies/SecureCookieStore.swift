@@ -6,7 +6,7 @@ public import Logging
 ///
 /// Matching and replacement are those of RFC 6265 with the limits of RFC 6265bis. Three things differ from a browser:
 ///
-/// - There is no list of public suffixes, so a `Domain` attribute is refused as far as it would let another host have
+/// - There is no list of public suffixes, so a `Domain` attribute is refused where it would let another host have
 ///   the cookie: one that names the host or a parent of it leaves the cookie to the host that set it, anything else
 ///   refuses the cookie. A load balancer's cookie for `.example.com` therefore goes back to the host that sent it, and
 ///   nowhere else.
@@ -15,7 +15,7 @@ public import Logging
 /// - At most ``cookiesInAll`` cookies are kept on the disk; the oldest make room.
 ///
 /// A store that cannot be read or written stops no call: the calls go without what is on the disk, and the logger is
-/// told why, without any value.
+/// given the reason, without any value.
 public actor SecureCookieStore: CookieJar {
     /// The most cookies that are kept on the disk. Each has at most 4,096 bytes of name and value.
     public static let cookiesInAll = 100
@@ -42,7 +42,7 @@ public actor SecureCookieStore: CookieJar {
     ///   - secrets: where they are sealed, under the name ``secretName``.
     ///   - persisting: names of cookies that are kept although they have no lifetime.
     ///   - clock: judges what has expired.
-    ///   - logger: is told when the store fails.
+    ///   - logger: gets a line when the store fails.
     public init(
         in secrets: any SecretStore, persisting: Set<String> = ["amlbcookie"], clock: any WallClock = SystemClock(),
         logger: Logger = Logger(label: "assent.cookies")

@@ -54,7 +54,8 @@ public struct ECIES: Hashable, Sendable {
         }
         guard let curve = ECIESCurve(publicPoint) else {
             throw SecretStoreError(
-                .invalidInput, "The recipient's key is no uncompressed point on P-256 or P-384. Export it as X9.63.")
+                .invalidInput, "The recipient's key is not an uncompressed point on P-256 or P-384. Export it as X9.63."
+            )
         }
         let (point, shared) = try curve.agreeWithFreshKey()
         let (key, nonce) = try derive(shared, ephemeral: point, curve: curve)
@@ -82,7 +83,7 @@ public struct ECIES: Hashable, Sendable {
         let shared = try await key.sharedSecret(with: point)
         guard shared.count == curve.coordinateLength else {
             throw SecretStoreError(
-                .wrongKey, "The key answered with something that is no shared secret. Check its device.")
+                .wrongKey, "The key answered with something that is not a shared secret. Check its device.")
         }
         let (symmetricKey, nonce) = try derive(shared, ephemeral: point, curve: curve)
         do {

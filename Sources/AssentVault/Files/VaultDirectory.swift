@@ -6,8 +6,8 @@ package import AssentCore
 package protocol VaultDirectory: Sendable {
     func list() throws -> [String]
 
-    /// The file's content, or `nil` when there is none. Fails when it is longer than `limit`, no regular file, or (when
-    /// `isPrivate`) accessible to anybody but this user.
+    /// The file's content, or `nil` when there is none. Fails when it is longer than `limit`, not a regular file, or
+    /// (when `isPrivate`) accessible to anyone but this user.
     func read(_ name: String, limit: Int, isPrivate: Bool) throws -> [UInt8]?
 
     /// A new empty file with mode 0600. Fails when there is one of that name.

@@ -13,7 +13,7 @@ struct VaultFile: Hashable, Sendable {
     let sealedManifest: [UInt8]
     let signature: [UInt8]
 
-    /// What the signature is over: everything in front of it.
+    /// What is signed: everything in front of the signature.
     let signed: [UInt8]
 
     static func signedPart(header: VaultHeader, sealedManifest: [UInt8]) -> [UInt8] {

@@ -2,7 +2,7 @@ import AssentCore
 import Crypto
 import Foundation
 
-/// The content of a software key provider's file: named private keys, in plain sight or sealed under a passphrase.
+/// The content of a software key provider's file: named private keys, readable or sealed under a passphrase.
 ///
 /// The sealed form binds the parameters of scrypt and the salt to what they seal, so that neither can be changed.
 struct KeyFile: Sendable {

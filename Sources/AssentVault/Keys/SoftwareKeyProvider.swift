@@ -4,7 +4,7 @@ public import Foundation
 
 /// Private keys in a file of their own: P-256, for signing (ES256) and for key agreement.
 ///
-/// Under a passphrase (scrypt, RFC 7914) somebody who gets the file can try passphrases, each at the cost of
+/// Under a passphrase (scrypt, RFC 7914) someone who gets the file can try passphrases, each at the cost of
 /// ``ScryptCost``. Without one the keys are ``/AssentCore/KeyProtection/unprotected``: whoever can read the file has
 /// them; keep it off the backups that hold the vault.
 ///
@@ -180,7 +180,7 @@ public actor SoftwareKeyProvider: KeyProvider {
         let lock = try await lock(directory)
         defer { lock.release() }
         guard let content = try read(), let old = try await decode(content).seal else {
-            throw KeyProviderError(.unavailable, "There is no key file yet, so that there is no passphrase to change.")
+            throw KeyProviderError(.unavailable, "There is no key file yet, so there is no passphrase to change.")
         }
         let file = try await decode(content).file
         let chosen = try await Self.checked(
@@ -243,7 +243,7 @@ public actor SoftwareKeyProvider: KeyProvider {
         return passphrase
     }
 
-    /// How the file is sealed, which must be how this provider was told that it is.
+    /// How the file is sealed, which must be what this provider was made for.
     private func matchingSeal(of content: [UInt8]) throws -> KeyFile.Seal? {
         let seal = try KeyFile.seal(of: content)
         switch (sealing, seal) {

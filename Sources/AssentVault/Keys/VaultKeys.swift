@@ -44,12 +44,12 @@ public struct VaultKeys: Sendable {
 
     // MARK: - Hardware
 
-    /// The first of `providers` that is available; the call fails when none is, or when it is no hardware.
+    /// The first of `providers` that is available; the call fails when none is, or when it is not hardware.
     public static func requireHardware(_ providers: any KeyProvider...) -> VaultKeys {
         requireHardware(providers)
     }
 
-    /// The first of `providers` that is available; the call fails when none is, or when it is no hardware.
+    /// The first of `providers` that is available; the call fails when none is, or when it is not hardware.
     public static func requireHardware(_ providers: [any KeyProvider]) -> VaultKeys {
         VaultKeys(.requireHardware, hardware: { _ in providers })
     }

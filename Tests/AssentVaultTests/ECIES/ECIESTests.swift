@@ -140,7 +140,7 @@ struct ECIESTests {
         ]
     }
 
-    @Test("never gives a point that is none to the key, whose device might answer")
+    @Test("never gives an invalid point to the key, whose device might answer")
     func badEphemeralPoints() async throws {
         for key in [TestAgreementKey.p256(), .p384()] {
             for form in ECIESForm.all {
@@ -156,7 +156,7 @@ struct ECIESTests {
         }
     }
 
-    @Test("seals for nobody whose key is none")
+    @Test("does not seal for an invalid key")
     func badRecipients() async throws {
         for key in [TestAgreementKey.p256(), .p384()] {
             for (name, point) in Self.badPoints(key.publicPoint) {

@@ -6,7 +6,7 @@ import Foundation
 ///
 /// Each key comes with a mark at the same provider, made from its name and what was enrolled then. A key whose mark
 /// does not fit what is enrolled now is destroyed at the next attempt to find or use it, with the error `keyLost`; it
-/// does not come back when the old enrollment does. Keys that were made without this are no concern of its.
+/// does not come back when the old enrollment does. Keys that were made without this are left alone.
 public struct BiometricKeyProvider: KeyProvider {
     private static let markPrefix = "enrolled."
 
