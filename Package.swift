@@ -198,8 +198,8 @@ let package = Package(
         .testTarget(
             name: "AssentPlatformTests",
             dependencies: [
-                "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", "TestSupport", crypto,
-                logging,
+                "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", "TestSupport", "Assent",
+                "AssentCLI", "AssentExampleBank", "AssentOTP", "AssentServer", crypto, logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
             ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c", "Trouble/faulty-tpm.c"]),
@@ -228,7 +228,7 @@ let package = Package(
             name: "AssentCLITests",
             dependencies: [
                 "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentPeers",
-                "AssentServer", "AssentVault", "TestSupport",
+                "AssentServer", "AssentVault", "TestSupport", httpTypes,
             ] + nio),
         .testTarget(
             name: "EndToEndTests",

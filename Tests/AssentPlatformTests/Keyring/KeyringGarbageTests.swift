@@ -89,7 +89,7 @@ struct KeyringGarbageTests {
         #expect(try await store.update("name", to: Secret("x"), expected: .absent) == 1)
     }
 
-    @Test("Other keys in the store are no secrets, and one deeper inside is not found")
+    @Test("Other keys in the store are not listed as secrets, and one deeper inside is not found")
     func strangers() async throws {
         let keyring = try TestKeyring()
         let store = try keyring.open()

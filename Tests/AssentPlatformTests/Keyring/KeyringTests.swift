@@ -52,7 +52,7 @@ struct KeyringTests {
         }
     }
 
-    @Test("A value whose time is over by the clock is an error, stays listed, and can be overwritten and removed")
+    @Test("A value that has expired by the clock is an error, stays listed, and can be overwritten and removed")
     func expiryByClock() async throws {
         let keyring = try TestKeyring()
         let clock = ManualClock()
@@ -153,7 +153,7 @@ struct KeyringTests {
         #expect(try await keyring.open().update("b", to: Secret("x"), expected: .absent) == 7)
     }
 
-    @Test("There is an end to the number of secrets, or to the quota, and what is there stays")
+    @Test("The number of secrets and the quota are bounded, and what is there stays")
     func many() async throws {
         let keyring = try TestKeyring()
         let store = try keyring.open()

@@ -134,14 +134,14 @@ struct PKCS11FaultTests {
         }
     }
 
-    @Test("A million slots are no token", arguments: [1_025, 1 << 40, UInt.max])
+    @Test("A module that reports a million slots is refused", arguments: [1_025, 1 << 40, UInt.max])
     func slots(_ count: UInt) async throws {
         let module = try hsm.faulty()
         try module.set(["slot-count": count])
         #expect(await failure { _ = try await module.provider("any").keyNames() }?.code == .tampered)
     }
 
-    @Test("A module that is missing, is none, or is another version's is named, with what to do")
+    @Test("A module that is missing, is not a module, or is of another version is named, with what to do")
     func modules() async throws {
         let directory = try TemporaryDirectory()
         let text = directory.path("text.so")

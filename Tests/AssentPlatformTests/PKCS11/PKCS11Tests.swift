@@ -37,7 +37,7 @@ struct PKCS11Tests {
         }
     }
 
-    @Test("Without the PIN there is no key to be seen, and the PIN is in no description")
+    @Test("Without the PIN no key is visible, and the PIN is in no description")
     func needsPIN() async throws {
         let label = try hsm.makeToken()
         _ = try await hsm.provider(label).makeSigningKey(named: "key", algorithm: .es256)

@@ -200,7 +200,7 @@ struct TPMTests {
         #expect(await none.isAvailable == false)
     }
 
-    @Test("An owner with a password is told apart from a wrong PIN")
+    @Test("The error for an owner with a password is not that of a wrong PIN")
     func ownerPassword() async throws {
         let tpm = try SoftTPM()
         try tpm.tool("tpm2_changeauth", ["-c", "owner", "of the owner"])
