@@ -1,5 +1,5 @@
-// The examples in the doc comments of AssentOTP and AssentPlatform: Scripts/check_examples.py compares what stands between
-// the marks.
+// The examples in the doc comments of AssentOTP and AssentPlatform: Scripts/check_examples.py compares what stands
+// between the marks.
 import AssentCore
 import AssentOTP
 import AssentPlatform

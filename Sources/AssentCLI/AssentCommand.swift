@@ -11,16 +11,16 @@ struct AssentCommand: AsyncParsableCommand {
             Try it:   assent demo
             Serve:    assent serve --config assent.yaml
             Sign in:  assent login --config client.yaml
-            Pay:      assent request POST https://…/transfers --json '{…}'
+            Pay:      assent request POST https://…/transfers --data '{…}'
 
             Exit status: 0 done, 1 failed, 2 refused by the server or declined by you, 3 outcome unknown (ask again before \
             you repeat), 64 wrong usage, 78 wrong configuration.
             """,
         version: "0.1.0-dev",
         subcommands: [
-            ServeCommand.self, DemoCommand.self, LoginCommand.self, RequestCommand.self, TokenCommand.self,
-            UserInfoCommand.self,
-            LogoutCommand.self, VaultCommand.self, AdminCommand.self, DoctorCommand.self,
+            ServeCommand.self, DemoCommand.self, LoginCommand.self, StatusCommand.self, RequestCommand.self,
+            TokenCommand.self, UserInfoCommand.self, LogoutCommand.self, VaultCommand.self, AdminCommand.self,
+            DoctorCommand.self,
         ])
     static func main() async {
         // tpm2-tss writes to standard error what we say ourselves. To see it, set TSS2_LOG.

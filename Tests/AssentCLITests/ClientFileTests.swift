@@ -28,7 +28,7 @@ struct ClientFileTests {
         #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
     }
 
-    @Test("One pin counts only where the file calls it the single one: the transport gets what the file says")
+    @Test("One pin is enough only where the file calls it the single one: the transport gets what the file says")
     func singlePin() throws {
         var file = file
         let pin = try Pin(sha256: [UInt8](repeating: 1, count: 32))

@@ -40,7 +40,7 @@ struct DemoTests {
         #expect(file.hasPrefix("<svg xmlns=") && !file.contains("<script") && !file.contains("\"<\""))
     }
 
-    @Test("What the bank is asked is told without a query, and its refusals as refusals")
+    @Test("The narration shows what the bank is asked without the query, and refusals as refusals")
     func bankLines() {
         let narration = Narration(console: Console(silent: true))
         narration.tellBank("POST /transfers?to=Bob HTTP/1.1", isReply: false)

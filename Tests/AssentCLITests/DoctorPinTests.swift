@@ -127,7 +127,7 @@ struct DoctorPinTests {
         #expect(text.contains("is not trusted") && text.contains("\(evil.pins[0])"))
     }
 
-    @Test("What stands behind a certificate without being part of the path is no match, and that is said")
+    @Test("A certificate that is shown without being part of the path does not match, and doctor says so")
     func appended() async throws {
         let world = try World()
         let backup = try GeneratedCertificates.make(now: Date())
@@ -145,7 +145,7 @@ struct DoctorPinTests {
         #expect(await server.stop().bytes == 0)
     }
 
-    @Test("A host without pins, a CA's file that is gone or is none, and a port that speaks no TLS are each wrong")
+    @Test("A host without pins, a CA's file that is missing or unreadable, and a port without TLS are each a problem")
     func mistakes() async throws {
         let world = try World()
         let pins = world.certificates.pins
@@ -154,10 +154,11 @@ struct DoctorPinTests {
         let mail = try await HandshakeServer(nil)
         var plain = try await world.examine(world.client(mail.port, pins))
         // On a busy machine the time for a connection may be over first, which is another finding.
-        for _ in 0..<5 where !texts(plain, where: { $0.verdict == .problem }).contains("no TLS came of it") {
+        for _ in 0..<5
+        where !texts(plain, where: { $0.verdict == .problem }).contains("a TLS connection could not be made") {
             plain = try await world.examine(world.client(mail.port, pins))
         }
-        #expect(texts(plain) { $0.verdict == .problem }.contains("no TLS came of it"))
+        #expect(texts(plain) { $0.verdict == .problem }.contains("a TLS connection could not be made"))
         _ = await mail.stop()
         try Data("no certificate".utf8).write(to: URL(fileURLWithPath: world.authority))
         #expect(
@@ -166,7 +167,7 @@ struct DoctorPinTests {
         #expect(texts(try await world.examine(world.client(1, pins))) { $0.verdict == .problem }.contains("is missing"))
         var file = world.client(1, pins)
         file.server = "http://localhost:1/am"
-        #expect(texts(try await world.examine(file)) { $0.verdict == .problem }.contains("is no https:// URL"))
+        #expect(texts(try await world.examine(file)) { $0.verdict == .problem }.contains("is not an https:// URL"))
     }
 
     @Test("Without a file the profile's own is looked at; where there is none, it says how to get one")
@@ -181,7 +182,7 @@ struct DoctorPinTests {
                 && missing.allSatisfy { $0.verdict == .problem && $0.text.contains("assent login --config") })
         let path = world.directory + "/client.yaml"
         try Data(client.yaml.utf8).write(to: URL(fileURLWithPath: path))
-        _ = try ClientProfile.load(config: path, name: "work", places: world.places)
+        try ClientProfile.load(config: path, name: "work", places: world.places).keep()
         let kept = await examination.findings()
         #expect(kept.allSatisfy { $0.verdict == .fine }, "\(kept)")
         #expect(kept.first?.text.contains("/assent/work.yaml can be read") == true)
@@ -190,7 +191,7 @@ struct DoctorPinTests {
         try Data(newer.yaml.utf8).write(to: URL(fileURLWithPath: path))
         let named = await ClientExamination(profile: "work", file: path, places: world.places).findings()
         let work = world.places.configurationFile(profile: "work")
-        #expect(texts(named) { $0.verdict == .note }.contains("go by \(work)"))
+        #expect(texts(named) { $0.verdict == .note }.contains("use \(work)"))
         try Data("server: [".utf8).write(
             to: URL(fileURLWithPath: world.places.configurationFile(profile: "work")))
         #expect(texts(await examination.findings()) { $0.verdict == .problem }.contains("work.yaml:"))

@@ -70,7 +70,7 @@ struct DoctorVaultTests {
     }
     #endif
 
-    @Test("A TPM that guards the vault is said to, with its counter; when it is gone or locked, that is what is wrong")
+    @Test("doctor names the TPM that guards the vault, with its counter; one that is gone or locked is a problem")
     func tpm() async throws {
         let home = try VaultCommandTests.Home()
         try await home.fill()

@@ -66,7 +66,8 @@ struct VaultChoiceTests {
     }
 
     @Test(
-        "A change that was interrupted before it took effect is no choice; doctor tells, check and rekey take it back")
+        "A change that was interrupted before it took effect has no effect; doctor reports it, check and rekey revert it"
+    )
     func before() async throws {
         let bench = try await Bench()
         let home = bench.home

@@ -87,7 +87,7 @@ struct VaultCommandTests {
         #expect(!FileManager.default.fileExists(atPath: home.vault.path))
     }
 
-    @Test("check finds damage, says what to do, and removes only what it is told to")
+    @Test("check finds damage, says what to do, and removes only what it is asked to")
     func check() async throws {
         let home = try Home()
         try await home.fill()
@@ -177,7 +177,7 @@ struct VaultCommandTests {
     }
 
     @Test(
-        "Wrong usage is told apart",
+        "Wrong usage has an exit status of its own",
         arguments: [
             ["vault", "list", "--key-file", "x"], ["vault", "list", "--store", "x"],
             ["vault", "list", "--profile", "../x"],
@@ -193,11 +193,8 @@ struct VaultCommandTests {
             ["vault", "list", "--keys", "x"],
             ["vault", "list", "--directory", "x", "--keys", "x", "--key-file", "x"],
             ["vault", "rekey", "--token", "x"], ["vault", "rekey", "--new-key-file", "x"],
-            ["vault", "list", "--passphrase-file", "/nonexistent"],
-            ["vault", "list", "--passphrase-file", "/dev/null"], ["vault", "list", "--passphrase-file", "/dev/zero"],
             ["vault", "list", "--passphrase-file", "/dev/null", "--passphrase-fd", "0"],
             ["vault", "list", "--passphrase", "x"],
-            ["vault", "list", "--passphrase-fd", "77"],
         ])
     func usage(arguments: [String]) throws {
         let home = try Home()

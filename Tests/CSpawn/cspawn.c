@@ -45,6 +45,54 @@ int cspawn_start(
     return error;
 }
 
+int cspawn_start_at(
+    pid_t *process, const char *path, char *const arguments[], char *const environment[], const char *terminal) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error != 0) return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    // Who leads a session and opens a terminal has it as its own.
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID;
+    error = posix_spawn_file_actions_addopen(&actions, 0, terminal, O_RDWR, 0);
+    for (int number = 1; number < 3 && error == 0; number++)
+        error = posix_spawn_file_actions_adddup2(&actions, 0, number);
+#ifdef __APPLE__
+    flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;
+#else
+    if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+#endif
+    sigset_t signals;
+    sigemptyset(&signals);
+    if (error == 0) error = posix_spawnattr_setsigmask(&attributes, &signals);
+    sigfillset(&signals);
+    if (error == 0) error = posix_spawnattr_setsigdefault(&attributes, &signals);
+    if (error == 0) error = posix_spawnattr_setflags(&attributes, flags);
+    if (error == 0) error = posix_spawn(process, path, &actions, &attributes, arguments, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+int cspawn_terminal(int ends[2], char *name, size_t length) {
+    ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (ends[0] < 0) return errno;
+    const char *path = NULL;
+    if (grantpt(ends[0]) == 0 && unlockpt(ends[0]) == 0) path = ptsname(ends[0]);
+    ends[1] = path == NULL ? -1 : open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (ends[1] < 0 || (size_t)snprintf(name, length, "%s", path) >= length) {
+        int error = errno;
+        close(ends[0]);
+        if (ends[1] >= 0) close(ends[1]);
+        return error != 0 ? error : ENAMETOOLONG;
+    }
+    return 0;
+}
+
 static int keep(int descriptor) { return fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
 
 int cspawn_pipe(int ends[2]) {

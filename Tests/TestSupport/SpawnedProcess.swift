@@ -73,6 +73,27 @@ package final class SpawnedProcess: Sendable {
         (self.input, self.output, self.errors) = (kept[0], kept[1], kept[2])
     }
 
+    /// Starts a program as the leader of a session at a terminal, from which it reads and to which it writes.
+    ///
+    /// - Parameters:
+    ///   - executable: its path.
+    ///   - arguments: its arguments, without its name.
+    ///   - environment: its environment.
+    ///   - terminal: the terminal.
+    /// - Throws: ``SpawnFailure``.
+    package init(
+        _ executable: String, _ arguments: [String] = [], environment: [String: String], at terminal: PseudoTerminal
+    ) throws {
+        let words = ([executable] + arguments).map { strdup($0) } + [nil]
+        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for text in words + variables { free(text) } }
+        var process: Int32 = 0
+        let error = cspawn_start_at(&process, executable, words, variables, terminal.name)
+        guard error == 0 else { throw SpawnFailure(description: "\(executable): \(String(cString: strerror(error)))") }
+        id = process
+        (input, output, errors) = (nil, nil, nil)
+    }
+
     deinit {
         signal(SIGKILL)
         _ = wait()

@@ -18,15 +18,14 @@ struct AdminCommand: AsyncParsableCommand {
 
         @OptionGroup var client: ClientOptions
 
-        @Option(name: .long, help: "The file with the token.")
+        @Option(name: .long, help: "The file with the token.", completion: .file())
         var tokenFile: String
 
         func run() async throws {
-            guard let data = FileManager.default.contents(atPath: tokenFile) else {
-                throw ValidationError("\(tokenFile) cannot be read")
+            try await AdminCall(client).post("bootstrap") {
+                let token = try SecretSource.read(file: tokenFile, descriptor: nil, "the token of 'assent serve'")
+                return ["token": .string(token?.reveal() ?? "")]
             }
-            let token = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-            try await AdminCall(client).post("bootstrap", ["token": .string(token)])
             try? FileManager.default.removeItem(atPath: tokenFile)
         }
     }
@@ -94,12 +93,12 @@ struct AdminCommand: AsyncParsableCommand {
         @Option(name: .long, help: "Only the keys of id_token or access_token.")
         var purpose: String?
 
-        @Flag(name: .long, help: "Somebody else may have a key: what the old keys signed becomes invalid at once.")
+        @Flag(name: .long, help: "Someone else may have a key: what the old keys signed becomes invalid at once.")
         var discardOld = false
 
         func validate() throws {
             guard purpose.map({ ["id_token", "access_token"].contains($0) }) ?? true else {
-                throw ValidationError("--purpose is id_token or access_token")
+                throw ValidationError("--purpose is id_token or access_token.")
             }
         }
 
@@ -123,6 +122,10 @@ struct AdminCommand: AsyncParsableCommand {
         @Option(name: .long, help: "How many, at most 1000.")
         var limit = 50
 
+        func validate() throws {
+            guard (1...1000).contains(limit) else { throw ValidationError("--limit is from 1 to 1000.") }
+        }
+
         func run() async throws {
             try await AdminCall(client).audit(transaction: transaction, limit: limit)
         }
@@ -137,7 +140,12 @@ private struct AdminCall {
     init(_ client: ClientOptions) { self.client = client }
 
     func post(_ action: String, _ body: JSONValue) async throws {
-        _ = try await send(.post("administration?_action=\(action)", json: body))
+        try await post(action) { body }
+    }
+
+    /// Posts what is only read when the command has begun: its errors are the command's.
+    func post(_ action: String, _ body: () throws -> JSONValue) async throws {
+        _ = try await send { .post("administration?_action=\(action)", json: try body()) }
         console.say("Done.")
         try console.finish()
     }
@@ -145,12 +153,12 @@ private struct AdminCall {
     func audit(transaction: String?, limit: Int) async throws {
         var path = "audit?limit=\(limit)"
         if let transaction { path = URLText.appending("transaction", transaction, to: path) }
-        let reply = try await send(.get(path))
+        let reply = try await send { .get(path) }
         for record in reply["result"]?.array ?? [] { console.emit(record) }
         try console.finish()
     }
 
-    private func send(_ call: ResourceCall) async throws -> JSONValue {
+    private func send(_ makeCall: () throws -> ResourceCall) async throws -> JSONValue {
         var answer = JSONValue.null
         try await Outcome.run(console) {
             var profile = try client.load()
@@ -158,7 +166,7 @@ private struct AdminCall {
             profile.file.resources.append(
                 .init(origin: try Origin(profile.file.server).description, credential: "session"))
             let assent = try profile.assent()
-            var call = call
+            var call = try makeCall()
             call.url = "\(profile.file.server)/json/\(realm.path)/\(call.url)"
             if let name = HTTPField.Name("X-Requested-With") { call.headers[name] = "assent" }
             let reply = try await assent.send(call)

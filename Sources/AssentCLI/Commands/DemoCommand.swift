@@ -18,13 +18,13 @@ struct DemoCommand: AsyncParsableCommand {
             status 0 only when every step came out as it must.
             """)
 
-    @Option(name: .shortAndLong, help: "The configuration to run.")
+    @Option(name: .shortAndLong, help: "The configuration to run.", completion: .file(extensions: ["yaml", "yml"]))
     var config = "Examples/bank/assent.yaml"
 
-    @Option(name: .long, help: "Where the page with the sequence diagram is written.")
+    @Option(name: .long, help: "Where the page with the sequence diagram is written.", completion: .file())
     var page: String?
 
-    @Option(name: .long, help: "Where the diagram of one payment is written, as SVG.")
+    @Option(name: .long, help: "Where the diagram of one payment is written, as SVG.", completion: .file())
     var diagram: String?
 
     @Flag(name: .long, help: "Print the run as JSON; the narration then goes to standard error.")
@@ -33,21 +33,19 @@ struct DemoCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Leave everything running afterwards, and print what to try.")
     var keep = false
 
-    @Option(name: .long, help: "For how many minutes --keep keeps it running, at most 240.")
-    var minutes = 30
+    @Option(name: .long, help: "For how many minutes --keep keeps it running, at most 240. Default: 30.")
+    var minutes: Int?
 
     func validate() throws {
-        guard (1...240).contains(minutes) else { throw ValidationError("--minutes is from 1 to 240") }
+        guard (1...240).contains(minutes ?? 30) else { throw ValidationError("--minutes is from 1 to 240.") }
+        guard minutes == nil || keep else { throw ValidationError("--minutes belongs to --keep.") }
     }
 
     func run() async throws {
         let console = Console(json: json)
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .error
-        let executables = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-            .deletingLastPathComponent()
-        let sources = DemoWorld.Sources(
-            configurationFile: config, bankExecutable: executables.appendingPathComponent("AssentExampleBank").path)
+        let sources = DemoWorld.Sources(configurationFile: config, bankExecutable: Self.bankExecutable)
         let clock = DemoClock()
         let narration = Narration(console: console)
         do {
@@ -78,6 +76,13 @@ struct DemoCommand: AsyncParsableCommand {
         if keep { try await keepRunning(sources, console: console, logger: logger) }
     }
 
+    /// The example bank, beside this program wherever its name was found: `argv[0]` need not be a path.
+    private static var bankExecutable: String {
+        let own = Bundle.main.executableURL ?? URL(fileURLWithPath: CommandLine.arguments[0])
+        return own.resolvingSymlinksInPath().deletingLastPathComponent()
+            .appendingPathComponent("AssentExampleBank").path
+    }
+
     private func writePage(_ narration: Narration, console: Console) throws {
         let name = "assent-demo-\(ProcessInfo.processInfo.processIdentifier).html"
         let path = page ?? URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent(name).path
@@ -106,6 +111,7 @@ struct DemoCommand: AsyncParsableCommand {
         try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
         let gateway = world.endpoints.gateway ?? ""
         console.say("")
+        let minutes = minutes ?? 30
         console.say("Running for \(minutes) minutes (Ctrl-C ends it):")
         console.say("  server   \(world.endpoints.server)")
         console.say("  gateway  \(gateway)")
@@ -117,8 +123,8 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("  assent login --config \(path)")
         console.say("  assent request GET \(gateway)/accounts")
         console.say(
-            #"  assent request POST \#(gateway)/transfers --json '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#)
-        console.say("A code counts once: wait for the next before you approve. For one:")
+            #"  assent request POST \#(gateway)/transfers --data '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#)
+        console.say("A code is accepted once: wait for the next before you approve. To get one:")
         console.say("  oathtool --totp -b -   (paste the TOTP seed: others can see a command line)")
         await untilStopped(seconds: minutes * 60)
         await world.stop()

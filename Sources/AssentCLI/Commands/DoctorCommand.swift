@@ -22,11 +22,12 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         name: .shortAndLong,
-        help: "A server's file (assent.yaml) or a client's (client.yaml); otherwise the one that the profile keeps.")
+        help: "A server's file (assent.yaml) or a client's (client.yaml); otherwise the one that the profile keeps.",
+        completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    @Option(name: .long, help: "The profile that is looked at.")
-    var profile = "default"
+    @Option(name: .long, help: "The profile that is looked at. Default: default.")
+    var profile: String?
 
     @Flag(name: .long, help: "Print as JSON: findings, and of a client keyProviders, secretStores and vault.")
     var json = false
@@ -38,8 +39,12 @@ struct DoctorCommand: AsyncParsableCommand {
         var stores: [SecretStoreStatus] = []
         var result = JSONObject()
         if let config, !Self.isClient(config) {
+            guard profile == nil else {
+                throw ValidationError("--profile is for a client; \(config) is a server's file.")
+            }
             findings = await ServerExamination.findings(file: config)
         } else {
+            let profile = profile ?? "default"
             try ClientProfile.check(name: profile)
             let vault = await VaultExamination(profile: profile).examined()
             findings = await ClientExamination(profile: profile, file: config).findings() + vault.findings

@@ -1,5 +1,4 @@
 import ArgumentParser
-import AssentConfiguration
 import AssentCore
 import AssentEngine
 import AssentServer
@@ -15,38 +14,44 @@ struct HashPasswordCommand: AsyncParsableCommand {
             Example:  assent admin hash-password --config assent.yaml --password-file ana.password
             """)
 
-    @Option(name: .shortAndLong, help: "The server's file, for its passwordCost; otherwise the cost is 131072 (2^17).")
+    @Option(
+        name: .shortAndLong, help: "The server's file, for its passwordCost; otherwise the cost is 131072 (2^17).",
+        completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    @Option(name: .long, help: "A file that holds the password. Without it you are asked.")
+    @Option(
+        name: .long, help: "A file that holds the password. Without it you are asked.", completion: .file())
     var passwordFile: String?
 
     @Option(name: .customLong("password-fd"), help: "A file descriptor to read the password from.")
     var passwordDescriptor: Int32?
 
+    func validate() throws {
+        guard passwordFile == nil || passwordDescriptor == nil else {
+            throw ValidationError("Name a file or a descriptor for the password, not both.")
+        }
+    }
+
     func run() async throws {
-        let cost = try Self.cost(config)
-        let password =
-            try SecretSource.read(file: passwordFile, descriptor: passwordDescriptor, "the password") ?? Self.asked()
-        guard String(validating: password.revealBytes(), as: UTF8.self) != nil else {
-            throw ValidationError("A password is UTF-8 text.")
-        }
-        guard (1...Passwords.byteLimit).contains(password.count) else {
-            throw ValidationError("A password has from 1 to \(Passwords.byteLimit) bytes.")
-        }
-        let hash = try PasswordHash.make(password, cost: cost, random: SystemRandom())
         let console = Console()
-        console.say(hash.text)
-        try console.finish()
+        try await Outcome.run(console) {
+            let cost = try Self.cost(config)
+            let password =
+                try SecretSource.read(file: passwordFile, descriptor: passwordDescriptor, "the password")
+                ?? Self.asked()
+            guard String(validating: password.revealBytes(), as: UTF8.self) != nil else {
+                throw CommandFailure("A password is UTF-8 text, and this is not.")
+            }
+            guard (1...Passwords.byteLimit).contains(password.count) else {
+                throw CommandFailure("A password has from 1 to \(Passwords.byteLimit) bytes.")
+            }
+            console.say(try PasswordHash.make(password, cost: cost, random: SystemRandom()).text)
+        }
     }
 
     private static func cost(_ file: String?) throws -> PasswordHash.Cost {
         guard let file else { return PasswordHash.Cost(logN: PasswordPolicy().logN) }
-        do {
-            return PasswordHash.Cost(logN: try ServerConfiguration.load(file: file).passwordCost.trailingZeroBitCount)
-        } catch let error as ConfigurationError {
-            throw ValidationError("\(error)")
-        }
+        return PasswordHash.Cost(logN: try ServerConfiguration.load(file: file).passwordCost.trailingZeroBitCount)
     }
 
     private static func asked() throws -> Secret {
@@ -54,11 +59,11 @@ struct HashPasswordCommand: AsyncParsableCommand {
         do {
             let password = try prompt.secret("Password")
             guard try prompt.secret("The same again") == password else {
-                throw ValidationError("The two differ. Nothing was made; try again.")
+                throw CommandFailure("The two differ. Nothing was made; try again.")
             }
             return password
         } catch let error as Prompt.NoTerminal {
-            throw ValidationError("\(error.description). Give it with --password-file or --password-fd.")
+            throw CommandFailure("\(error) Give it with --password-file or --password-fd.")
         }
     }
 }

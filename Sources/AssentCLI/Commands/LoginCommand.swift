@@ -11,6 +11,8 @@ struct LoginCommand: AsyncParsableCommand {
             Everything that the journey asks is asked here. A password can come from a file or a descriptor instead, never \
             from the command line: other users can read that.
 
+            The file that --config names is kept for the next commands when the sign-in has worked.
+
             With --browser you sign in at the server's own page. Its address is printed, so that any browser will do: one on \
             another machine ends at an address that it cannot open, which you paste here.
             """)
@@ -23,7 +25,7 @@ struct LoginCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "The user name.")
     var username: String?
 
-    @Option(name: .long, help: "A file that holds the password.")
+    @Option(name: .long, help: "A file that holds the password.", completion: .file())
     var passwordFile: String?
 
     @Option(name: .customLong("password-fd"), help: "A file descriptor to read the password from.")
@@ -32,8 +34,8 @@ struct LoginCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Sign in at the server's own page in a browser. There is then no session, only tokens.")
     var browser = false
 
-    @Option(name: .long, help: "How many seconds there are to sign in with --browser.")
-    var timeout = 300
+    @Option(name: .long, help: "How many seconds there are to sign in with --browser. Default: 300.")
+    var timeout: Int?
 
     @Flag(name: .long, help: "Print the result as JSON; questions then go to standard error.")
     var json = false
@@ -44,9 +46,11 @@ struct LoginCommand: AsyncParsableCommand {
             let profile = try client.load()
             let assent = try profile.assent()
             if browser {
-                let user = try await BrowserLogin(console: console).run(assent, timeout: timeout, username: username)
+                let user = try await BrowserLogin(console: console)
+                    .run(assent, timeout: timeout ?? 300, username: username)
                 let tokens = try await user.token()
                 await assent.shutdown()
+                try profile.keep()
                 return report(tokens, profile, console)
             }
             var answers = TerminalAnswers(console: console)
@@ -59,6 +63,7 @@ struct LoginCommand: AsyncParsableCommand {
             let user = try await assent.user()
             let tokens = try await user?.token()
             await assent.shutdown()
+            try profile.keep()
             report(tokens, profile, console)
         }
     }
@@ -75,9 +80,13 @@ struct LoginCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
-        guard (1...3600).contains(timeout) else { throw ValidationError("--timeout is 1 to 3600 seconds") }
+        guard (1...3600).contains(timeout ?? 300) else { throw ValidationError("--timeout is 1 to 3600 seconds.") }
+        guard timeout == nil || browser else { throw ValidationError("--timeout belongs to --browser.") }
+        guard passwordFile == nil || passwordDescriptor == nil else {
+            throw ValidationError("Name a file or a descriptor for the password, not both.")
+        }
         if browser, journey != nil || passwordFile != nil || passwordDescriptor != nil {
-            throw ValidationError("--browser asks everything in the browser: leave out --journey and the password")
+            throw ValidationError("--browser asks everything in the browser: leave out --journey and the password.")
         }
     }
 }

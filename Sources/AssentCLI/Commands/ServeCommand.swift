@@ -18,15 +18,17 @@ struct ServeCommand: AsyncParsableCommand {
             signal cuts that short; the exit status is then 1.
             """)
 
-    @Option(name: .shortAndLong, help: "The configuration file.")
+    @Option(name: .shortAndLong, help: "The configuration file.", completion: .file(extensions: ["yaml", "yml"]))
     var config: String
 
-    @Option(name: .long, help: "How much is logged: trace, debug, info, notice, warning, error.")
+    @Option(
+        name: .long, help: "How much is logged: trace, debug, info, notice, warning, error.",
+        completion: .list(Logger.Level.allCases.map(\.rawValue)))
     var logLevel: String = "notice"
 
     func validate() throws {
         guard Logger.Level(rawValue: logLevel) != nil else {
-            throw ValidationError("--log-level is one of trace, debug, info, notice, warning, error")
+            throw ValidationError("--log-level is one of trace, debug, info, notice, warning, error.")
         }
     }
 
@@ -74,7 +76,7 @@ struct ServeCommand: AsyncParsableCommand {
                         await group.triggerGracefulShutdown()
                         continue
                     }
-                    // Who signals a process and its group signals it twice, and means it once.
+                    // A signal to the process and to its group arrives twice and is meant once.
                     if first.duration(to: .now) > .seconds(1) { throw CutShort() }
                 }
             }
@@ -99,6 +101,10 @@ private struct Announcement: Service {
             console.say("Account \(account.username) in realm \(account.realm), shown this once:")
             console.say("  password   \(account.password.reveal())")
             console.say("  TOTP seed  \(Base32.encode(account.totpSeed.revealBytes()))")
+            if let uri = try? OTPAuthURI(issuer: "Assent", account: account.username, secret: account.totpSeed).uri() {
+                console.say("  for apps   \(uri.reveal())")
+            }
+            console.say("  A code:    oathtool --totp -b -   (paste the seed: others can see a command line)")
         }
         if let file = endpoints.bootstrapFile {
             console.say("")

@@ -17,24 +17,25 @@ struct VaultCommand: AsyncParsableCommand {
 
 /// Which vault, and its secret.
 struct VaultOptions: ParsableArguments {
-    @Option(name: .long, help: "The profile whose vault it is.")
-    var profile = "default"
+    @Option(name: .long, help: "The profile whose vault it is. Default: default.")
+    var profile: String?
 
-    @Option(name: .long, help: "The directory of an app's vault, instead of a profile's.")
+    @Option(name: .long, help: "The directory of an app's vault, instead of a profile's.", completion: .directory)
     var directory: String?
 
     @Option(name: .long, help: "Which of the app's stores it is (with --directory).")
     var store = "default"
 
     @Option(
-        name: .long, help: "The app's unprotected key file (with --directory); without it the vault has a passphrase.")
+        name: .long, help: "The app's unprotected key file (with --directory); without it the vault has a passphrase.",
+        completion: .file())
     var keyFile: String?
 
     @Option(
         name: .long,
         help:
-            "A file that says which key provider guards the app's vault, as <profile>.vault.yaml does for a profile's (with --directory)."
-    )
+            "A file that says which key provider guards the app's vault, as <profile>.vault.yaml does for a profile's (with --directory).",
+        completion: .file(extensions: ["yaml", "yml"]))
     var keys: String?
 
     @OptionGroup var secret: VaultSecretOptions
@@ -47,6 +48,9 @@ struct VaultOptions: ParsableArguments {
             throw ValidationError(
                 "--key-file, --keys and --store are for an app's vault: name its --directory too.")
         }
+        guard directory == nil || profile == nil else {
+            throw ValidationError("--profile and --directory both say which vault it is: name one.")
+        }
         guard keyFile == nil || keys == nil else {
             throw ValidationError("--key-file and --keys both say what guards the vault: name one.")
         }
@@ -57,18 +61,27 @@ struct VaultOptions: ParsableArguments {
             let named = try keys.map { try VaultPlace.keyProvider(in: $0) } ?? keyFile.map { KeyFileKind(path: $0) }
             return VaultPlace(directory: directory, store: store, keyProvider: named ?? PassphraseKind())
         }
-        try ClientProfile.check(name: profile)
-        return try VaultPlace(profile: profile, places: places)
+        let name = profile ?? "default"
+        try ClientProfile.check(name: name)
+        return try VaultPlace(profile: name, places: places)
     }
 }
 
 /// Where the passphrase of a vault comes from.
 struct VaultSecretOptions: ParsableArguments {
-    @Option(name: .long, help: "A file that holds the vault's passphrase or PIN. Without it you are asked.")
+    @Option(
+        name: .long, help: "A file that holds the vault's passphrase or PIN. Without it you are asked.",
+        completion: .file())
     var passphraseFile: String?
 
     @Option(name: .customLong("passphrase-fd"), help: "A file descriptor to read the vault's passphrase or PIN from.")
     var passphraseDescriptor: Int32?
+
+    func validate() throws {
+        guard passphraseFile == nil || passphraseDescriptor == nil else {
+            throw ValidationError("Name a file or a descriptor for the passphrase, not both.")
+        }
+    }
 
     func presence() throws -> TerminalPresence {
         TerminalPresence(
@@ -190,9 +203,9 @@ extension VaultInfo {
             case .hardware: "hardware (\(kind)): the key cannot be taken out"
             case .software:
                 "software (\(kind)\(keyDerivation.map { ", " + DisplayText.escapedForTerminal($0) } ?? "")): "
-                    + "somebody who copies the files can try passphrases"
+                    + "someone who copies the files can try passphrases"
             case .unprotected:
-                "unprotected: everybody who can read the key file can read the vault; protect it with: assent vault rekey --to passphrase"
+                "unprotected: everyone who can read the key file can read the vault; protect it with: assent vault rekey --to passphrase"
             }
         return [
             "guarded by \(protector)", "protection level \(level.rawValue)",

@@ -15,7 +15,7 @@ struct VaultRekeyCommand: AsyncParsableCommand {
 
             With --to tpm the keys are made in this machine's TPM 2.0, under a PIN that you choose, and an old copy of the \
             whole vault is noticed. What guards the vault of a profile is written to <profile>.vault.yaml beside its \
-            configuration, where 'assent login' and the others find it; the app of an app's vault must be told.
+            configuration, where 'assent login' and the others find it. The app of an app's vault must name it itself.
             """)
 
     @OptionGroup var vault: VaultOptions
@@ -73,26 +73,18 @@ struct VaultRekeyCommand: AsyncParsableCommand {
                 return (try await opened.info(), outcome)
             }
         }
-        guard let passphrase = place.keyProvider as? PassphraseKind else {
-            guard newPassphrase == nil else { throw ValidationError(place.keyProvider.howToChangeSecret) }
-            return try await rekeyInPlace(place, try place.keyProvider.keys(place.directory, presence: presence)) {}
+        let renewal: KeyRenewal
+        do {
+            renewal = try place.keyProvider.renewal(place.directory, presence: presence, newSecret: newPassphrase)
+        } catch let mistake as RekeyOptions.Mistake {
+            throw ValidationError(mistake.text)
         }
-        // One provider for all of it: it is asked for the passphrase once, and knows when that has changed.
-        let provider = passphrase.provider(place.directory, presence: presence)
-        return try await rekeyInPlace(place, .software(provider)) {
-            if let newPassphrase { try await provider.changePassphrase(to: KnownSecret(newPassphrase)) }
-        }
-    }
-
-    /// Changes the key at the key provider that the vault has.
-    private func rekeyInPlace(
-        _ place: VaultPlace, _ keys: VaultKeys, _ prepare: () async throws -> Void
-    ) async throws -> (VaultInfo, RekeyOutcome) {
-        let opened = try await place.open(keys: keys)
+        try place.check(presence)
+        let opened = try await place.open(keys: renewal.keys)
         return try await place.withChoice(of: opened) {
             if let tidied = try await place.tidy(opened) { Console(json: vault.json).warn(tidied) }
-            try await prepare()
-            let outcome = try await opened.rekey(to: keys)
+            try await renewal.changeSecret()
+            let outcome = try await opened.rekey(to: renewal.keys)
             return (try await opened.info(), outcome)
         }
     }

@@ -286,7 +286,7 @@ struct Story: Sendable {
         return .next
     }
 
-    /// A code that was never used: a code counts once, so the clock moves to the next.
+    /// A code that was never used: a code is accepted once, so the clock moves on to the next.
     func freshCode() throws -> String {
         move(30, "the authenticator shows the next code")
         let code = try TOTP(secret: world.account.totpSeed).code(at: clock.now)

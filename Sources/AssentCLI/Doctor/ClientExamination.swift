@@ -4,7 +4,7 @@ import AssentCore
 import AssentTransportNIO
 import Foundation
 
-/// Looks at what a client goes by: its file, the CA, and the pins beside the certificates that each server shows.
+/// Looks at what a client relies on: its file, the CA, and the pins beside the certificates that each server shows.
 struct ClientExamination {
     let profile: String
 
@@ -36,7 +36,7 @@ struct ClientExamination {
         findings += authority
         for origin in origins(of: client) {
             guard let origin = try? Origin(origin), origin.isSecure else {
-                findings.append(Diagnosis(.problem, "\(origin) is no https:// URL"))
+                findings.append(Diagnosis(.problem, "\(origin) is not an https:// URL"))
                 continue
             }
             findings += await PinExamination(client: client, origin: origin, authorities: authorities, clock: clock)
@@ -45,14 +45,14 @@ struct ClientExamination {
         return findings
     }
 
-    /// Whether the profile, by which the other commands go, says something else than the file that was named.
+    /// Whether the profile, which the other commands use, says something else than the file that was named.
     private func drift(from client: ClientFile) -> [Diagnosis] {
         let path = places.configurationFile(profile: profile)
         guard let kept = try? ClientFile.load(path), kept != client else { return [] }
         return [
             Diagnosis(
                 .note,
-                "the other commands go by \(path), which says something else than this file; "
+                "the other commands use \(path), which says something else than this file; "
                     + "'assent login --config' with this file replaces it")
         ]
     }

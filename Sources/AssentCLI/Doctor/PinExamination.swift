@@ -76,8 +76,8 @@ struct PinExamination {
                 Diagnosis(
                     .problem,
                     "\(name): no pin is in the chain that it shows (\(keys.joined(separator: ", "))), so nothing is "
-                        + "sent there. If its keys were changed on purpose, get the new client.yaml from whoever runs it, not "
-                        + "over this connection: assent login --config …/client.yaml. If not, somebody may stand between"
+                        + "sent there. If its keys were changed on purpose, get the new client.yaml from its operator, not "
+                        + "over this connection: assent login --config …/client.yaml. If not, someone may be between you and the server"
                 ))
             return findings
         }
@@ -105,7 +105,7 @@ struct PinExamination {
     private func unseen(_ pins: [Pin], _ error: HTTPTransportError) -> [Diagnosis] {
         let name = origin.authority
         guard [.connectFailed, .nameNotResolved, .timedOut].contains(error.code) else {
-            let text = "\(name) answers, but no TLS came of it. \(error.detail) Is it the right port?"
+            let text = "\(name) answers, but a TLS connection could not be made. \(error.detail) Is it the right port?"
             return [Diagnosis(.problem, text)]
         }
         var findings = [

@@ -4,7 +4,11 @@ import Foundation
 
 /// What every command of the client takes.
 struct ClientOptions: ParsableArguments {
-    @Option(name: .shortAndLong, help: "The client's file, as 'assent serve' writes it; kept for the next commands.")
+    @Option(
+        name: .shortAndLong,
+        help:
+            "The client's file, as 'assent serve' writes it, for this call; otherwise the one that 'assent login' kept.",
+        completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
     @Option(name: .long, help: "The name under which configuration, session and tokens are kept.")
@@ -13,9 +17,14 @@ struct ClientOptions: ParsableArguments {
     @OptionGroup var vault: VaultSecretOptions
 
     /// The profile.
-    func load() throws -> ClientProfile {
+    ///
+    /// - Parameter prompt: asks for the vault's passphrase or PIN.
+    /// - Returns: the profile, whose vault is not open yet.
+    /// - Throws: `ConfigurationError`, ``CommandFailure``, `ValidationError`.
+    func load(asking prompt: Prompt = Prompt()) throws -> ClientProfile {
         var loaded = try ClientProfile.load(config: config, name: profile)
         loaded.presence = try vault.presence()
+        loaded.presence.prompt = prompt
         return loaded
     }
 }

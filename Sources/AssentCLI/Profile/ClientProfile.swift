@@ -1,6 +1,5 @@
 import ArgumentParser
 import Assent
-import AssentConfiguration
 import Foundation
 import Logging
 
@@ -13,17 +12,26 @@ struct ClientProfile: Sendable {
     /// Knows or asks for the vault's passphrase.
     var presence = TerminalPresence(known: nil)
 
-    /// The profile's configuration: from `config`, which is then kept, or the one that was kept before.
+    /// The profile's configuration: from `config`, or the one that was kept before. ``keep()`` keeps it.
     static func load(config: String?, name: String, places: Places = Places()) throws -> ClientProfile {
         try check(name: name)
-        let kept = places.configurationFile(profile: name)
-        let file = try ClientFile.load(config ?? kept)
-        if config != nil {
+        let file = try ClientFile.load(config ?? places.configurationFile(profile: name))
+        return ClientProfile(file: file, places: places, name: name)
+    }
+
+    /// Keeps the configuration for the next commands, after it has worked.
+    func keep() throws {
+        let path = places.configurationFile(profile: name)
+        if let kept = try? ClientFile.load(path), kept == file { return }
+        do {
             try FileManager.default.createDirectory(
                 atPath: places.configuration, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: kept), options: .atomic)
+            try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        } catch {
+            throw CommandFailure(
+                "You are signed in, but the configuration could not be kept as \(path): "
+                    + "\(error.localizedDescription) Name it with --config in the next commands.")
         }
-        return ClientProfile(file: file, places: places, name: name)
     }
 
     /// A profile's name becomes part of paths.
@@ -32,7 +40,7 @@ struct ClientProfile: Sendable {
             name.utf8.allSatisfy({
                 $0 == 0x2D || $0 == 0x5F || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
             })
-        else { throw ValidationError("a profile's name has letters, digits, - and _") }
+        else { throw ValidationError("A profile's name has letters, digits, - and _.") }
     }
 
     /// The SDK, with its vault in this profile's place.
@@ -41,7 +49,7 @@ struct ClientProfile: Sendable {
         try FileManager.default.createDirectory(
             atPath: places.vault(profile: name), withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700])
-        let keys = try place.keyProvider.keys(place.directory, presence: presence)
+        let keys = try place.keys(presence)
         var configuration = file.configuration(
             vault: .file(at: place.directory, keys: keys, store: place.store))
         configuration.transport = transport

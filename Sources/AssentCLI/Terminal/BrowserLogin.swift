@@ -64,8 +64,8 @@ struct BrowserLogin: Sendable {
     /// Reads lines beside the wait. The thread stays in its reading until the program ends.
     private func takePasted(_ receiver: LoopbackRedirectReceiver) {
         Thread.detachNewThread {
-            while let line = readLine() {
-                let text = line.trimmingCharacters(in: .whitespaces)
+            while let line = try? TerminalInput().line() {
+                let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespaces)
                 if text.isEmpty { continue }
                 if receiver.deliver(text) { return }
                 console.warn("That is not the address at which this sign-in ends.")

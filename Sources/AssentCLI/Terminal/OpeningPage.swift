@@ -1,8 +1,8 @@
 import AssentCore
 import Foundation
 
-/// A page on disk that leads a browser on to an address: what a program's arguments say, all users of a machine can
-/// read, and who knows a sign-in's address can answer it in the user's place.
+/// A page on disk that leads a browser on to an address: all users of a machine can read a program's arguments, and
+/// someone who knows a sign-in's address can answer it in the user's place.
 struct OpeningPage: Sendable {
     /// Where it is. Only this user can read it.
     let path: String

@@ -2,7 +2,7 @@ import ArgumentParser
 import Assent
 import AssentConfiguration
 
-/// How a command ended: what a person is told and the exit status.
+/// How a command ended: what a person reads, and the exit status.
 struct Outcome: Equatable {
     /// The exit statuses that mean something to scripts.
     enum Status: Int32 {
@@ -40,6 +40,8 @@ struct Outcome: Equatable {
             try Outcome(.configuration, "assent: \(error)").end(console)
         } catch let error as Prompt.NoTerminal {
             try Outcome(.failed, "\(error)").end(console)
+        } catch let error as CommandFailure {
+            try Outcome(error.status, "\(error)").end(console)
         }
     }
 
@@ -57,6 +59,8 @@ struct Outcome: Equatable {
     init(_ error: any AssentError) {
         let words = Self.words(error)
         switch error {
+        case let error as JourneyError where error.code == .sessionTimedOut:
+            self.init(.refused, "The sign-in took too long and has ended. Run the command again. [\(error.code)]")
         case let error as JourneyError:
             let message = error.message.isEmpty ? words : error.message
             self.init(.refused, "The server says no: \(message)")

@@ -3,25 +3,37 @@ import Foundation
 
 /// Asks a person at the terminal. The questions go to the terminal itself, so that they work with redirected output.
 struct Prompt: Sendable {
-    /// There is nobody to ask.
+    /// There is nobody to ask, or nobody answers.
     struct NoTerminal: Error, CustomStringConvertible {
         let question: String
-        var description: String { "\(question) must be answered, and there is no terminal to ask at" }
+
+        /// Whether there is a terminal, at which somebody ended the input.
+        var isTerminal = false
+
+        var description: String {
+            isTerminal
+                ? "The question \"\(question)\" was not answered."
+                : "The question \"\(question)\" must be answered. There is no terminal to ask at, and standard input "
+                    + "has no more lines."
+        }
     }
+
+    /// Where the answers come from.
+    var input = TerminalInput()
 
     /// Asks for a line of text.
     func line(_ question: String) throws -> String {
-        try ask(question, hidden: false)
+        String(decoding: try ask(question, hidden: false), as: UTF8.self)
     }
 
     /// Asks for a secret without showing it.
     func secret(_ question: String) throws -> Secret {
-        Secret(try ask(question, hidden: true))
+        Secret(bytes: try ask(question, hidden: true))
     }
 
     /// Asks for one of several answers, by number; returns its index.
     func choice(_ question: String, _ options: [String], default preset: Int?) throws -> Int {
-        guard !options.isEmpty else { throw NoTerminal(question: question) }
+        guard !options.isEmpty else { throw CommandFailure("The server asks \"\(question)\" and offers no answer.") }
         let list = options.enumerated().map { "  \($0 + 1)) \($1)" }.joined(separator: "\n")
         for _ in 0..<5 {
             let hint = preset.map { " [\($0 + 1)]" } ?? ""
@@ -31,28 +43,22 @@ struct Prompt: Sendable {
             if let index = options.firstIndex(where: { $0.caseInsensitiveCompare(answer) == .orderedSame }) {
                 return index
             }
+            TerminalInput.show("Enter a number from 1 to \(options.count).\n")
         }
-        throw NoTerminal(question: question)
+        throw CommandFailure("The question \"\(question)\" was not answered with one of its choices.")
     }
 
-    private func ask(_ question: String, hidden: Bool) throws -> String {
-        if isatty(STDIN_FILENO) == 1 {
-            try? FileHandle.standardError.write(contentsOf: Data((question + ": ").utf8))
+    private func ask(_ question: String, hidden: Bool) throws -> [UInt8] {
+        let show = { if input.isTerminal { TerminalInput.show(question + ": ") } }
+        var answer: [UInt8]?
+        if hidden {
+            answer = try input.hiddenLine(show)
+            if input.isTerminal { TerminalInput.show("\n") }
+        } else {
+            show()
+            answer = try input.line()
         }
-        var saved = termios()
-        let silenced = hidden && tcgetattr(STDIN_FILENO, &saved) == 0
-        if silenced {
-            var quiet = saved
-            quiet.c_lflag &= ~tcflag_t(ECHO)
-            tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet)
-        }
-        defer {
-            if silenced {
-                tcsetattr(STDIN_FILENO, TCSAFLUSH, &saved)
-                try? FileHandle.standardError.write(contentsOf: Data("\n".utf8))
-            }
-        }
-        guard let answer = readLine(strippingNewline: true) else { throw NoTerminal(question: question) }
+        guard let answer else { throw NoTerminal(question: question, isTerminal: input.isTerminal) }
         return answer
     }
 }

@@ -9,14 +9,18 @@ enum SecretSource {
 
     /// The secret in `file` or behind `descriptor` without the line's end; `nil` when neither is named.
     ///
-    /// - Throws: `ValidationError` when it cannot be read, is empty or too long, or when both are named.
+    /// - Throws: ``CommandFailure`` when it cannot be read, is empty or too long; `ValidationError` when both are
+    ///   named.
     static func read(file: String?, descriptor: Int32?, _ what: String) throws -> Secret? {
         if file != nil, descriptor != nil {
             throw ValidationError("Name a file or a descriptor for \(what), not both.")
         }
         if let file {
-            guard let handle = FileHandle(forReadingAtPath: file) else {
-                throw ValidationError("\(file) cannot be read. Name a file that holds \(what).")
+            let handle: FileHandle
+            do {
+                handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: file))
+            } catch {
+                throw CommandFailure.unreadable(file, error, "Name a file that has \(what) in it.")
             }
             return try read(handle, from: file, what)
         }
@@ -33,12 +37,12 @@ enum SecretSource {
                 data += more
             }
         } catch {
-            throw ValidationError("\(source) cannot be read. Name one that holds \(what).")
+            throw CommandFailure.unreadable(source, error, "Name one that has \(what) in it.")
         }
         if data.last == 0x0A { data.removeLast() }
         if data.last == 0x0D { data.removeLast() }
         guard (1...limit).contains(data.count) else {
-            throw ValidationError("\(source) must hold \(what): one line of 1 to \(limit) bytes.")
+            throw CommandFailure("\(source) must have \(what) in it: one line of 1 to \(limit) bytes.")
         }
         defer { data.resetBytes(in: data.startIndex..<data.endIndex) }
         return Secret(bytes: data)
@@ -53,7 +57,7 @@ struct TerminalPresence: UserPresence {
     /// The options that give it, for when nobody can be asked.
     var options = "--passphrase-file or --passphrase-fd"
 
-    let prompt = Prompt()
+    var prompt = Prompt()
 
     func secret(for request: PresenceRequest) async throws -> Secret {
         if let known { return try await KnownSecret(known).secret(for: request) }
@@ -67,7 +71,7 @@ struct TerminalPresence: UserPresence {
             case .newPIN: return try chosen("New PIN for this vault's keys in \(provider)")
             }
         } catch let error as Prompt.NoTerminal {
-            throw KeyProviderError(.userAbsent, "\(error.description). Give it with \(options).")
+            throw KeyProviderError(.userAbsent, "\(error)", suggestion: "Give it with \(options).")
         }
     }
 

@@ -4,7 +4,7 @@ import AssentJourney
 /// Answers a journey's steps by asking at the terminal.
 struct TerminalAnswers: Sendable {
     let console: Console
-    let prompt = Prompt()
+    var prompt = Prompt()
 
     /// The user name, when it was given beforehand.
     var username: String?
@@ -12,8 +12,16 @@ struct TerminalAnswers: Sendable {
     /// The password, when it came from a file or a descriptor.
     var password: Secret?
 
+    init(console: Console, prompt: Prompt = Prompt()) {
+        self.console = console
+        self.prompt = prompt
+    }
+
     /// Answers everything that a step asks.
+    ///
+    /// - Throws: ``CommandFailure`` when a password from a file was refused: it would be refused again.
     func answer(_ step: inout JourneyStep, showingTexts: Bool = true) throws -> StepAction {
+        try noteRefusal(step)
         if let header = step.header { console.say(console.styled(DisplayText.escapedForTerminal(header), .bold)) }
         if let text = step.description { console.say(DisplayText.escapedForTerminal(text)) }
         let isPolling = step[PollingWaitCallback.self] != nil
@@ -52,6 +60,20 @@ struct TerminalAnswers: Sendable {
             }
         }
         return .next
+    }
+
+    /// Says so when the server asks the same again: it did not accept what was typed. Someone who pipes the
+    /// answers in finds the reason there, too.
+    private func noteRefusal(_ step: JourneyStep) throws {
+        guard let refusal = step.refusal else { return }
+        if password != nil, step[PasswordCallback.self] != nil {
+            throw CommandFailure("The server did not accept the user name or the password.", status: .refused)
+        }
+        let words = refusal.messages.map { " " + DisplayText.escapedForTerminal($0) }.joined()
+        let advice =
+            step[TextInputCallback.self] == nil
+            ? "Try again." : "Try again. A code can be used once: if you have used this one, wait for the next."
+        console.say(console.styled("That was not accepted.\(words) \(advice)", .yellow))
     }
 
     private func question(_ asked: String, _ fallback: String) -> String {

@@ -48,12 +48,32 @@ protocol KeyProviderKind: Sendable, Equatable {
     /// The same error with more help, when this kind knows more.
     func explained(_ error: SecretStoreError) -> SecretStoreError
 
+    /// Whether a passphrase or PIN opens it.
+    var asksForSecret: Bool { get }
+
     /// What to do for another passphrase or PIN, where `rekey` does not change it.
     var howToChangeSecret: String { get }
+
+    /// What a change of key at this same provider takes, and with it the change of the passphrase or PIN.
+    ///
+    /// - Parameters:
+    ///   - directory: the vault's directory.
+    ///   - presence: knows or asks for the passphrase or PIN.
+    ///   - secret: the new passphrase; `nil` when it stays.
+    /// - Returns: what opens the vault and guards it afterwards.
+    /// - Throws: ``RekeyOptions/Mistake`` when this kind's secret does not change in this way.
+    func renewal(_ directory: URL, presence: any UserPresence, newSecret secret: Secret?) throws -> KeyRenewal
 }
 
 extension KeyProviderKind {
     var name: String { Self.name }
+
+    var asksForSecret: Bool { true }
+
+    func renewal(_ directory: URL, presence: any UserPresence, newSecret secret: Secret?) throws -> KeyRenewal {
+        guard secret == nil else { throw RekeyOptions.Mistake(howToChangeSecret) }
+        return KeyRenewal(keys: try keys(directory, presence: presence))
+    }
 
     func removeLeftovers(_ directory: URL) async throws {}
 
@@ -84,6 +104,15 @@ extension KeyProviderKind {
             kind: name, place: place, protection: protection, hasCounter: noticesRollback, availability: availability,
             guardsVault: isChosen)
     }
+}
+
+/// A change of key at the key provider that a vault has.
+struct KeyRenewal: Sendable {
+    /// Opens the vault, and guards it afterwards.
+    let keys: VaultKeys
+
+    /// Changes the passphrase, where that was asked for. It comes before the change of key.
+    var changeSecret: @Sendable () async throws -> Void = {}
 }
 
 /// The kinds of key provider.

@@ -24,10 +24,10 @@ struct RekeyOptions: ParsableArguments {
     @Option(name: .long, help: "What guards the vault from now on: \(KeyProviderKinds.names).")
     var to: Target?
 
-    @Option(name: .long, help: "The new unprotected key file (with --to key-file).")
+    @Option(name: .long, help: "The new unprotected key file (with --to key-file).", completion: .file())
     var newKeyFile: String?
 
-    @Option(name: .long, help: "The path of the token's PKCS#11 module (with --to pkcs11).")
+    @Option(name: .long, help: "The path of the token's PKCS#11 module (with --to pkcs11).", completion: .file())
     var module: String?
 
     @Option(name: .long, help: "The token's label (with --to pkcs11).")
@@ -45,12 +45,13 @@ struct RekeyOptions: ParsableArguments {
 
     @Flag(
         name: .long,
-        help: "No PIN: everybody who may use this TPM and can read the files opens the vault (with --to tpm).")
+        help: "No PIN: everyone who may use this TPM and can read the files can open the vault (with --to tpm).")
     var withoutPin = false
 
     @Option(
         name: .long,
-        help: "A file that holds the new passphrase, the PIN of the token, or the new PIN of the TPM's keys.")
+        help: "A file that holds the new passphrase, the PIN of the token, or the new PIN of the TPM's keys.",
+        completion: .file())
     var newPassphraseFile: String?
 
     @Option(name: .customLong("new-passphrase-fd"), help: "A file descriptor to read the new passphrase or PIN from.")

@@ -50,9 +50,26 @@ struct VaultPlace: Sendable {
         choiceFile = nil
     }
 
+    /// What guards it, for opening it.
+    func keys(_ presence: TerminalPresence) throws -> VaultKeys {
+        try check(presence)
+        return try keyProvider.keys(directory, presence: presence)
+    }
+
+    /// Refuses a passphrase that opens nothing: somebody who gives one believes that the vault has one.
+    ///
+    /// - Throws: ``CommandFailure``.
+    func check(_ presence: TerminalPresence) throws {
+        guard presence.known == nil || keyProvider.asksForSecret else {
+            throw CommandFailure(
+                "A passphrase or PIN was given, and the vault is guarded by \(keyProvider.name) without one. Leave it out, "
+                    + "or protect the vault: assent vault rekey --to passphrase.")
+        }
+    }
+
     /// Opens a vault that exists.
-    func open(_ presence: any UserPresence) async throws -> FileVault {
-        try await open(keys: try keyProvider.keys(directory, presence: presence))
+    func open(_ presence: TerminalPresence) async throws -> FileVault {
+        try await open(keys: try keys(presence))
     }
 
     /// Opens a vault that exists, with a provider that is used for more.

@@ -15,7 +15,7 @@ struct CompactHeader: Sendable {
         do {
             value = try JSONValue.parse(bytes, limits: JSONLimits(bytes: 32 << 10, depth: 8, values: 1000))
         } catch {
-            throw JOSEError(.malformed, "The header is not acceptable JSON: \(error).")
+            throw JOSEError(.malformed, "The header is not acceptable JSON. \(error.detail)")
         }
         guard let object = value.object else { throw JOSEError(.malformed, "The header is not a JSON object.") }
         for name in refused where object[name] != nil {

@@ -22,7 +22,7 @@ public struct JWTClaims: Sendable, Hashable {
         do {
             value = try JSONValue.parse(payload, limits: JSONLimits(bytes: 1 << 20, depth: 32, values: 20_000))
         } catch {
-            throw JOSEError(.malformed, "The claims are not acceptable JSON: \(error).")
+            throw JOSEError(.malformed, "The claims are not acceptable JSON. \(error.detail)")
         }
         guard let object = value.object else { throw JOSEError(.malformed, "The claims are not a JSON object.") }
         self.object = object

@@ -1,4 +1,5 @@
 #pragma once
+#include <stddef.h>
 #include <sys/types.h>
 
 /// Starts `path`, which gets `descriptors` as its standard input, output and error and no other descriptor, no blocked or
@@ -6,6 +7,15 @@
 int cspawn_start(
     pid_t *process, const char *path, char *const arguments[], char *const environment[], const char *directory,
     const int descriptors[3]);
+
+/// Opens a pseudo terminal that no other program is given: `ends[0]` is where a person would sit, `ends[1]` keeps the
+/// terminal alive, and `name` is its path. Returns 0 or the number of the error.
+int cspawn_terminal(int ends[2], char *name, size_t length);
+
+/// Starts `path` in a session of its own with the terminal called `terminal` as its own, and as its standard input, output
+/// and error. Returns 0 or the number of the error.
+int cspawn_start_at(
+    pid_t *process, const char *path, char *const arguments[], char *const environment[], const char *terminal);
 
 /// A pipe that no other program is given. Returns 0 or the number of the error.
 int cspawn_pipe(int ends[2]);

@@ -60,7 +60,7 @@ struct BrowserSignInTests {
         }
     }
 
-    @Test("Who cancels is believed: the program says so and has nothing")
+    @Test("After a cancelled sign-in the program says so and has nothing")
     func cancel() async throws {
         try await BrowserWorld.run { person in
             let (running, url) = try await person.beginLogin()
@@ -76,7 +76,7 @@ struct BrowserSignInTests {
         }
     }
 
-    @Test("A program that nobody comes back to says so when its time is over")
+    @Test("When no browser comes back in time, the program says so")
     func timeout() async throws {
         try await BrowserWorld.run { person in
             let (running, url) = try await person.beginLogin("--timeout", "1")

@@ -28,7 +28,7 @@ struct CommandTests {
 
         func pay(_ amount: String, to payee: String = "Bob", typing lines: [String]) async throws -> Program.Result {
             try await program.run(
-                "request", "POST", transfers, "--json", Self.transfer(amount, to: payee), typing: lines)
+                "request", "POST", transfers, "--data", Self.transfer(amount, to: payee), typing: lines)
         }
 
         func balance() async throws -> String? {
@@ -88,11 +88,19 @@ struct CommandTests {
             let declined = try await typist.pay("10.00", typing: ["2"])
             #expect(declined.status == 2 && declined.errors.contains("declined"))
             let alone = try await typist.pay("10.00", typing: [])
-            #expect(alone.status == 1 && alone.errors.contains("no terminal"))
+            #expect(alone.status == 1 && alone.errors.contains("no terminal") && alone.errors.contains("no more lines"))
             #expect(try await typist.balance() == "800.00")
+
+            let status = try await typist.program.run("status")
+            #expect(status.status == 0 && status.output.contains("ana is signed in at"), "\(status.errors)")
+            #expect(status.output.contains("unless it is used") && status.output.contains("Access token:  until"))
+            let told = try JSONValue.parse(try await typist.program.run("status", "--json").output)
+            #expect(told["user"] == "ana" && told["signedIn"] == true && told["session"]?["valid"] == true)
 
             let out = try await typist.program.run("logout")
             #expect(out.status == 0)
+            let nobody = try await typist.program.run("status")
+            #expect(nobody.status == 1 && nobody.output.contains("Nobody is signed in"))
             let late = try await typist.program.run("request", "GET", typist.transfers)
             #expect(late.status == 1 && late.errors.contains("assent login"))
         }
@@ -106,10 +114,10 @@ struct CommandTests {
         let made = try await program.run("admin", "hash-password", typing: ["correct horse", "correct horse"])
         #expect(made.status == 0 && made.output.hasPrefix("$scrypt$ln=17,r=8,p=1$"), "\(made.errors)")
         let differing = try await program.run("admin", "hash-password", typing: ["correct horse", "correct hearse"])
-        #expect(differing.status == 64 && differing.output.isEmpty && differing.errors.contains("differ"))
+        #expect(differing.status == 1 && differing.output.isEmpty && differing.errors.contains("differ"))
     }
 
-    @Test("A payee that would write on the terminal is refused, and nothing of it is written")
+    @Test("A payee that would control the terminal is refused, and none of it is written")
     func escapes() async throws {
         try await Typist.run { typist in
             #expect(try await typist.login().status == 0)
@@ -126,7 +134,7 @@ struct CommandTests {
     func lostReply() async throws {
         try await Typist.run { typist in
             #expect(try await typist.login().status == 0)
-            let command = ["request", "POST", typist.transfers, "--json", Typist.transfer("200.00")]
+            let command = ["request", "POST", typist.transfers, "--data", Typist.transfer("200.00")]
             let running = try typist.program.start(command, typing: true)
             _ = try await running.errorLine(with: "You are asked to approve")
             typist.world.relay.cutNextReply()
@@ -156,12 +164,86 @@ struct CommandTests {
             for wrong in [
                 ["request", "FETCH ME", "https://localhost/"], ["request", "GET"], ["token", "--json", "--yaml"],
                 ["pay"],
-                ["request", "POST", "https://localhost/", "--json", "{"],
-                ["request", "POST", "https://localhost/", "--json", "{}", "--data-file", "x"],
+                ["request", "POST", "https://localhost/", "--data", "{"],
+                ["request", "POST", "https://localhost/", "--data", "{}", "--data-file", "x"],
             ] {
                 let result = try await typist.program.start(wrong).result()
                 #expect(result.status == 64 && !result.errors.isEmpty, "\(wrong)")
             }
+        }
+    }
+
+    @Test("A sign-in that fails, and a call with another file, leave the profile as it was")
+    func failedSignIn() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let kept = try String(contentsOfFile: typist.program.home + "/config/assent/default.yaml", encoding: .utf8)
+            let elsewhere = typist.program.home + "/elsewhere.yaml"
+            let wrong = try String(contentsOfFile: typist.program.clientFile, encoding: .utf8)
+                .replacing(typist.world.endpoints.server, with: "https://localhost:1/am")
+            try wrong.write(toFile: elsewhere, atomically: false, encoding: .utf8)
+
+            let failed = try await typist.program.run("login", "--config", elsewhere, typing: ["ana", "x", "1"])
+            #expect(failed.status != 0 && !failed.errors.isEmpty)
+            _ = try await typist.program.run("userinfo", "--config", elsewhere)
+            let now = try String(contentsOfFile: typist.program.home + "/config/assent/default.yaml", encoding: .utf8)
+            #expect(now == kept)
+            #expect(try await typist.balance() == "1000.00")
+        }
+    }
+
+    @Test("What the server did not accept is said, also to somebody who pipes the answers in")
+    func refusedAnswers() async throws {
+        try await Typist.run { typist in
+            let (user, password) = (typist.world.account.username, typist.world.account.password.reveal())
+            let wrong = try await typist.program.run(
+                "login", "--config", typist.program.clientFile, typing: [user, "wrong", user, password])
+            #expect(wrong.status == 1 && wrong.output.contains("That was not accepted. Try again."), "\(wrong.errors)")
+            let code = try typist.code()
+            let login = try await typist.program.run(
+                "login", "--config", typist.program.clientFile, typing: [user, password, code])
+            #expect(login.status == 0 && !login.output.contains("not accepted"), "\(login.errors)")
+            let used = try await typist.pay("10.00", typing: ["1", code, try typist.code()])
+            #expect(used.status == 0 && used.errors.contains("wait for the next"), "\(used.errors)")
+            let file = typist.program.home + "/password"
+            try "wrong\n".write(toFile: file, atomically: false, encoding: .utf8)
+            let scripted = try await typist.program.run("login", "--username", user, "--password-file", file)
+            #expect(scripted.status == 2 && scripted.errors.contains("did not accept"), "\(scripted.errors)")
+        }
+    }
+
+    @Test("An approval that took too long is called that, and nothing is paid")
+    func lateApproval() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let running = try typist.program.start(
+                ["request", "POST", typist.transfers, "--data", Typist.transfer("200.00")], typing: true)
+            _ = try await running.errorLine(with: "You are asked to approve")
+            typist.clock.advance(by: 100)
+            try running.type(["1"])
+            typist.clock.advance(by: 400)
+            try running.type([try typist.code(), try typist.code(), try typist.code()])
+            let result = await running.result()
+            #expect(result.status == 2 && result.errors.contains("approval"), "\(result.errors)")
+            #expect(!result.errors.contains("Session has timed out"))
+            #expect(try await typist.balance() == "1000.00")
+        }
+    }
+
+    @Test("A body comes from standard input, with header fields of one's own")
+    func standardInput() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let reply = try await typist.program.run(
+                "request", "POST", typist.transfers, "--data-file", "-", "-H", "Content-Type: application/json",
+                "--include", typing: [Typist.transfer("1.00")])
+            // Nobody types there: the approval is asked for at the terminal, and there is none.
+            #expect(reply.status == 1 && reply.errors.contains("Amount: 1.00 EUR"), "\(reply.errors)")
+            #expect(reply.errors.contains("no terminal"))
+            let read = try await typist.program.run(
+                "request", "GET", "\(typist.world.endpoints.gateway ?? "")/accounts", "--data-file", "-",
+                typing: ["{}"])
+            #expect(read.status != 64, "\(read.errors)")
         }
     }
 }

@@ -24,10 +24,13 @@ struct Program: Sendable {
 
     var clientFile: String { home + "/client.yaml" }
 
-    /// Runs it to its end, for a minute at most.
+    /// Runs it to its end, for a minute at most. After the lines its input has ended.
     func run(_ arguments: String..., typing lines: [String] = []) async throws -> Result {
         let running = try start(arguments, typing: !lines.isEmpty)
-        if !lines.isEmpty { try running.type(lines) }
+        if !lines.isEmpty {
+            try running.type(lines)
+            try running.endInput()
+        }
         return await running.result()
     }
 
@@ -89,6 +92,9 @@ struct Program: Sendable {
             let text = lines.map { $0 + "\n" }.joined()
             try process.input?.write(contentsOf: Data(text.utf8))
         }
+
+        /// Types no more.
+        func endInput() throws { try process.input?.close() }
 
         /// Waits for its end.
         func result() async -> Result {

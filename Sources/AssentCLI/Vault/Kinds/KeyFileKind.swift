@@ -36,6 +36,8 @@ struct KeyFileKind: KeyProviderKind {
         )
     }
 
+    var asksForSecret: Bool { false }
+
     var howToChangeSecret: String { "This vault has no passphrase yet: say --to passphrase." }
 
     static func statuses(chosen: KeyFileKind?, vault: URL) async -> [KeyProviderStatus] {

@@ -27,6 +27,14 @@ struct PassphraseKind: KeyProviderKind {
         .software(provider(directory, presence: presence))
     }
 
+    func renewal(_ directory: URL, presence: any UserPresence, newSecret secret: Secret?) -> KeyRenewal {
+        // One provider for all of it: it asks for the passphrase once, and knows when that has changed.
+        let provider = provider(directory, presence: presence)
+        return KeyRenewal(keys: .software(provider)) {
+            if let secret { try await provider.changePassphrase(to: KnownSecret(secret)) }
+        }
+    }
+
     func matches(_ info: VaultInfo) -> Bool { info.protection == .software }
 
     func removeLeftovers(_ directory: URL) { try? FileManager.default.removeItem(at: file(directory)) }

@@ -70,6 +70,8 @@ struct TPMKind: KeyProviderKind {
             + "use --to passphrase first."
     }
 
+    var asksForSecret: Bool { hasPIN }
+
     var howToChangeSecret: String {
         "The PIN of a TPM's keys does not change. For another PIN: rekey --to passphrase, and then --to tpm."
     }

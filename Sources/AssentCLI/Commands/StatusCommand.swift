@@ -1,0 +1,149 @@
+import ArgumentParser
+import Assent
+import Foundation
+import HTTPTypes
+
+/// `assent status`
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Say who is signed in, at which server, and until when.",
+        discussion: """
+            The server is asked how long the session lasts, which does not prolong it. When the server does not answer, you \
+            see what is kept here. Exit status: 0 somebody is signed in, 1 nobody is.
+            """)
+
+    @OptionGroup var client: ClientOptions
+
+    @Flag(name: .long, help: "Print the result as JSON; times are seconds since 1970.")
+    var json = false
+
+    func run() async throws {
+        let console = Console(json: json)
+        try await Outcome.run(console) {
+            var profile = try client.load()
+            let server = profile.file
+            profile.file.resources.insert(
+                .init(origin: try Origin(server.server).description, credential: "session"), at: 0)
+            let assent = try profile.assent()
+            let status = try await SignInStatus.look(assent, at: server)
+            await assent.shutdown()
+            if json {
+                console.emit(status?.json(server, profile: profile.name) ?? ["signedIn": false])
+            } else if let status {
+                for line in status.lines(server) { console.say(line) }
+            } else {
+                console.say("Nobody is signed in at \(DisplayText.escapedForTerminal(server.server)).")
+                console.say("Next:  assent login")
+            }
+            if status?.isSignedIn != true { throw ExitCode(1) }
+        }
+    }
+}
+
+/// Who is signed in, and until when.
+struct SignInStatus: Sendable {
+    /// What the server says of the session.
+    enum SessionState: Sendable {
+        /// There is none: the sign-in was in a browser.
+        case none
+        /// It ends at `idle` unless it is used, and at `end` in any case.
+        case alive(idle: Date?, end: Date?)
+        /// The server does not know it any more.
+        case ended
+        /// The server did not say, and why.
+        case unknown(String)
+    }
+
+    let user: String
+    let session: SessionState
+    let scopes: [String]
+    let accessTokenEnd: Date?
+    let hasTokens: Bool
+    let hasRefreshToken: Bool
+
+    /// Whether there is something to go on with.
+    var isSignedIn: Bool {
+        if case .ended = session { hasRefreshToken } else { true }
+    }
+
+    /// Looks into the vault, and asks the server about the session.
+    static func look(_ assent: Assent, at server: ClientFile) async throws -> SignInStatus? {
+        guard let user = try await assent.user() else { return nil }
+        let tokens = try await assent.tokens.storedTokens()
+        var name: String?
+        var session = SessionState.none
+        if user.session != nil { (name, session) = await ask(assent, server) }
+        let claims = user.idToken?.claims
+        let known = name ?? claims?["preferred_username"]?.string ?? claims?["sub"]?.string
+        return SignInStatus(
+            user: known ?? "a user whose name is not known here", session: session, scopes: tokens?.scopes ?? [],
+            accessTokenEnd: tokens?.expiresAt, hasTokens: tokens != nil, hasRefreshToken: tokens?.refreshToken != nil)
+    }
+
+    private static func ask(_ assent: Assent, _ server: ClientFile) async -> (String?, SessionState) {
+        do {
+            let realm = try JourneyRealm(server.realm).path
+            var call = ResourceCall.post("\(server.server)/json/\(realm)/sessions?_action=getSessionInfo", json: [:])
+            if let name = HTTPField.Name("Accept-API-Version") { call.headers[name] = "resource=4.0, protocol=1.0" }
+            let reply = try await assent.send(call)
+            let answer = try JSONValue.parse(try await reply.body.collect(upTo: 1 << 20))
+            guard reply.status == 200 else {
+                return (nil, [401, 403].contains(reply.status) ? .ended : .unknown("it answered \(reply.status)"))
+            }
+            func date(_ name: String) -> Date? { answer[name]?.string.flatMap { try? Date($0, strategy: .iso8601) } }
+            return (
+                answer["username"]?.string,
+                .alive(idle: date("maxIdleExpirationTime"), end: date("maxSessionExpirationTime"))
+            )
+        } catch let error as any AssentError {
+            return (nil, .unknown(error.detail))
+        } catch {
+            return (nil, .unknown("its answer could not be read"))
+        }
+    }
+
+    /// For a person.
+    func lines(_ server: ClientFile) -> [String] {
+        var lines = ["\(user) is signed in at \(server.server), realm \(server.realm)."]
+        switch session {
+        case .none: lines.append("Session:       none, only tokens: the sign-in was in a browser")
+        case .alive(let idle, let end):
+            var text = "Session:       valid"
+            if let idle { text += ", until \(Self.text(idle)) unless it is used" }
+            if let end { text += ", until \(Self.text(end)) at the latest" }
+            lines.append(text)
+        case .ended:
+            lines[0] = "\(user) was signed in at \(server.server), realm \(server.realm)."
+            lines.append("Session:       the server does not know it any more. Sign in again: assent login")
+        case .unknown(let reason): lines.append("Session:       the server did not say whether it is valid: \(reason)")
+        }
+        if hasTokens {
+            let end = accessTokenEnd.map { "until \(Self.text($0))" } ?? "without a known end"
+            lines.append("Access token:  \(end)\(hasRefreshToken ? ", renewed when it is needed" : "")")
+            lines.append("Scopes:        \(scopes.joined(separator: " "))")
+        } else {
+            lines.append("Access token:  none yet, made when it is needed")
+        }
+        return lines.map(DisplayText.escapedForTerminal)
+    }
+
+    /// For a script.
+    func json(_ server: ClientFile, profile: String) -> JSONValue {
+        func seconds(_ date: Date?) -> JSONValue { date.map { .integer(Int64($0.timeIntervalSince1970)) } ?? .null }
+        var known: JSONValue = .null
+        switch session {
+        case .none: break
+        case .alive(let idle, let end):
+            known = ["valid": true, "idle_expires_at": seconds(idle), "expires_at": seconds(end)]
+        case .ended: known = ["valid": false]
+        case .unknown(let reason): known = ["valid": .null, "reason": .string(reason)]
+        }
+        return [
+            "signedIn": .bool(isSignedIn), "user": .string(user), "server": .string(server.server),
+            "realm": .string(server.realm), "profile": .string(profile), "session": known,
+            "expires_at": seconds(accessTokenEnd), "scope": .string(scopes.joined(separator: " ")),
+        ]
+    }
+
+    private static func text(_ date: Date) -> String { date.formatted(.iso8601) }
+}

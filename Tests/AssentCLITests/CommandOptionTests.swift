@@ -1,0 +1,158 @@
+import ArgumentParser
+import Assent
+import AssentPeers
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentCLI
+
+@Suite("What the commands take", .timeLimit(.minutes(2)))
+struct CommandOptionTests {
+    private func request(_ arguments: String...) throws -> RequestCommand {
+        try RequestCommand.parse(["POST", "https://api.example/"] + arguments)
+    }
+
+    @Test("--version says the version")
+    func version() throws {
+        let told = try VaultCommandTests.Home().run("--version")
+        #expect(told.status == 0 && told.out.contains("0.1.0"), "\(told.err)")
+    }
+
+    @Test(
+        "Options that name a file are completed with files",
+        arguments: ["--config", "--data-file", "--password-file", "--passphrase-file", "--token-file", "--key-file"])
+    func completion(option: String) throws {
+        let script = try VaultCommandTests.Home().run("--generate-completion-script", "zsh")
+        #expect(script.status == 0)
+        let lines = script.out.split(separator: "\n").filter {
+            $0.contains("\(option)[") || $0.contains("{\(option),")
+        }
+        #expect(!lines.isEmpty)
+        for line in lines { #expect(line.contains("_files"), "\(line)") }
+    }
+
+    @Test(
+        "A file that cannot be read is a failure with the reason, and no lesson in usage",
+        arguments: [
+            ["request", "POST", "https://localhost/", "--data-file", "/nowhere/body"],
+            ["request", "POST", "https://localhost/", "--data-file", "/tmp"],
+            ["admin", "hash-password", "--password-file", "/nowhere/password"],
+            ["vault", "list", "--passphrase-file", "/nowhere/passphrase"],
+            ["vault", "rekey", "--new-passphrase-file", "/nowhere/passphrase"],
+            ["vault", "check", "--passphrase-fd", "63"],
+        ])
+    func unreadable(arguments: [String]) async throws {
+        let home = try VaultCommandTests.Home()
+        try await home.fill()
+        let told = try home.run(arguments)
+        #expect(told.status == 1 && told.err.contains("cannot be read"), "\(told.err)")
+        #expect(!told.err.contains("Usage:") && !told.err.contains("--help"), "\(told.err)")
+    }
+
+    @Test("A secret is one line of a bounded length", arguments: ["/dev/null", "/dev/zero"])
+    func secretFile(path: String) throws {
+        let told = try VaultCommandTests.Home().run("vault", "list", "--passphrase-file", path)
+        #expect(told.status == 1 && told.err.contains("one line of 1 to 1024 bytes"), "\(told.err)")
+    }
+
+    @Test(
+        "What does nothing, or contradicts something else, is refused",
+        arguments: [
+            ["request", "GET", "https://a.example/", "--content-type", "text/plain"],
+            ["request", "GET", "https://a.example/", "--data", "{"],
+            ["request", "GET", "https://a.example/", "--data", "{}", "--data-file", "x"],
+            ["request", "GET", "https://a.example/", "-H", "no field"],
+            ["request", "GET", "https://a.example/", "-H", "a b: c"],
+            [
+                "request", "GET", "https://a.example/", "--data", "{}", "--content-type", "a/b", "-H",
+                "Content-Type: c/d",
+            ],
+            ["request", "GET", "https://a.example/", "--json", "{}"],
+            ["login", "--timeout", "5"], ["login", "--password-file", "a", "--password-fd", "0"],
+            ["demo", "--minutes", "5"], ["vault", "list", "--profile", "a", "--directory", "b"],
+            ["vault", "list", "--passphrase-file", "a", "--passphrase-fd", "0"], ["admin", "audit", "--limit", "0"],
+            ["doctor", "--profile", "a", "--config", "/nowhere/assent.yaml"],
+        ])
+    func refused(arguments: [String]) throws {
+        let told = try VaultCommandTests.Home().run(arguments)
+        #expect(told.status == 64 && !told.err.isEmpty, "\(arguments): \(told.status) \(told.err)")
+    }
+
+    @Test("A passphrase for a vault that has none is refused: somebody believes that it protects")
+    func uselessPassphrase() async throws {
+        let home = try VaultCommandTests.Home()
+        try await home.fill()
+        let file = try home.file("passphrase", "correct horse\n")
+        for command in [["vault", "list"], ["vault", "check"], ["vault", "rekey"]] {
+            let told = try home.run(command + ["--passphrase-file", file])
+            #expect(told.status == 1 && told.err.contains("assent vault rekey --to passphrase"), "\(told.err)")
+        }
+        #expect(try home.run("vault", "list").status == 0)
+    }
+
+    @Test("--data is JSON, sent byte for byte, unless another type is named")
+    func data() async throws {
+        let json = try request("--data", #"{"a": 1 }"#).call()
+        #expect(json.headers[.contentType] == "application/json" && json.body?.inMemory == Array(#"{"a": 1 }"#.utf8))
+        let form = try request("--data", "a=1", "--content-type", "application/x-www-form-urlencoded").call()
+        #expect(form.headers[.contentType] == "application/x-www-form-urlencoded")
+        #expect(form.body?.inMemory == Array("a=1".utf8))
+        #expect(try request().call().body == nil)
+    }
+
+    @Test("Header fields go along, several of one name too, and may name the media type of a file")
+    func headers() throws {
+        let home = try VaultCommandTests.Home()
+        let file = try home.file("body", "<a/>")
+        let call = try request(
+            "--data-file", file, "-H", "Accept: text/plain", "--header", "Accept:text/html", "-H",
+            "Content-Type: text/xml"
+        ).call()
+        #expect(call.headers[values: .accept] == ["text/plain", "text/html"])
+        #expect(call.headers[.contentType] == "text/xml" && call.body?.inMemory == Array("<a/>".utf8))
+        #expect(try request("--data-file", file).call().headers[.contentType] == "application/octet-stream")
+    }
+
+    @Test("Looking at a file changes nothing; only what has worked is kept")
+    func kept() throws {
+        let home = try VaultCommandTests.Home()
+        let places = Places(environment: [
+            "HOME": home.directory.path, "XDG_CONFIG_HOME": home.directory.appending(path: "c").path,
+        ])
+        let file = try home.file(
+            "client.yaml",
+            "server: https://a.example/am\nclient: {id: a, redirectURI: 'http://127.0.0.1/callback', scopes: [openid]}\n"
+        )
+        let profile = try ClientProfile.load(config: file, name: "default", places: places)
+        #expect(!FileManager.default.fileExists(atPath: places.configurationFile(profile: "default")))
+        try profile.keep()
+        #expect(try ClientProfile.load(config: nil, name: "default", places: places).file == profile.file)
+    }
+
+    @Test("status says what it knows, in words and for scripts, and what it does not know")
+    func status() throws {
+        var file = ClientFile(
+            server: "https://a.example/am", realm: "alpha", cookieName: "c", clientID: "a", redirectURI: "r",
+            scopes: [],
+            journey: "Login", resources: [], authority: nil, pins: [])
+        file.realm = "alpha"
+        let end = Date(timeIntervalSince1970: 1_800_000_000)
+        func made(_ session: SignInStatus.SessionState, refresh: Bool = true) -> SignInStatus {
+            SignInStatus(
+                user: "ana\u{1B}", session: session, scopes: ["openid"], accessTokenEnd: end, hasTokens: true,
+                hasRefreshToken: refresh)
+        }
+        let alive = made(.alive(idle: end, end: end))
+        let text = alive.lines(file).joined(separator: "\n")
+        #expect(alive.isSignedIn && text.contains("2027-01-15T08:00:00Z unless it is used"))
+        #expect(!text.contains("\u{1B}"))
+        #expect(alive.json(file, profile: "p")["session"]?["expires_at"] == .integer(1_800_000_000))
+        let ended = made(.ended, refresh: false)
+        #expect(!ended.isSignedIn && ended.lines(file).joined().contains("assent login"))
+        #expect(ended.json(file, profile: "p")["signedIn"] == false)
+        let unknown = made(.unknown("no answer"))
+        #expect(unknown.isSignedIn && unknown.lines(file).joined().contains("did not say"))
+        #expect(made(.none).lines(file).joined().contains("in a browser"))
+    }
+}
