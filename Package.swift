@@ -42,6 +42,7 @@ let package = Package(
     traits: [
         .trait(name: "PKCS11", description: "Keys in a PKCS#11 token; needs p11-kit's headers (libp11-kit-dev)."),
         .trait(name: "TPM", description: "Keys in a TPM 2.0 on Linux; needs tpm2-tss (libtss2-dev)."),
+        .trait(name: "PostgreSQL", description: "The server's data in PostgreSQL, from Linux; needs libpq-dev."),
         .trait(name: "Keyring", description: "Secrets in Linux's kernel keyring; needs libkeyutils-dev."),
     ],
     dependencies: [
@@ -92,7 +93,13 @@ let package = Package(
         .target(
             name: "AssentConfiguration", dependencies: ["AssentCore", .product(name: "Yams", package: "Yams")]),
         .target(name: "AssentTesting", dependencies: ["AssentCore", crypto, httpTypes, logging]),
-        .target(name: "AssentStore", dependencies: ["AssentCore", grdb, logging]),
+        .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .target(
+            name: "AssentStore",
+            dependencies: [
+                "AssentCore", grdb, logging,
+                .target(name: "CPQ", condition: .when(platforms: [.linux], traits: ["PostgreSQL"])),
+            ]),
         .target(
             name: "AssentEngine",
             dependencies: ["AssentCore", "AssentJOSE", "AssentOTP", "AssentStore", crypto, cryptoExtras, logging]),
@@ -142,7 +149,9 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], path: "Tests/AssentPeers"),
         // Contracts and faults of databases, for the tests of the store and of what stands on it.
-        .target(name: "StoreTesting", dependencies: ["AssentStore", "AssentCore"], path: "Tests/StoreTesting"),
+        .target(
+            name: "StoreTesting", dependencies: ["AssentStore", "AssentCore", "TestSupport"], path: "Tests/StoreTesting"
+        ),
         // What AssentVaultTests kill.
         .executableTarget(
             name: "VaultAgent", dependencies: ["AssentCore", "AssentVault"], path: "Tests/VaultAgent"),

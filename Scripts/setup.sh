@@ -11,8 +11,9 @@ case "${1:-}" in
     *) echo "usage: Scripts/setup.sh [--tests]" >&2; exit 64 ;;
 esac
 
-# libsqlite3-dev: the embedded database. libp11-kit-dev, libtss2-dev, libkeyutils-dev, pkg-config: the backends behind package traits.
-packages=(libsqlite3-dev libp11-kit-dev libtss2-dev libkeyutils-dev pkg-config)
+# libsqlite3-dev: the embedded database. libpq-dev, libp11-kit-dev, libtss2-dev, libkeyutils-dev, pkg-config: what is behind
+# package traits.
+packages=(libsqlite3-dev libpq-dev libp11-kit-dev libtss2-dev libkeyutils-dev pkg-config)
 if [ -n "$tests" ]; then
     # Second implementations that tests compare with, and curl for the README's examples.
     packages+=(jose oathtool openssl curl python3 python3-cryptography)
@@ -21,12 +22,14 @@ if [ -n "$tests" ]; then
     # nginx: the proxy that the gateway's benchmark is compared with. glewlwyd: an OpenID provider; sqlite3 makes its database.
     # apache2 with mod_oauth2: a resource server. python3-venv: for .build/peers.
     packages+=(nginx-light glewlwyd sqlite3 apache2 libapache2-mod-oauth2 python3-venv)
+    # A database server; each test run starts its own.
+    packages+=(postgresql)
     # A browser, and what drives it through the hosted pages.
     packages+=(chromium chromium-driver)
 fi
 
 # The services that these packages would start, now and with the machine.
-services=(nginx apache2 glewlwyd)
+services=(nginx apache2 glewlwyd postgresql)
 
 fail() { echo "setup: $1" >&2; exit 1; }
 

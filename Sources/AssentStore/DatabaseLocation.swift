@@ -5,33 +5,72 @@ package enum DatabaseLocation: Sendable, Hashable {
     /// A SQLite file. Its directory must exist.
     case sqlite(path: String)
 
-    /// Opens the database, makes it when it is missing, and brings its schema up to date.
+    /// A PostgreSQL database, for one or many nodes.
+    case postgresql(PostgreSQLConfiguration)
+
+    /// Opens the database and brings its schema up to date. A SQLite file that is missing is made; a PostgreSQL
+    /// database must exist.
     ///
     /// - Parameters:
     ///   - schema: the tables it must have.
     ///   - clock: the time that is recorded beside each step of the schema.
     /// - Returns: the open database; close it with ``SQLDatabase/close()``.
     /// - Throws: ``StoreError``: `unavailable` when it cannot be opened or written, `newerSchema` when a later version
-    ///   of the server has used it, `corrupt` when it is no database.
+    ///   of the server has used it, `corrupt` when it is no database of this server.
     package func open(schema: Schema = .current, clock: any WallClock) async throws -> any SQLDatabase {
         switch self {
         case .sqlite(let path):
             let database = try await SQLiteDatabase(path: path)
             try await schema.apply(to: database, clock: clock)
             return database
+        case .postgresql(let configuration):
+            #if PostgreSQL && os(Linux)
+            let database = PostgreSQLDatabase(configuration)
+            do {
+                try await database.refuseOthersTables()
+                try await schema.apply(to: database, clock: clock)
+            } catch {
+                await database.close()
+                throw error
+            }
+            return database
+            #else
+            throw Self.notBuilt(configuration)
+            #endif
         }
     }
 
     /// Looks at the database without changing it, also while a server has it open.
     ///
-    /// - Parameter schema: the tables that this version needs.
+    /// - Parameters:
+    ///   - schema: the tables that this version needs.
+    ///   - clock: the time that a database server's is compared with.
     /// - Returns: what was found.
     /// - Throws: ``StoreError``: `unavailable` when it cannot be read, `corrupt` when it is no database.
-    package func examine(schema: Schema = .current) async throws -> DatabaseExamination {
+    package func examine(
+        schema: Schema = .current, clock: any WallClock = SystemClock()
+    ) async throws -> DatabaseExamination {
         switch self {
         case .sqlite(let path): try await SQLiteExamination(path: path, schema: schema).run()
+        case .postgresql(let configuration):
+            #if PostgreSQL && os(Linux)
+            try await PostgreSQLExamination(configuration: configuration, schema: schema, clock: clock).run()
+            #else
+            throw Self.notBuilt(configuration)
+            #endif
         }
     }
+
+    #if !(PostgreSQL && os(Linux))
+    private static func notBuilt(_ configuration: PostgreSQLConfiguration) -> StoreError {
+        StoreError(
+            .unavailable,
+            """
+            This program cannot use the PostgreSQL database \(configuration.database): it was built without \
+            PostgreSQL. Build it on Linux with --traits PostgreSQL or --enable-all-traits.
+            """)
+    }
+    #endif
 }
 
 /// What a look at a database has found.
@@ -39,6 +78,31 @@ package struct DatabaseExamination: Sendable, Hashable {
     /// How far its schema is.
     package let schema: SchemaState
 
-    /// Whether its pages and indexes fit together; `true` when there is no database.
+    /// Whether its pages and indexes fit together; `true` when there is no database, and for a database server, which
+    /// looks after that itself.
     package let isWhole: Bool
+
+    /// What else there is to say, the server first; empty for a file.
+    package let findings: [DatabaseFinding]
+
+    /// What was found.
+    package init(schema: SchemaState, isWhole: Bool, findings: [DatabaseFinding] = []) {
+        self.schema = schema
+        self.isWhole = isWhole
+        self.findings = findings
+    }
+}
+
+/// One thing that a look at a database server has found.
+package struct DatabaseFinding: Sendable, Hashable {
+    /// Whether it must be put right before the database is used.
+    package let isProblem: Bool
+
+    /// What was found and, for a problem, what to do.
+    package let text: String
+
+    init(isProblem: Bool, _ text: String) {
+        self.isProblem = isProblem
+        self.text = text
+    }
 }

@@ -6,10 +6,11 @@ extension SQLDatabaseContract {
             for value in [Int64.min, -1, 0, 1, .max] {
                 let rows = try await database.run([
                     SQLStatement("DELETE FROM notes"),
-                    SQLStatement("INSERT INTO notes (id, count) VALUES ('a', \(value))"),
-                    .read("SELECT count FROM notes"),
+                    SQLStatement("INSERT INTO notes (id, count, level) VALUES ('a', \(value), \(value))"),
+                    .read("SELECT count, level FROM notes WHERE count = \(value) AND level = \(value)"),
                 ]).last
-                try expect(rows == [SQLRow(["count": .integer(value)])], "\(value) came back changed")
+                let expected = [SQLRow(["count": .integer(value), "level": .integer(value)])]
+                try expect(rows == expected, "\(value) came back changed")
             }
         },
         Rule("Bytes of every kind come back as they were, and no bytes are not NULL") { database in
@@ -23,11 +24,39 @@ extension SQLDatabaseContract {
             let text = String(repeating: "ß€", count: 1 << 18)
             let body = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
             _ = try await database.run([
-                SQLStatement("INSERT INTO owners (id) VALUES (\(text))", expecting: .exactly(1)),
-                insert("a", owner: text, body: body),
+                insert("a", body: body),
+                SQLStatement("UPDATE notes SET label = \(text) WHERE id = 'a'", expecting: .exactly(1)),
             ])
-            let rows = try await database.run(.read("SELECT owner_id, body FROM notes"))
-            try expect(rows == [SQLRow(["owner_id": .text(text), "body": .blob(body)])], "it came back changed")
+            let rows = try await database.run(.read("SELECT label, body FROM notes"))
+            try expect(rows == [SQLRow(["label": .text(text), "body": .blob(body)])], "it came back changed")
+        },
+        Rule("Comparisons and sums come back as whole numbers") { database in
+            _ = try await database.run([insert("a"), insert("b")])
+            let rows = try await database.run(
+                .read(
+                    """
+                    SELECT count(*) = 2 AS yes, count(*) > \(2) AS no, sum(count + \(7)) AS sum, max(count) AS most,
+                        sum(count - \(123_456_789)) AS less, CASE WHEN max(id) = \("b") THEN \(1) ELSE \(2) END AS which
+                    FROM notes
+                    """))
+            let expected: [String: SQLValue] = [
+                "yes": 1, "no": 0, "sum": 14, "most": 0, "less": -246_913_578, "which": 1,
+            ]
+            try expect(rows == [SQLRow(expected)], "the row was \(rows)")
+        },
+        Rule("NULL can be an argument wherever a value can") { database in
+            let none: String? = nil
+            let number: Int? = nil
+            let values: SQL = "\("a"), \(none), \([UInt8]?.none), \(number)"
+            _ = try await database.run([
+                SQLStatement("INSERT INTO notes (id, owner_id, body, level) SELECT \(values)", expecting: .exactly(1)),
+                SQLStatement(
+                    "UPDATE notes SET label = \(none), level = coalesce(\(number), 3)", expecting: .exactly(1)),
+            ])
+            let rows = try await database.run(
+                .read("SELECT owner_id, body, label, level FROM notes WHERE \(none) IS NULL OR label = \(none)"))
+            let expected: [String: SQLValue] = ["owner_id": .null, "body": .null, "label": .null, "level": 3]
+            try expect(rows == [SQLRow(expected)], "the row was \(rows)")
         },
         Rule("NULL comes back as NULL, and is equal to nothing") { database in
             _ = try await database.run(insert("a"))

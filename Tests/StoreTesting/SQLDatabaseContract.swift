@@ -54,7 +54,8 @@ package enum SQLDatabaseContract {
                 "CREATE TABLE owners (id TEXT PRIMARY KEY)",
                 """
                 CREATE TABLE notes (
-                    id TEXT PRIMARY KEY, owner_id TEXT REFERENCES owners (id), body BLOB, count BIGINT NOT NULL DEFAULT 0)
+                    id TEXT PRIMARY KEY, owner_id TEXT REFERENCES owners (id), body BLOB,
+                    count BIGINT NOT NULL DEFAULT 0, label TEXT DEFAULT 'a TEXT', level INTEGER)
                 """,
             ])
     ])

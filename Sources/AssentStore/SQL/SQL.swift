@@ -34,6 +34,17 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
         return text
     }
 
+    /// The same without the arguments that are NULL: the word stands in the text instead. A parameter without a type is
+    /// not possible everywhere, and PostgreSQL does not know which type a NULL would have.
+    func withoutNulls() -> SQL {
+        var sql = SQL(verbatim: texts[0])
+        for (argument, text) in zip(arguments, texts.dropFirst()) {
+            if argument == .null { sql.append("NULL") } else { sql.append(argument) }
+            sql.append(text)
+        }
+        return sql
+    }
+
     private mutating func append(_ text: String) { texts[texts.count - 1] += text }
 
     private mutating func append(_ argument: SQLValue) {

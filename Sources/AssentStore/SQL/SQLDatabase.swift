@@ -9,7 +9,7 @@ package protocol SQLDatabase: Sendable {
 
     /// Runs statements as one transaction and returns the rows of each.
     ///
-    /// - Throws: ``StoreError``; whichever it is, nothing has changed. With code `unexpectedCount`,
+    /// - Throws: ``StoreError``; nothing has changed, unless its code is `outcomeUnknown`. With code `unexpectedCount`,
     ///   ``StoreError/statement`` says which statement did not affect what it must.
     func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]]
 

@@ -26,6 +26,9 @@ package enum SQLValue: Sendable, Hashable, ExpressibleByStringLiteral, Expressib
     package init(_ bytes: [UInt8]?) { self = bytes.map(SQLValue.blob) ?? .null }
     /// 1 or 0.
     package init(_ flag: Bool) { self = .integer(flag ? 1 : 0) }
+
+    /// Whether this is a text that databases cut or refuse.
+    var hasNUL: Bool { if case .text(let value) = self { value.utf8.contains(0) } else { false } }
 }
 
 /// One row of a result. Reading a column that is missing or of another type throws ``StoreError`` with code `corrupt`.

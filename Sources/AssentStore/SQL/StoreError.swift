@@ -39,6 +39,9 @@ package struct StoreError: AssentError {
         package static let constraint = Code("constraint")
         /// The database is full, read-only, locked or unreachable: the same call may succeed later.
         package static let unavailable = Code("unavailable")
+        /// The connection was lost while a transaction was committed, and nobody knows whether it took place. Look
+        /// before you repeat it. Only a database server can do this.
+        package static let outcomeUnknown = Code("outcomeUnknown")
         /// The database's content is not what this version understands.
         package static let corrupt = Code("corrupt")
         /// The statement cannot be run: a fault of this program, not of the database.

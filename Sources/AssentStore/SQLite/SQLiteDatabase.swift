@@ -141,8 +141,6 @@ extension StoreError {
 }
 
 extension SQLValue {
-    fileprivate var hasNUL: Bool { if case .text(let value) = self { value.utf8.contains(0) } else { false } }
-
     /// As an existential: GRDB's way for a sequence of one type makes a key path for each statement.
     fileprivate var binding: (any DatabaseValueConvertible)? {
         switch self {

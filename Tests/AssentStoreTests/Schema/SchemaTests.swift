@@ -65,7 +65,7 @@ struct SchemaTests {
         let database = try await place.open()
         #expect(try await database.run(.read("SELECT name FROM sqlite_master WHERE name = 'half'")).isEmpty)
         #expect(try await database.count("schema_steps") == 1)
-        #expect(try await database.run(.read("SELECT name FROM pragma_table_info('notes')")).count == 4)
+        #expect(try await database.run(.read("SELECT name FROM pragma_table_info('notes')")).count == 6)
     }
 
     @Test("Servers that start on one empty database at the same moment share one schema")

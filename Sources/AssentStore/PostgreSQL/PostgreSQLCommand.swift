@@ -1,0 +1,74 @@
+#if PostgreSQL && os(Linux)
+/// One command to the server. No argument is NULL.
+struct PostgreSQLCommand {
+    /// The text with `$1`, `$2`, ….
+    let text: String
+    let arguments: [SQLValue]
+    /// Whether the connection keeps it prepared.
+    let isKept: Bool
+
+    /// A statement of the store.
+    init(_ statement: SQLStatement) {
+        let sql = statement.sql.withoutNulls()
+        let text = sql.text(parameter: "$")
+        isKept = !PostgreSQLText.defines(text)
+        self.text = PostgreSQLText.translate(text)
+        arguments = sql.arguments
+    }
+
+    /// A command that belongs to the connection.
+    init(_ text: String, _ arguments: [SQLValue] = [], isKept: Bool = true) {
+        self.text = text
+        self.arguments = arguments
+        self.isKept = isKept
+    }
+
+    static let begin = PostgreSQLCommand("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+    /// All statements see the database as it is when the first of them begins.
+    static let beginSnapshot = PostgreSQLCommand("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    static let rollback = PostgreSQLCommand("ROLLBACK")
+    /// Not prepared: what is on the wire then shows where a transaction ends.
+    static let commit = PostgreSQLCommand("COMMIT", isKept: false)
+    /// The transaction's number, by which others can be asked what became of it; NULL if it has written nothing.
+    static let transactionID = PostgreSQLCommand("SELECT (pg_current_xact_id_if_assigned())::text AS id")
+    static let forgetPrepared = PostgreSQLCommand("DEALLOCATE ALL", isKept: false)
+
+    /// Lets one process at a time change the schema, for as long as it takes, and wait for tables that are in use.
+    static let beginDefinition: [PostgreSQLCommand] = [
+        "SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = 0",
+        "SELECT 1 AS locked FROM pg_advisory_xact_lock(7017280570803617383)", "SET LOCAL lock_timeout = '60s'",
+    ].map { PostgreSQLCommand($0, isKept: false) }
+
+    /// What became of a transaction; one that is still open is ended, together with its connection: nobody is there any
+    /// more who could commit it.
+    static func outcome(of id: String) -> PostgreSQLCommand {
+        PostgreSQLCommand(
+            """
+            SELECT pg_xact_status(($1)::xid8) AS status, (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                WHERE backend_xid = (($1)::xid8)::xid AND usename = current_user AND pid <> pg_backend_pid()) AS ended
+            """, [.text(id)])
+    }
+}
+
+/// What came of a command.
+enum PostgreSQLAnswer {
+    /// It has columns, and these rows.
+    case rows([SQLRow])
+    /// It has changed so many rows.
+    case done(Int)
+    case failed(PostgreSQLFault)
+    /// One before it has failed.
+    case skipped
+
+    /// How many rows it has returned or, if it has none by its nature, changed.
+    var count: Int {
+        switch self {
+        case .rows(let rows): rows.count
+        case .done(let count): count
+        case .failed, .skipped: 0
+        }
+    }
+
+    var rows: [SQLRow] { if case .rows(let rows) = self { rows } else { [] } }
+}
+#endif

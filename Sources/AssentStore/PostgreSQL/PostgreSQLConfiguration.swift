@@ -1,0 +1,84 @@
+/// Where a PostgreSQL database is, who signs in there and how much may be asked of it at once.
+package struct PostgreSQLConfiguration: Sendable, Hashable {
+    /// One server of the database.
+    package struct Host: Sendable, Hashable {
+        /// A host's name or address, or the directory of a Unix socket, which begins with `/`.
+        package let name: String
+
+        /// The port; for a Unix socket the number at the end of its name.
+        package let port: Int
+
+        /// A server.
+        package init(_ name: String, port: Int = 5432) {
+            self.name = name
+            self.port = port
+        }
+
+        /// Whether only this machine can be between us and the server.
+        package var isLocal: Bool {
+            name.hasPrefix("/") || name == "localhost" || name == "::1"
+                || (name.hasPrefix("127.") && name.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) })
+        }
+    }
+
+    /// How the connection is kept from others.
+    package enum TLS: Sendable, Hashable {
+        /// `verify-full`: the server's certificate must be valid for the host's name, under the authorities of a PEM
+        /// file; `nil` stands for the system's.
+        case verified(authority: String?)
+        /// Nothing is encrypted: anybody on the way can read and change everything.
+        case off
+    }
+
+    /// The servers, in the order in which they are tried. The first that can be written to is used.
+    package var hosts: [Host]
+
+    /// The name of the database.
+    package var database: String
+
+    /// The role that signs in.
+    package var user: String
+
+    /// A file with the role's password on its only line, which is read anew for each connection; `nil` if the server
+    /// knows the role in another way.
+    package var passwordFile: String?
+
+    /// The TLS that was asked for; `nil` for ``TLS/verified(authority:)`` with the system's authorities, except on
+    /// hosts that are local.
+    package var tls: TLS?
+
+    /// Connections of this process at one time.
+    package var connections = 10
+
+    /// Calls that may wait for a connection.
+    package var waitingCalls = 500
+
+    /// Milliseconds that a call waits for a connection.
+    package var waitLimit = 5_000
+
+    /// Milliseconds until a server that does not accept a connection is given up.
+    package var connectLimit = 5_000
+
+    /// Milliseconds that one statement may take.
+    package var statementLimit = 10_000
+
+    /// Milliseconds that one statement may wait for a lock.
+    package var lockLimit = 5_000
+
+    /// Milliseconds for finding out what became of a transaction whose connection was lost while it was committed.
+    package var outcomeLimit = 10_000
+
+    /// The TLS to one of the hosts; `nil` means: if the server offers it, and nothing is verified.
+    package func tls(to host: Host) -> TLS? { tls ?? (host.isLocal ? nil : .verified(authority: nil)) }
+
+    /// A database.
+    package init(
+        hosts: [Host], database: String, user: String, passwordFile: String? = nil, tls: TLS? = nil
+    ) {
+        self.hosts = hosts
+        self.database = database
+        self.user = user
+        self.passwordFile = passwordFile
+        self.tls = tls
+    }
+}

@@ -1,0 +1,111 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import CPQ
+import Foundation
+
+/// Looks at a PostgreSQL database without changing it.
+struct PostgreSQLExamination: Sendable {
+    let configuration: PostgreSQLConfiguration
+    let schema: Schema
+    let clock: any WallClock
+
+    /// What is wrong with the clocks beyond this. Times in the database come from the nodes.
+    private static let clockTolerance: Int64 = 2_000
+
+    /// - Throws: ``StoreError``: `unavailable` when it cannot be reached, with what to do.
+    func run() async throws -> DatabaseExamination {
+        try await withCheckedThrowingContinuation { continuation in
+            // It blocks.
+            Thread.detachNewThread { continuation.resume(with: Result { try examine() }) }
+        }
+    }
+
+    private func examine() throws -> DatabaseExamination {
+        let opening = PostgreSQLOpening(configuration: configuration, isForService: false)
+        let session = try opening.open(bell: PostgreSQLBell())
+        let row = try one(Self.look, session)
+        return DatabaseExamination(
+            schema: try state(row, session), isWhole: true, findings: try findings(row, session))
+    }
+
+    /// How far another program's tables are told from the server's.
+    static let tables = PostgreSQLCommand(
+        """
+        SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace
+                AND relkind IN ('r', 'p', 'v', 'm', 'f')) AS tables,
+            to_regclass(quote_ident(current_schema()) || '.schema_steps') IS NOT NULL AS known
+        """)
+
+    private static let look = PostgreSQLCommand(
+        """
+        SELECT current_schema() AS namespace, pg_is_in_recovery() AS standby,
+            (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
+            current_setting('synchronous_commit') AS commits, current_setting('fsync') AS syncs,
+            current_setting('full_page_writes') AS pages, current_setting('max_connections')::bigint AS most,
+            coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_create
+        """)
+
+    private func one(_ command: PostgreSQLCommand, _ session: PostgreSQLSession) throws -> SQLRow {
+        let answer = try lossAsError { () throws(PostgreSQLLoss) in try session.exchange([command]).first }
+        if case .failed(let fault) = answer { throw fault.error() }
+        guard let row = answer?.rows.first else { throw StoreError(.unavailable, "The server gave no answer.") }
+        return row
+    }
+
+    private func lossAsError<Result>(_ body: () throws(PostgreSQLLoss) -> Result) throws(StoreError) -> Result {
+        do { return try body() } catch { throw error.error }
+    }
+
+    private func state(_ row: SQLRow, _ session: PostgreSQLSession) throws -> SchemaState {
+        guard try row.optionalText("namespace") != nil else { return .missing }
+        let found = try one(Self.tables, session)
+        guard try found.bool("known") else { return try found.integer("tables") == 0 ? .missing : .foreign }
+        let steps = try one(PostgreSQLCommand(SchemaState.count), session).integer("steps")
+        return schema.state(applied: Int(steps))
+    }
+
+    private func findings(_ row: SQLRow, _ session: PostgreSQLSession) throws -> [DatabaseFinding] {
+        let version = PQserverVersion(session.connection)
+        let host = PQhost(session.connection).map { String(cString: $0) } ?? ""
+        let isEncrypted = PQsslInUse(session.connection) == 1
+        let tls = isEncrypted ? PQsslAttribute(session.connection, "protocol").map { String(cString: $0) } : nil
+        let isLocal = PostgreSQLConfiguration.Host(host).isLocal
+        var findings = [
+            DatabaseFinding(
+                isProblem: !isEncrypted && !isLocal,
+                "PostgreSQL \(version / 10_000).\(version % 10_000) at \(host), " + (tls ?? "without TLS"))
+        ]
+        func complain(_ condition: Bool, _ text: String) {
+            if condition { findings.append(DatabaseFinding(isProblem: true, text)) }
+        }
+        complain(try row.bool("standby"), "The server is a standby. \(PostgreSQLFault.standbyAdvice)")
+        complain(
+            PostgreSQLOpening.value("server_encoding", of: session) != "UTF8",
+            "The database is not in UTF-8. Make one with ENCODING 'UTF8' TEMPLATE template0.")
+        complain(
+            try row.optionalText("namespace") == nil,
+            "The role has no schema to work in. Make one that belongs to it, with the role's name.")
+        complain(
+            try !row.bool("may_create"),
+            "The role may make no tables: GRANT USAGE, CREATE ON SCHEMA … TO \(configuration.user).")
+        for (column, name) in [("syncs", "fsync"), ("pages", "full_page_writes")] {
+            complain(
+                try row.text(column) == "off",
+                "\(name) is off: a power loss can destroy the database, and a spent transaction could be whole again.")
+        }
+        let difference = try row.integer("now") - clock.epochMilliseconds
+        complain(
+            abs(difference) > Self.clockTolerance,
+            "The server's clock is \(difference) ms ahead of this machine's. Let both follow NTP.")
+        if try row.text("commits") == "off" {
+            findings.append(
+                DatabaseFinding(isProblem: false, "synchronous_commit is off; Assent turns it on for its connections."))
+        }
+        let most = try row.integer("most")
+        complain(
+            most < configuration.connections,
+            "The server allows \(most) connections, one node opens up to \(configuration.connections).")
+        return findings
+    }
+}
+#endif

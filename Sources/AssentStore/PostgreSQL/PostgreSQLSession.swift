@@ -1,0 +1,264 @@
+#if PostgreSQL && os(Linux)
+import CPQ
+import Foundation
+
+/// One connection to a server, in pipeline mode. It belongs to the thread that has opened it and blocks that one.
+final class PostgreSQLSession {
+    /// Which history of which database the server is in. Numbers of transactions mean something within one alone.
+    struct Identity: Equatable {
+        let system: String
+        let timeline: String
+    }
+
+    let connection: OpaquePointer
+    private let bell: PostgreSQLBell
+    /// The names of prepared statements, by text and types.
+    private var prepared: [String: String] = [:]
+    private var lastName = 0
+    private var forgetsAll = false
+    private(set) var identity: Identity?
+    /// Milliseconds of silence after which the connection counts as lost.
+    private let silenceLimit: Int32
+
+    /// More prepared statements than this server has are somebody's mistake; they are forgotten, all at once.
+    private static let mostPrepared = 500
+
+    /// Takes an open connection over.
+    init(_ connection: OpaquePointer, bell: PostgreSQLBell, silenceLimit: Int) {
+        self.connection = connection
+        self.bell = bell
+        self.silenceLimit = Int32(clamping: silenceLimit)
+    }
+
+    deinit { PQfinish(connection) }
+
+    func identify() throws {
+        let command = PostgreSQLCommand(
+            """
+            SELECT (system_identifier)::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline
+            FROM pg_control_system()
+            """)
+        // A server that keeps this to itself serves all the same; a lost COMMIT then stays unknown.
+        guard let row = try exchange([command]).first?.rows.first else { return }
+        identity = Identity(system: try row.text("system"), timeline: try row.text("timeline"))
+    }
+
+    /// All prepared statements are made anew.
+    func forgetPrepared() { forgetsAll = true }
+
+    // MARK: - Waiting
+
+    /// Waits until the bell rings. Returns `false` when the connection has ended before.
+    func waitForBell() -> Bool {
+        while PQsocket(connection) >= 0 {
+            var places = [
+                pollfd(fd: PQsocket(connection), events: Int16(POLLIN), revents: 0),
+                pollfd(fd: bell.descriptor, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&places, 2, -1) > 0 else { continue }
+            if places[1].revents != 0 {
+                bell.answer()
+                return true
+            }
+            // Nobody was asked: a notice or the new value of a setting, or the end.
+            guard PQconsumeInput(connection) == 1, PQisBusy(connection) == 0, PQstatus(connection) == CONNECTION_OK
+            else { return false }
+        }
+        return false
+    }
+
+    /// Lets the thread wait.
+    func pause(milliseconds: Int32) { _ = poll(nil, 0, milliseconds) }
+
+    // MARK: - Commands
+
+    /// Sends commands in one go and reads all answers: one round trip. After the first that fails, the others are
+    /// skipped.
+    ///
+    /// With `isPatient` the server may take as long as it wants. `isCancelled` is asked when the bell rings; if so, the
+    /// server is told to stop what it does.
+    /// - Throws: ``PostgreSQLLoss``; nobody knows then what the server has done of it.
+    func exchange(
+        _ commands: [PostgreSQLCommand], isPatient: Bool = false, isCancelled: () -> Bool = { false }
+    ) throws(PostgreSQLLoss) -> [PostgreSQLAnswer] {
+        if forgetsAll || prepared.count >= Self.mostPrepared {
+            prepared = [:]
+            forgetsAll = false
+            _ = try exchange([.forgetPrepared])
+        }
+        let limit = isPatient ? -1 : silenceLimit
+        let entries = try send(commands)
+        var answers: [PostgreSQLAnswer] = []
+        var fault: PostgreSQLFault?
+        for entry in entries {
+            let answer = try read(limit, isCancelled)
+            if case .failed(let found) = answer, fault == nil { fault = found }
+            switch entry {
+            case .prepare(let key):
+                if case .done = answer { continue }
+                prepared[key] = nil
+            // Its execution is skipped: the fault belongs to that.
+            case .execute:
+                if case .skipped = answer, let first = fault {
+                    answers.append(answers.contains(where: \.isFailure) ? .skipped : .failed(first))
+                } else {
+                    answers.append(answer)
+                }
+            }
+        }
+        guard let sync = try next(limit, isCancelled) else {
+            throw PostgreSQLLoss("The server's answer makes no sense.")
+        }
+        defer { PQclear(sync) }
+        guard PQresultStatus(sync) == PGRES_PIPELINE_SYNC else { throw loss(PostgreSQLFault(sync)) }
+        return answers
+    }
+
+    private enum Entry {
+        case prepare(String)
+        case execute
+    }
+
+    private func send(_ commands: [PostgreSQLCommand]) throws(PostgreSQLLoss) -> [Entry] {
+        var entries: [Entry] = []
+        for command in commands {
+            var name = ""
+            let types = command.arguments.map(\.postgreSQLType)
+            let key = types.reduce(into: command.text) { $0 += " \($1)" }
+            if command.isKept, let known = prepared[key] {
+                name = known
+            } else {
+                if command.isKept {
+                    lastName += 1
+                    name = "s\(lastName)"
+                    prepared[key] = name
+                }
+                guard PQsendPrepare(connection, name, command.text, Int32(types.count), types) == 1 else {
+                    throw loss()
+                }
+                entries.append(.prepare(key))
+            }
+            guard sendExecution(of: name, command.arguments) else { throw loss() }
+            entries.append(.execute)
+        }
+        guard PQpipelineSync(connection) == 1 else { throw loss() }
+        return entries
+    }
+
+    private func sendExecution(of name: String, _ arguments: [SQLValue]) -> Bool {
+        var bytes: [UInt8] = []
+        var places: [Int] = []
+        var lengths: [Int32] = []
+        for argument in arguments {
+            let place = bytes.count
+            argument.append(to: &bytes)
+            places.append(place)
+            lengths.append(Int32(clamping: bytes.count - place))
+        }
+        // What is empty needs an address, too: without one it would be NULL.
+        bytes.append(0)
+        let formats = [Int32](repeating: 1, count: arguments.count)
+        return bytes.withUnsafeBytes { buffer in
+            let start = buffer.assumingMemoryBound(to: CChar.self).baseAddress
+            let values = places.map { start?.advanced(by: $0) }
+            return PQsendQueryPrepared(connection, name, Int32(arguments.count), values, lengths, formats, 1) == 1
+        }
+    }
+
+    // MARK: - Answers
+
+    /// The answer to one command, with the end of its results.
+    private func read(_ limit: Int32, _ isCancelled: () -> Bool) throws(PostgreSQLLoss) -> PostgreSQLAnswer {
+        var answer: PostgreSQLAnswer?
+        while let result = try next(limit, isCancelled) {
+            defer { PQclear(result) }
+            switch PQresultStatus(result) {
+            case PGRES_TUPLES_OK: answer = Self.rows(of: result)
+            case PGRES_COMMAND_OK: answer = .done(Int(String(cString: PQcmdTuples(result))) ?? 0)
+            case PGRES_EMPTY_QUERY: answer = .failed(PostgreSQLFault(statement: "there is nothing to run"))
+            case PGRES_PIPELINE_ABORTED: answer = .skipped
+            case PGRES_FATAL_ERROR:
+                let fault = PostgreSQLFault(result)
+                if fault.isFatal || PQstatus(connection) != CONNECTION_OK { throw loss(fault) }
+                answer = .failed(fault)
+            default: throw PostgreSQLLoss("The server's answer makes no sense.")
+            }
+        }
+        guard let answer else { throw loss() }
+        return answer
+    }
+
+    private static func rows(of result: OpaquePointer) -> PostgreSQLAnswer {
+        let columns = 0..<PQnfields(result)
+        let names = columns.map { String(cString: PQfname(result, $0)) }
+        let types = columns.map { PQftype(result, $0) }
+        var rows: [SQLRow] = []
+        for row in 0..<PQntuples(result) {
+            var values: [SQLValue] = []
+            for column in columns {
+                if PQgetisnull(result, row, column) == 1 {
+                    values.append(.null)
+                    continue
+                }
+                let bytes = UnsafeRawBufferPointer(
+                    start: PQgetvalue(result, row, column), count: Int(PQgetlength(result, row, column)))
+                guard let value = SQLValue(postgreSQLType: types[Int(column)], bytes) else {
+                    let (name, type) = (names[Int(column)], types[Int(column)])
+                    return .failed(PostgreSQLFault(statement: "column \(name) has the type number \(type): cast it"))
+                }
+                values.append(value)
+            }
+            rows.append(SQLRow(names: names, values: values))
+        }
+        return .rows(rows)
+    }
+
+    /// The next result, waiting for it; `nil` at the end of a command's results.
+    private func next(_ limit: Int32, _ isCancelled: () -> Bool) throws(PostgreSQLLoss) -> OpaquePointer? {
+        var wasCancelled = false
+        while PQisBusy(connection) == 1 {
+            let rest = PQflush(connection)
+            guard rest >= 0 else { throw loss() }
+            var places = [
+                pollfd(
+                    fd: PQsocket(connection), events: Int16(rest == 0 ? POLLIN : POLLIN | POLLOUT), revents: 0),
+                pollfd(fd: bell.descriptor, events: Int16(POLLIN), revents: 0),
+            ]
+            let count = poll(&places, 2, limit)
+            if count == 0 { throw PostgreSQLLoss("The database server has not answered for \(limit) ms.") }
+            guard count > 0 else { continue }
+            if places[1].revents != 0 {
+                bell.answer()
+                if !wasCancelled, isCancelled() {
+                    wasCancelled = true
+                    cancel()
+                }
+            }
+            if places[0].revents & Int16(POLLIN | POLLHUP | POLLERR) != 0, PQconsumeInput(connection) == 0 {
+                throw loss()
+            }
+        }
+        return PQgetResult(connection)
+    }
+
+    /// Tells the server to stop the statement that it runs. It may also have ended it already.
+    private func cancel() {
+        guard let handle = PQgetCancel(connection) else { return }
+        var message = [CChar](repeating: 0, count: 256)
+        _ = PQcancel(handle, &message, Int32(message.count))
+        PQfreeCancel(handle)
+    }
+
+    /// Why the connection cannot be used any more.
+    private func loss(_ fault: PostgreSQLFault? = nil) -> PostgreSQLLoss {
+        if let fault, !fault.state.isEmpty {
+            return PostgreSQLLoss("PostgreSQL \(fault.state), \(fault.message)")
+        }
+        return PostgreSQLLoss("The connection to the database server is lost.")
+    }
+}
+
+extension PostgreSQLAnswer {
+    fileprivate var isFailure: Bool { if case .failed = self { true } else { false } }
+}
+#endif

@@ -1,0 +1,147 @@
+#if PostgreSQL && os(Linux)
+/// What one call asks for.
+struct PostgreSQLWork: Sendable {
+    enum Kind: Sendable {
+        /// One statement that reads: it needs no transaction around it.
+        case read
+        /// Several statements that read one state of the database.
+        case snapshot
+        case write
+        /// It changes the schema.
+        case definition
+    }
+
+    let statements: [SQLStatement]
+    let kind: Kind
+
+    init(_ statements: [SQLStatement]) {
+        self.statements = statements
+        if statements.allSatisfy(\.isRead) {
+            kind = statements.count == 1 ? .read : .snapshot
+        } else {
+            kind = statements.contains { PostgreSQLText.defines($0.sql.text()) } ? .definition : .write
+        }
+    }
+}
+
+/// One attempt to do a call's work over one connection, on that connection's thread.
+struct PostgreSQLTransaction {
+    let session: PostgreSQLSession
+    let work: PostgreSQLWork
+    let isCancelled: () -> Bool
+
+    /// A transaction whose connection was lost while it was committed.
+    struct LostCommit: Error {
+        /// Its number.
+        let id: String
+        /// What its statements have returned.
+        let rows: [[SQLRow]]
+    }
+
+    /// A conflict with other transactions or a change of the schema has ended it. Nothing of it has happened.
+    struct Passing: Error {
+        let fault: PostgreSQLFault
+    }
+
+    /// - Throws: ``PostgreSQLLoss``: the connection is lost and nothing has happened; ``LostCommit``: it is lost, and
+    ///   the server has to be asked what has happened; ``Passing``; anything else: nothing has happened, and the
+    ///   connection is fit for the next call.
+    func run() throws -> [[SQLRow]] {
+        switch work.kind {
+        case .read: try readOne()
+        case .snapshot: try readSnapshot()
+        case .write, .definition: try write()
+        }
+    }
+
+    private var commands: [PostgreSQLCommand] { work.statements.map { PostgreSQLCommand($0) } }
+
+    /// One round trip. By the connection's default a transaction only reads.
+    private func readOne() throws -> [[SQLRow]] {
+        try checked(session.exchange(commands, isCancelled: isCancelled))
+    }
+
+    /// One round trip.
+    private func readSnapshot() throws -> [[SQLRow]] {
+        let answers = try session.exchange(
+            [.beginSnapshot] + commands + [.commit], isCancelled: isCancelled)
+        do {
+            try require(answers.first)
+            return try checked(Array(answers.dropFirst().dropLast()))
+        } catch {
+            if answers.contains(where: \.isMissing) { _ = try session.exchange([.rollback]) }
+            throw error
+        }
+    }
+
+    /// Two round trips: `COMMIT` is sent when the row counts are what they must be, and when we know by which number
+    /// to ask what became of it.
+    private func write() throws -> [[SQLRow]] {
+        let isDefinition = work.kind == .definition
+        let opening = [.begin] + (isDefinition ? PostgreSQLCommand.beginDefinition : [])
+        let answers = try session.exchange(
+            opening + commands + [.transactionID], isPatient: isDefinition, isCancelled: isCancelled)
+        let rows: [[SQLRow]]
+        let id: String?
+        do {
+            for answer in answers.prefix(opening.count) { try require(answer) }
+            rows = try checked(Array(answers.dropFirst(opening.count).dropLast()))
+            try require(answers.last)
+            id = try answers.last?.rows.first?.optionalText("id")
+            if isCancelled() { throw CancellationError() }
+        } catch {
+            _ = try session.exchange([.rollback])
+            throw error
+        }
+        let answer: PostgreSQLAnswer?
+        do {
+            answer = try session.exchange([.commit], isPatient: isDefinition).first
+        } catch {
+            // What has written nothing is the same whether it was committed or not.
+            guard let id else { return rows }
+            throw LostCommit(id: id, rows: rows)
+        }
+        // The server has said no: it has taken everything back.
+        if case .failed(let fault) = answer { throw failure(fault) }
+        return rows
+    }
+
+    // MARK: - Answers
+
+    private func checked(_ answers: [PostgreSQLAnswer]) throws -> [[SQLRow]] {
+        for (index, (answer, statement)) in zip(answers, work.statements).enumerated() {
+            try require(answer, statement: index)
+            guard statement.expected.matches(answer.count) else {
+                throw StoreError(.unexpectedCount, "\(answer.count) rows", statement: index)
+            }
+        }
+        return answers.map(\.rows)
+    }
+
+    private func require(_ answer: PostgreSQLAnswer?, statement: Int? = nil) throws {
+        if case .failed(let fault) = answer { throw failure(fault, statement: statement) }
+    }
+
+    private func failure(_ fault: PostgreSQLFault, statement: Int? = nil) -> any Error {
+        if fault.isPassing { return Passing(fault: fault) }
+        if fault.isCancellation, isCancelled() { return CancellationError() }
+        if fault.isStandby {
+            // A statement that only says that it reads, or a server that became a standby: then another one is wanted.
+            return work.kind == .write || work.kind == .definition
+                ? PostgreSQLLoss(fault.error(statement: statement))
+                : StoreError(.statement, "the statement writes, and says that it only reads", statement: statement)
+        }
+        return fault.error(statement: statement)
+    }
+}
+
+extension PostgreSQLAnswer {
+    /// Whether there is no result.
+    fileprivate var isMissing: Bool {
+        switch self {
+        case .failed, .skipped: true
+        case .rows, .done: false
+        }
+    }
+}
+#endif

@@ -1,0 +1,122 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import Foundation
+
+/// A thread with one connection, which does one call's work after the other.
+final class PostgreSQLWorker: Sendable {
+    /// A call's work.
+    struct Job: Sendable {
+        let call: UInt64
+        let work: PostgreSQLWork
+    }
+
+    private struct Inbox {
+        var job: Job?
+        /// A call that nobody waits for any more.
+        var cancelled: UInt64?
+        var isEnding = false
+    }
+
+    /// How many times a transaction is begun that conflicts with others take back.
+    private static let mostAttempts = 8
+
+    let id: UInt64
+    private let configuration: PostgreSQLConfiguration
+    private let bell: PostgreSQLBell
+    private let inbox = Locked(Inbox())
+
+    init(id: UInt64, configuration: PostgreSQLConfiguration) throws {
+        self.id = id
+        self.configuration = configuration
+        bell = try PostgreSQLBell()
+    }
+
+    // MARK: - From any thread
+
+    func run(_ job: Job) {
+        inbox.withLock { $0.job = job }
+        bell.ring()
+    }
+
+    func interrupt(_ call: UInt64) {
+        inbox.withLock { $0.cancelled = call }
+        bell.ring()
+    }
+
+    func end() {
+        inbox.withLock { $0.isEnding = true }
+        bell.ring()
+    }
+
+    // MARK: - On the thread
+
+    /// What the thread does: it opens a connection, serves the pool, and ends with the connection.
+    func serve(_ pool: PostgreSQLPool) {
+        var session: PostgreSQLSession?
+        do {
+            session = try PostgreSQLOpening(configuration: configuration).open(bell: bell)
+        } catch {
+            pool.openFailed(id, error)
+            return
+        }
+        pool.opened(id)
+        while let open = session {
+            let (job, isEnding) = inbox.withLock { inbox in
+                defer { inbox.job = nil }
+                return (inbox.job, inbox.isEnding)
+            }
+            if let job {
+                session = serve(job, over: open, for: pool)
+            } else if isEnding || !open.waitForBell() {
+                session = nil
+            }
+        }
+        pool.gone(id)
+    }
+
+    /// Returns the connection for the next call; `nil` if there is none. The pool then has been told about the call.
+    private func serve(_ job: Job, over open: PostgreSQLSession, for pool: PostgreSQLPool) -> PostgreSQLSession? {
+        let isCancelled = { [inbox] in inbox.withLock { $0.cancelled == job.call } }
+        var session = open
+        for attempt in 1...Self.mostAttempts {
+            do {
+                if isCancelled() { throw CancellationError() }
+                let rows = try PostgreSQLTransaction(session: session, work: job.work, isCancelled: isCancelled).run()
+                pool.finished(id, job.call, .success(rows))
+                return session
+            } catch let passing as PostgreSQLTransaction.Passing {
+                if passing.fault.isStale { session.forgetPrepared() }
+                if attempt < Self.mostAttempts {
+                    // So that two do not meet again and again.
+                    if !passing.fault.isStale { session.pause(milliseconds: .random(in: 0...5 * Int32(attempt))) }
+                    continue
+                }
+                pool.finished(id, job.call, .failure(passing.fault.error()))
+                return session
+            } catch let lost as PostgreSQLTransaction.LostCommit {
+                let search = PostgreSQLOutcome(
+                    of: lost.id, in: session.identity, configuration: configuration, bell: bell)
+                let (outcome, next) = search.find()
+                switch outcome {
+                case .committed: pool.finished(id, job.call, .success(lost.rows))
+                case .takenBack:
+                    if let next, attempt < Self.mostAttempts {
+                        session = next
+                        continue
+                    }
+                    pool.finished(id, job.call, .failure(PostgreSQLOutcome.takenBack))
+                case .unknown: pool.finished(id, job.call, .failure(PostgreSQLOutcome.unknown))
+                }
+                return next
+            } catch let loss as PostgreSQLLoss {
+                pool.lost(id, job.call, loss.error)
+                return nil
+            } catch {
+                pool.finished(id, job.call, .failure(error))
+                return session
+            }
+        }
+        return session
+    }
+}
+#endif

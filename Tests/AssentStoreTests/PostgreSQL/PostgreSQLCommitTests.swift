@@ -1,0 +1,99 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import StoreTesting
+import Testing
+
+@testable import AssentStore
+
+@Suite("PostgreSQL: round trips, and a connection that is lost under COMMIT")
+struct PostgreSQLCommitTests {
+    let place: PostgreSQLPlace
+    let proxy: PostgreSQLProxy
+    private let spend = SQLStatement(
+        "UPDATE notes SET count = count + 1 WHERE id = 'a' RETURNING count", expecting: .exactly(1))
+
+    init() async throws {
+        place = try await PostgreSQLPlace()
+        proxy = try PostgreSQLProxy(place.configuration)
+    }
+
+    private func open(connections: Int = 1, outcomeLimit: Int = 10_000) async throws -> any SQLDatabase {
+        var configuration = proxy.configuration
+        configuration.connections = connections
+        configuration.outcomeLimit = outcomeLimit
+        let database = try await DatabaseLocation.postgresql(configuration).open(
+            schema: SQLDatabaseContract.schema, clock: SystemClock())
+        _ = try await database.run(insertNote("a"))
+        return database
+    }
+
+    @Test("A read is one round trip and a transaction two, with whatever it has and also at the first time")
+    func roundTrips() async throws {
+        let database = try await open()
+        for round in 0..<3 {
+            let before = proxy.roundTrips
+            _ = try await database.run(.read("SELECT count FROM notes WHERE id = \("a")"))
+            #expect(proxy.roundTrips - before == 1, "round \(round)")
+            _ = try await database.run([.read("SELECT id FROM notes"), .read("SELECT count(*) AS n FROM notes")])
+            #expect(proxy.roundTrips - before == 2, "round \(round)")
+            _ = try await database.run([spend] + (0..<20).map { insertNote("\(round)-\($0)") })
+            #expect(proxy.roundTrips - before == 4, "round \(round)")
+            // What fails costs one more, for taking it back.
+            await #expect(throws: StoreError(.unexpectedCount, "")) {
+                try await database.run(SQLStatement("DELETE FROM notes WHERE id = 'missing'", expecting: .exactly(1)))
+            }
+            #expect(proxy.roundTrips - before == 6, "round \(round)")
+        }
+    }
+
+    @Test("Whatever is cut, the caller gets the rows and it is done once", arguments: PostgreSQLProxy.Cut.allCases)
+    func cut(_ cut: PostgreSQLProxy.Cut) async throws {
+        let database = try await open()
+        for round in 1...5 {
+            proxy.cutNextCommit(cut)
+            let rows = try await database.run([spend, insertNote("\(round)")])
+            #expect(rows == [[SQLRow(["count": SQLValue(round)])], []])
+            #expect(proxy.cuts == round)
+        }
+        #expect(try await database.count("notes") == 6)
+    }
+
+    @Test("As long as nobody can find out whether it took place, the caller is told just that, and soon")
+    func unknown() async throws {
+        for cut in [PostgreSQLProxy.Cut.after, .before] {
+            proxy.accept()
+            let database = try await open(outcomeLimit: 300)
+            proxy.cutNextCommit(cut, refusing: true)
+            await #expect(throws: StoreError(.outcomeUnknown, "")) { try await database.run([spend]) }
+            proxy.accept()
+            try await PostgreSQLTroubleTests.untilItAnswers(database)
+            let count = try await database.run(.read("SELECT count FROM notes")).first?.integer("count")
+            #expect(count == (cut == .after ? 1 : 0))
+            _ = try await database.run(SQLStatement("DELETE FROM notes"))
+        }
+    }
+
+    @Test("What has written nothing is answered although its COMMIT is lost")
+    func nothingWritten() async throws {
+        let database = try await open()
+        proxy.cutNextCommit(.after, refusing: true)
+        #expect(try await database.run([SQLStatement("DELETE FROM notes WHERE id = 'missing'")]) == [[]])
+    }
+
+    @Test("Commits that are cut at random under load: every answer is true", arguments: PostgreSQLProxy.Cut.allCases)
+    func load(_ cut: PostgreSQLProxy.Cut) async throws {
+        let database = try await open(connections: 4)
+        _ = try await database.run(SQLStatement("DELETE FROM notes"))
+        let ledger = PostgreSQLLedger(database)
+        try await ledger.write(writers: 6) { [proxy] in
+            for round in 1...30 {
+                proxy.cutNextCommit(cut)
+                let end = ContinuousClock.now + .seconds(20)
+                while proxy.cuts < round, ContinuousClock.now < end { await Task.yield() }
+            }
+        }
+        try await ledger.check()
+        #expect(proxy.cuts >= 30)
+    }
+}
+#endif

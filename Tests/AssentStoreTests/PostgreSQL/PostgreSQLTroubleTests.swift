@@ -1,0 +1,238 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import Foundation
+import StoreTesting
+import TestSupport
+import Testing
+
+@testable import AssentStore
+
+@Suite("PostgreSQL: connections that end and servers that stop")
+struct PostgreSQLTroubleTests {
+    @Test("Connections that an administrator ends between statements: every answer is true")
+    func terminated() async throws {
+        let place = try await PostgreSQLPlace()
+        let ledger = PostgreSQLLedger(try await place.open())
+        try await ledger.write {
+            for _ in 0..<25 {
+                try await place.sql(
+                    """
+                    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                    WHERE datname = current_database() AND pid <> pg_backend_pid()
+                    """)
+            }
+        }
+        try await ledger.check()
+        #expect(ledger.done > 25)
+    }
+
+    @Test("A server whose process is killed, that crashes, and that is restarted: every answer is true")
+    func restarted() async throws {
+        let server = try await PostgreSQLServer.offPool { try PostgreSQLServer() }
+        let place = try await PostgreSQLPlace(server)
+        let database = try await place.open()
+        let ledger = PostgreSQLLedger(database)
+        try await ledger.write {
+            let processes = try await place.sql(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+            let victim = try #require(processes.split(separator: "\n").first.flatMap { Int32($0) })
+            kill(victim, SIGKILL)
+            try await Self.untilItAnswers(database)
+            for mode in ["immediate", "fast"] {
+                try await PostgreSQLServer.offPool {
+                    try server.stop(mode)
+                    try server.start()
+                }
+                try await Self.untilItAnswers(database)
+            }
+        }
+        try await ledger.check()
+        #expect(ledger.done > 10)
+    }
+
+    @Test("While the server is away calls are refused at once; when it is back, they succeed without a restart")
+    func away() async throws {
+        let place = try await PostgreSQLPlace()
+        let proxy = try PostgreSQLProxy(place.configuration)
+        let database = try await DatabaseLocation.postgresql(proxy.configuration).open(
+            schema: SQLDatabaseContract.schema, clock: SystemClock())
+        proxy.cutAll(refusing: true)
+        let begin = ContinuousClock.now
+        for _ in 0..<50 {
+            await #expect(throws: StoreError(.unavailable, "")) { try await database.run(insertNote("a")) }
+            await #expect(throws: StoreError(.unavailable, "")) { try await database.checkHealth() }
+        }
+        #expect(ContinuousClock.now - begin < .seconds(4))
+        proxy.accept()
+        try await Self.untilItAnswers(database)
+        _ = try await database.run(insertNote("a"))
+        #expect(try await database.count("notes") == 1)
+        try await database.close()
+    }
+
+    @Test("A hundred want a connection and two are allowed: each waits, is served or refused, and later all are served")
+    func crowded() async throws {
+        var place = try await PostgreSQLPlace()
+        place.configuration.connections = 2
+        place.configuration.waitingCalls = 30
+        place.configuration.waitLimit = 300
+        place.configuration.lockLimit = 1_000
+        let database = try await place.open()
+        _ = try await database.run(insertNote("a"))
+        let holder = try Holder(place)
+        try await holder.hold("UPDATE notes SET count = 0 WHERE id = 'a'")
+        let (served, refused) = await Self.touch(database, times: 100)
+        #expect(served == 0)
+        // Two wait for the lock until their time is over.
+        #expect(refused == 100)
+        try await holder.release()
+        let (later, _) = await Self.touch(database, times: 30)
+        #expect(later == 30)
+        let connections = try await place.sql(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'assent'")
+        // With the holder's.
+        #expect(connections == "3")
+        try await database.close()
+        await #expect(throws: StoreError(.unavailable, "")) { try await database.run(insertNote("b")) }
+    }
+
+    @Test("A hundred want a connection and the server allows five: all are served by those")
+    func fewSlots() async throws {
+        let place = try await PostgreSQLPlace()
+        try await place.sql("ALTER DATABASE \(place.configuration.database) CONNECTION LIMIT 5")
+        let database = try await place.open()
+        _ = try await database.run(insertNote("a"))
+        let (served, _) = await Self.touch(database, times: 100)
+        #expect(served == 100)
+    }
+
+    @Test("A cancelled task frees its connection while it waits for a lock, and changes nothing")
+    func cancelled() async throws {
+        var place = try await PostgreSQLPlace()
+        place.configuration.connections = 1
+        let database = try await place.open()
+        _ = try await database.run(insertNote("a"))
+        let holder = try Holder(place)
+        try await holder.hold("UPDATE notes SET count = 0 WHERE id = 'a'")
+        let touch = SQLStatement("UPDATE notes SET count = 1 WHERE id = 'a'", expecting: .exactly(1))
+        let task = Task { try await database.run([insertNote("b"), touch]) }
+        try await holder.untilSomebodyWaits()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        // The one connection serves others although the lock is still held.
+        #expect(try await database.count("notes") == 1)
+        try await holder.release()
+    }
+
+    @Test("A lock that is held for too long is unavailable, and the connection serves the next")
+    func locked() async throws {
+        var place = try await PostgreSQLPlace()
+        place.configuration.connections = 1
+        place.configuration.lockLimit = 50
+        let database = try await place.open()
+        _ = try await database.run(insertNote("a"))
+        let holder = try Holder(place)
+        try await holder.hold("UPDATE notes SET count = 0 WHERE id = 'a'")
+        let error = await #expect(throws: StoreError(.unavailable, "")) {
+            try await database.run([insertNote("b"), SQLStatement("UPDATE notes SET count = 1 WHERE id = 'a'")])
+        }
+        #expect(error?.detail.contains("held a lock") == true)
+        #expect(try await database.count("notes") == 1)
+        try await holder.release()
+    }
+
+    @Test("Transactions that lock two rows in opposite orders all succeed: PostgreSQL ends one, and it is run again")
+    func deadlocks() async throws {
+        let place = try await PostgreSQLPlace()
+        try await place.sql("ALTER ROLE assent SET deadlock_timeout = '10ms'")
+        let database = try await place.open()
+        _ = try await database.run([insertNote("a"), insertNote("b")])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<20 {
+                let order = index.isMultiple(of: 2) ? ["a", "b"] : ["b", "a"]
+                group.addTask {
+                    _ = try await database.run(
+                        order.map { SQLStatement("UPDATE notes SET count = count + 1 WHERE id = \($0)") })
+                }
+            }
+            try await group.waitForAll()
+        }
+        let counts = try await database.run(.read("SELECT count FROM notes")).map { try $0.integer("count") }
+        #expect(counts == [20, 20])
+    }
+
+    @Test("A table that another node has changed does not disturb statements that are prepared already")
+    func stalePlans() async throws {
+        var place = try await PostgreSQLPlace()
+        place.configuration.connections = 1
+        let database = try await place.open()
+        _ = try await database.run(insertNote("a"))
+        for column in ["x", "y"] {
+            _ = try await database.run(.read("SELECT * FROM notes"))
+            _ = try await database.run([SQLStatement("UPDATE notes SET count = count + 1 RETURNING *")])
+            let type = column == "x" ? "ADD COLUMN x TEXT" : "ALTER COLUMN count TYPE numeric"
+            try await place.sql("ALTER TABLE notes \(type)")
+            let rows = try await database.run(.read("SELECT * FROM notes"))
+            #expect(try rows.first?.integer("count") == (column == "x" ? 1 : 2))
+            if column == "x" { _ = try await database.run([SQLStatement("UPDATE notes SET level = 1 RETURNING *")]) }
+            // Somebody has thrown the prepared statements away.
+            _ = try await database.run([SQLStatement("DEALLOCATE ALL")])
+            #expect(try await database.count("notes") == 1)
+        }
+    }
+
+    // MARK: - Parts
+
+    static func untilItAnswers(_ database: any SQLDatabase) async throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < end {
+            if (try? await database.checkHealth()) != nil { return }
+            try await SystemClock().sleep(until: .now + 0.01)
+        }
+        try await database.checkHealth()
+    }
+
+    private static func touch(_ database: any SQLDatabase, times: Int) async -> (served: Int, refused: Int) {
+        await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<times {
+                group.addTask {
+                    do {
+                        _ = try await database.run(SQLStatement("UPDATE notes SET count = count + 1 WHERE id = 'a'"))
+                        return true
+                    } catch {
+                        #expect((error as? StoreError)?.code == .unavailable)
+                        return false
+                    }
+                }
+            }
+            return await group.reduce(into: (0, 0)) { if $1 { $0.0 += 1 } else { $0.1 += 1 } }
+        }
+    }
+}
+
+/// A transaction of somebody else that stays open.
+struct Holder {
+    private let place: PostgreSQLPlace
+    private let bell: PostgreSQLBell
+    private let session: PostgreSQLSession
+
+    init(_ place: PostgreSQLPlace) throws {
+        self.place = place
+        bell = try PostgreSQLBell()
+        session = try PostgreSQLOpening(configuration: place.configuration).open(bell: bell)
+    }
+
+    func hold(_ text: String) async throws {
+        _ = try session.exchange([.begin, PostgreSQLCommand(text)])
+    }
+
+    func release() async throws { _ = try session.exchange([.rollback]) }
+
+    func untilSomebodyWaits() async throws {
+        while try await place.sql(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+            == "0"
+        { await Task.yield() }
+    }
+}
+#endif

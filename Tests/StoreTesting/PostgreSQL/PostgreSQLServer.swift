@@ -1,0 +1,179 @@
+#if os(Linux)
+import AssentCore
+package import AssentStore
+package import Foundation
+import TestSupport
+
+/// A PostgreSQL server of the tests' own, in a temporary directory, reached over a Unix socket in it.
+///
+/// It ends, and its directory goes, with the last reference and at the latest with the test process, however that ends:
+/// a small program beside it waits for that.
+package final class PostgreSQLServer: Sendable {
+    /// Why there is no server.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// Where its data and its socket are.
+    package let directory: URL
+
+    /// The port of its socket and, if it listens there, of TCP.
+    package let port: Int
+
+    /// Its major version.
+    package let version: Int
+
+    private let programs: URL
+    private let guardian: SpawnedProcess
+    private let lastDatabase = Locked(0)
+
+    private static let started = Task { try await offPool { try PostgreSQLServer() } }
+
+    /// The one that all tests of this process share. Each test makes a database of its own in it.
+    package static func shared() async throws -> PostgreSQLServer { try await started.value }
+
+    /// Runs what blocks on a thread on which that holds nobody up.
+    @discardableResult
+    package static func offPool<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws
+        -> Result
+    {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
+        }
+    }
+
+    /// Starts a server. It blocks for a second.
+    ///
+    /// - Parameters:
+    ///   - settings: lines for its `postgresql.conf`.
+    ///   - access: its `pg_hba.conf`; by default everybody who reaches the socket may be anybody.
+    ///   - listens: whether it listens on a free port of 127.0.0.1, too.
+    ///   - files: what is put beside its data, by name.
+    /// - Throws: ``Failure``, or what the file system says.
+    package init(
+        settings: [String] = [], access: String = "local all all trust\n", listens: Bool = false,
+        files: [String: String] = [:]
+    ) throws {
+        let places = try FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql").compactMap { Int($0) }
+        guard let version = places.max() else { throw Failure(description: "PostgreSQL is not installed") }
+        self.version = version
+        programs = URL(filePath: "/usr/lib/postgresql/\(version)/bin")
+        port = listens ? try Self.freePort() : 5432
+        directory = URL(filePath: "/tmp/assent-pg-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+        let stop = Self.asServer([
+            programs.appending(path: "pg_ctl").path, "-D", directory.appending(path: "data").path,
+        ])
+        // Its standard input ends with this process.
+        guardian = try SpawnedProcess(
+            "/bin/sh", ["-c", "cat >/dev/null; cd /; \"$@\" -m immediate stop; rm -rf \"$0\"", directory.path] + stop,
+            input: .pipe, errors: .nothing)
+        _ = try FinishedProcess.run("/bin/chown", ["\(Self.account ?? "\(getuid())")", directory.path])
+        try run("initdb", ["-D", data, "-N", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=trust"])
+        for (name, content) in files { try write(content, name) }
+        try write(access, "pg_hba.conf")
+        let lines =
+            [
+                "listen_addresses = '\(listens ? "127.0.0.1" : "")'", "port = \(port)",
+                "unix_socket_directories = '\(directory.path)'", "lc_messages = 'C'", "max_connections = 200",
+            ] + settings
+        try write(lines.map { $0 + "\n" }.joined(), "postgresql.auto.conf")
+        try start()
+        try sql("CREATE ROLE assent LOGIN PASSWORD 'a long password'")
+    }
+
+    deinit { try? guardian.input?.close(); _ = guardian.wait() }
+
+    /// The directory of its data.
+    package var data: String { directory.appending(path: "data").path }
+
+    // MARK: - Running
+
+    /// Starts it after ``stop(_:)``.
+    package func start() throws {
+        try run("pg_ctl", ["-D", data, "-l", directory.appending(path: "log").path, "-w", "start"])
+    }
+
+    /// Stops it: `fast` ends all connections, `immediate` is what a crash does.
+    package func stop(_ mode: String = "fast") throws {
+        try run("pg_ctl", ["-D", data, "-m", mode, "-w", "stop"])
+    }
+
+    /// What it has logged.
+    package var log: String {
+        (try? String(contentsOf: directory.appending(path: "log"), encoding: .utf8)) ?? ""
+    }
+
+    /// Lets the superuser run statements, and returns the rows with `|` between the columns.
+    @discardableResult
+    package func sql(_ text: String, in database: String = "postgres") throws -> String {
+        let arguments = ["-h", directory.path, "-p", "\(port)", "-U", "postgres", "-d", database]
+        return try run("psql", arguments + ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", text])
+    }
+
+    /// Makes a database that belongs to the role `assent`. Its language orders letters as dictionaries do.
+    package func makeDatabase(options: String? = nil) throws -> PostgreSQLConfiguration {
+        let name = lastDatabase.withLock { last in
+            last += 1
+            return "test\(last)"
+        }
+        let language = version >= 15 ? "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'de'" : ""
+        try sql("CREATE DATABASE \(name) OWNER assent \(options ?? language)")
+        return configuration(name)
+    }
+
+    /// How a database of this server is reached over its socket.
+    package func configuration(_ database: String) -> PostgreSQLConfiguration {
+        PostgreSQLConfiguration(
+            hosts: [.init(directory.path, port: port)], database: database, user: "assent")
+    }
+
+    // MARK: - Parts
+
+    /// `initdb` and the server refuse to run as root.
+    private static let account: String? = getuid() == 0 ? (getpwnam("postgres") == nil ? "nobody" : "postgres") : nil
+
+    private static func asServer(_ words: [String]) -> [String] {
+        guard let account, let entry = getpwnam(account) else { return words }
+        let ids = ["--reuid=\(entry.pointee.pw_uid)", "--regid=\(entry.pointee.pw_gid)", "--clear-groups"]
+        return ["/usr/bin/setpriv"] + ids + words
+    }
+
+    @discardableResult
+    private func run(_ program: String, _ arguments: [String]) throws -> String {
+        let words = Self.asServer([programs.appending(path: program).path] + arguments)
+        let finished = try FinishedProcess.run(
+            words[0], Array(words.dropFirst()), environment: ["PATH": "/usr/bin:/bin"], directory: directory.path)
+        guard finished.status == 0 else {
+            throw Failure(description: "\(program): \(finished.complaints) \(finished.text) \(log)")
+        }
+        return finished.text.trimmingCharacters(in: .newlines)
+    }
+
+    /// Writes a file of its data directory.
+    package func write(_ content: String, _ name: String) throws {
+        let path = "\(data)/\(name)"
+        try? FileManager.default.removeItem(atPath: path)
+        try Data(content.utf8).write(to: URL(filePath: path))
+        _ = chmod(path, 0o600)
+        if let account = Self.account { _ = try FinishedProcess.run("/bin/chown", [account, path]) }
+    }
+
+    /// A port that was free a moment ago.
+    private static func freePort() throws -> Int {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, size) == 0 && getsockname(listener, $0, &size) == 0
+            }
+        }
+        guard result else { throw Failure(description: "no port is free") }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}
+#endif

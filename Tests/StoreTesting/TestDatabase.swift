@@ -1,0 +1,28 @@
+import AssentCore
+package import AssentStore
+import Foundation
+
+/// Where a test keeps its data: in a SQLite file or, if the variable `ASSENT_TEST_DATABASE` is `postgresql`, in a
+/// PostgreSQL database that is made for the file's path.
+package enum TestDatabase {
+    /// Whether tests run on PostgreSQL.
+    package static let isPostgreSQL = ProcessInfo.processInfo.environment["ASSENT_TEST_DATABASE"] == "postgresql"
+
+    private static let made = Locked<[String: PostgreSQLConfiguration]>([:])
+
+    /// The database for a path; the same for the same path.
+    package static func location(_ path: String) async throws -> DatabaseLocation {
+        #if os(Linux)
+        guard isPostgreSQL else { return .sqlite(path: path) }
+        if let configuration = made.withLock({ $0[path] }) { return .postgresql(configuration) }
+        let server = try await PostgreSQLServer.shared()
+        var configuration = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        // Many tests share the server.
+        configuration.connections = 4
+        made.withLock { [configuration] in $0[path] = configuration }
+        return .postgresql(configuration)
+        #else
+        return .sqlite(path: path)
+        #endif
+    }
+}
