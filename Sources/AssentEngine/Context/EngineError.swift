@@ -47,10 +47,11 @@ extension EngineError {
     /// The request is malformed.
     package static func invalidRequest(_ detail: String) -> EngineError { EngineError(.invalidRequest, detail) }
 
-    /// What a failed store means. Only when the database cannot be reached is it worth another try.
+    /// What a failed store means. Only when the database cannot be reached is it worth another try; also when nobody
+    /// knows whether a transaction took place, since each single-use step tells by itself whether it was used.
     package init(_ error: StoreError) {
         switch error.code {
-        case .unavailable: self = .unavailable
+        case .unavailable, .outcomeUnknown: self = .unavailable
         case .statement: self.init(.internalFailure, "The server failed. Its log says why.")
         default: self.init(.internalFailure, "The server's database is damaged.")
         }

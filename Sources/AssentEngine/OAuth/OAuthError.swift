@@ -30,7 +30,7 @@ package struct OAuthError: AssentError {
     package init(answering error: any Error) {
         switch error {
         case let error as OAuthError: self = error
-        case let error as StoreError where error.code == .unavailable: self = .unavailable
+        case let error as StoreError where EngineError(error) == .unavailable: self = .unavailable
         case let error as EngineError where error.code == .unavailable || error.code == .busy: self = .unavailable
         default: self.init(.serverError, "The server failed. Its log says why.")
         }

@@ -141,12 +141,14 @@ package struct Administration: Sendable {
         var record = record(event, by: session, about: user)
         for member in detail.members { record.detail[member.name] = member.value }
         let isAllowed: SQL = keepsAdministrator ? "1 = 1" : UserSQL.leavesAdministrator(without: user.id)
+        let hold = keepsAdministrator ? [] : [SQLStatement(UserSQL.holdAdministrators)]
         do {
-            _ = try await context.database.run([
-                SQLStatement(
-                    "UPDATE users SET \(assignment) WHERE id = \(user.id) AND \(isAllowed)", expecting: .exactly(1)),
-                audit.statement(record),
-            ])
+            _ = try await context.database.run(
+                hold + [
+                    SQLStatement(
+                        "UPDATE users SET \(assignment) WHERE id = \(user.id) AND \(isAllowed)", expecting: .exactly(1)),
+                    audit.statement(record),
+                ])
         } catch let error as StoreError where error.code == .unexpectedCount {
             throw EngineError(.lastAdministrator)
         }

@@ -13,6 +13,11 @@ enum UserSQL {
         """
     }
 
+    /// Makes others that do the same wait until this transaction is over; their next statement then sees what it has
+    /// done. Two that each take the role from another administrator would else leave none, each relying on the one whom
+    /// the other removes.
+    static let holdAdministrators: SQL = "UPDATE users SET active = active WHERE \(isAdministrator("users"))"
+
     /// The columns of ``User/init(_:id:)`` from the table or alias `u`, besides the id.
     static let columns: SQL = "u.realm, u.username, u.active, u.roles, u.attributes"
 }

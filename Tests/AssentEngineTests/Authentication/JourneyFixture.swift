@@ -4,6 +4,7 @@ import AssentStore
 import AssentTesting
 import Foundation
 import Logging
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -38,7 +39,7 @@ final class JourneyFixture: Sendable {
         directory = parent.appending(path: "assent-journeys-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
-        database = try await DatabaseLocation.sqlite(path: path).open(clock: clock)
+        database = try await TestDatabase.location(path).open(clock: clock)
         context = try TransactionFixture.context(database, clock: clock)
         passwords = Passwords(
             context, policy: PasswordPolicy(logN: 4, parallelChecks: 4, waitingChecks: 500), limits: signIn,

@@ -5,6 +5,7 @@ import AssentTesting
 import Crypto
 import Foundation
 import Logging
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -60,7 +61,7 @@ final class ProviderFixture: Sendable {
     ) async throws {
         url = FileManager.default.temporaryDirectory.appending(path: "assent-grants-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        database = try await DatabaseLocation.sqlite(path: url.appending(path: "test.sqlite").path).open(clock: clock)
+        database = try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(clock: clock)
         context = EngineContext(
             database: database, clock: clock, random: random,
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))),
@@ -84,7 +85,7 @@ final class ProviderFixture: Sendable {
 
     /// A second node on the same file, with caches of its own.
     func secondNode() async throws -> OAuthProvider {
-        let database = try await DatabaseLocation.sqlite(path: url.appending(path: "test.sqlite").path).open(
+        let database = try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(
             clock: clock)
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,

@@ -3,6 +3,7 @@ import AssentStore
 import AssentTesting
 import Foundation
 import Logging
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -27,7 +28,7 @@ final class TransactionFixture: Sendable {
         directory = FileManager.default.temporaryDirectory.appending(path: "assent-transactions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
-        database = try await DatabaseLocation.sqlite(path: path).open(clock: clock)
+        database = try await TestDatabase.location(path).open(clock: clock)
         context = try Self.context(database, clock: clock)
         transactions = Transactions(context, limits: limits)
         ana = try await Self.signIn("ana", roles: [], context)

@@ -2,6 +2,7 @@ import AssentCore
 import AssentEngine
 import AssentStore
 import AssentTesting
+import StoreTesting
 import Testing
 
 @Suite("Parallel use of one transaction")
@@ -24,7 +25,7 @@ struct TransactionRaceTests {
     @Test("Two server processes on one file grant it once between them")
     func twoDatabases() async throws {
         let fixture = try await TransactionFixture()
-        let second = try await DatabaseLocation.sqlite(path: fixture.path).open(clock: fixture.clock)
+        let second = try await TestDatabase.location(fixture.path).open(clock: fixture.clock)
         let other = Transactions(try TransactionFixture.context(second, clock: fixture.clock, seed: 2))
         for _ in 0..<5 {
             let id = try await fixture.approved()

@@ -40,6 +40,27 @@ struct AdministrationTests {
         #expect(wins == 1)
     }
 
+    @Test("Of two administrators who shut each other out at the same moment one stays")
+    func eachOther() async throws {
+        let fixture = try await ProviderFixture()
+        let administration = Administration(fixture.context)
+        let token = try #require(try await administration.issueBootstrapToken())
+        try await administration.bootstrap(token, session: fixture.session)
+        let session = try #require(try await Sessions(fixture.context).live(token: fixture.sessionToken))
+        let names = [session.user.username, "second"]
+        _ = try await Users(fixture.context).create(username: "second", realm: session.realm, passwordHash: nil)
+        for _ in 0..<20 {
+            for name in names { try await administration.setRoles([.admin], of: name, by: session) }
+            let done = await withTaskGroup(of: Bool.self) { group in
+                for name in names {
+                    group.addTask { (try? await administration.setRoles([], of: name, by: session)) != nil }
+                }
+                return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+            }
+            #expect(done == 1)
+        }
+    }
+
     @Test("Without the role nothing is done, and the attempt is on record")
     func withoutRole() async throws {
         let fixture = try await ProviderFixture()
