@@ -43,10 +43,15 @@ extension ServerConfiguration {
         guard !realms.isEmpty else { throw root.issue("realms", "must name a realm, for example alpha") }
         var gateway: GatewayConfiguration?
         if let reader = root.optionalMapping("gateway") { gateway = try Self.gateway(reader, realms: realms) }
+        let postgreSQL = try DatabaseLoader(paths: paths).postgreSQL(root)
+        let masterKeyFile = root.optionalString("masterKeyFile").map(paths.resolve)
+        if postgreSQL != nil, masterKeyFile == nil {
+            throw root.issue("masterKeyFile", "is missing: all nodes of one database have the same master key")
+        }
         return ServerConfiguration(
             isDevelopment: isDevelopment, file: file, publicURL: publicURL, host: host, port: port,
             dataDirectory: paths.resolve(root.string("dataDirectory")),
-            masterKeyFile: root.optionalString("masterKeyFile").map(paths.resolve),
+            masterKeyFile: masterKeyFile, postgreSQL: postgreSQL,
             tls: try tls(root, paths: paths, isDevelopment: isDevelopment), cookieName: cookieName,
             passwordCost: cost,
             transactionLimits: TransactionLimits(

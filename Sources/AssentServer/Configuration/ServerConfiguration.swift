@@ -1,5 +1,6 @@
 package import AssentCore
 package import AssentEngine
+package import AssentStore
 import Foundation
 
 /// How a server is set up: the operator's YAML file, read and checked.
@@ -25,6 +26,9 @@ public struct ServerConfiguration: Sendable {
 
     /// The master key's file, when it is not in the data directory.
     package let masterKeyFile: String?
+
+    /// The PostgreSQL database; `nil` for the SQLite file in the data directory.
+    package let postgreSQL: PostgreSQLConfiguration?
 
     /// The certificate.
     package let tls: TLS
@@ -61,7 +65,8 @@ public struct ServerConfiguration: Sendable {
 
     init(
         isDevelopment: Bool, file: String, publicURL: String, host: String, port: Int, dataDirectory: String,
-        masterKeyFile: String?, tls: TLS, cookieName: String, passwordCost: Int,
+        masterKeyFile: String?, postgreSQL: PostgreSQLConfiguration? = nil, tls: TLS, cookieName: String,
+        passwordCost: Int,
         transactionLimits: TransactionLimits, journeyStartsPerMinute: Int, drainSeconds: Int,
         realms: [RealmConfiguration],
         gateway: GatewayConfiguration?
@@ -73,6 +78,7 @@ public struct ServerConfiguration: Sendable {
         self.port = port
         self.dataDirectory = dataDirectory
         self.masterKeyFile = masterKeyFile
+        self.postgreSQL = postgreSQL
         self.tls = tls
         self.cookieName = cookieName
         self.passwordCost = passwordCost

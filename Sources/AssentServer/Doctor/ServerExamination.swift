@@ -20,7 +20,7 @@ package enum ServerExamination {
             findings.append(Diagnosis(.fine, "development mode: loopback only, generated secrets allowed"))
         }
         findings.append(certificate(configuration, now: clock.now))
-        findings += await database(configuration)
+        findings += await database(configuration, clock: clock)
         findings.append(time(clock.now))
         return findings
     }
@@ -61,9 +61,9 @@ package enum ServerExamination {
             "the certificate is valid for \(days) more days" + (renews || days >= 14 ? "" : ": renew it now"))
     }
 
-    private static func database(_ configuration: ServerConfiguration) async -> [Diagnosis] {
+    private static func database(_ configuration: ServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
         let path = configuration.dataDirectory + "/assent.sqlite"
-        guard FileManager.default.fileExists(atPath: path) else {
+        if configuration.postgreSQL == nil, !FileManager.default.fileExists(atPath: path) {
             return [Diagnosis(.fine, "the database will be made at the first start")]
         }
         let key = configuration.masterKeyFile ?? configuration.dataDirectory + "/master.key"
@@ -74,7 +74,24 @@ package enum ServerExamination {
         } catch {
             findings.append(Diagnosis(.problem, "the master key: \(error)"))
         }
+        if let postgreSQL = configuration.postgreSQL { return findings + (await server(postgreSQL, clock: clock)) }
         return findings + (await content(ofDatabase: path))
+    }
+
+    private static func server(_ configuration: PostgreSQLConfiguration, clock: any WallClock) async -> [Diagnosis] {
+        do {
+            if let file = configuration.passwordFile { _ = try PrivateFile.read(file, limit: 4096, isNamed: true) }
+            let found = try await DatabaseLocation.postgresql(configuration).examine(clock: clock)
+            let findings = found.findings.map { Diagnosis($0.isProblem ? .problem : .fine, $0.text) }
+            return switch found.schema {
+            case .current: findings
+            case .missing: findings + [Diagnosis(.fine, "the tables will be made at the first start")]
+            case .older: findings + [Diagnosis(.note, found.schema.description + ": make a backup first")]
+            case .newer, .foreign: findings + [Diagnosis(.problem, found.schema.description)]
+            }
+        } catch {
+            return [Diagnosis(.problem, "the PostgreSQL database \(configuration.database): \(error)")]
+        }
     }
 
     /// What is in the database: read only, so that a look at it never changes its schema.
