@@ -10,7 +10,9 @@ import Testing
 
 @Suite("Authentication: faults and leaks")
 struct AuthenticationFaultTests {
-    @Test("A full database is 503, leaves nothing half done, and the same step goes on when there is room")
+    @Test(
+        "A full database is 503, leaves nothing half done, and the same step goes on when there is room",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it fills a SQLite file"))
     func full() async throws {
         let fixture = try await JourneyFixture()
         let page = try await fixture.start("Password")
@@ -43,7 +45,9 @@ struct AuthenticationFaultTests {
         #expect(try await fixture.count("sessions") == 2)
     }
 
-    @Test("Neither the database nor its log has any secret in it")
+    @Test(
+        "Neither the database nor its log has any secret in it",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it looks into a SQLite file"))
     func secretsAtRest() async throws {
         let fixture = try await JourneyFixture()
         let first = try await fixture.start("Login")

@@ -6,7 +6,9 @@ import Testing
 
 @Suite("Transactions on a database that fails")
 struct TransactionFaultTests {
-    @Test("A full database: nothing is taken, started or made, and nothing is half done")
+    @Test(
+        "A full database: nothing is taken, started or made, and nothing is half done",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it fills a SQLite file"))
     func full() async throws {
         let fixture = try await TransactionFixture()
         let id = try await fixture.approved()
@@ -34,7 +36,9 @@ struct TransactionFaultTests {
         #expect(try await fixture.audited(.transactionTake, id).contains("success -"))
     }
 
-    @Test("A full database: the gateway denies")
+    @Test(
+        "A full database: the gateway denies",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it fills a SQLite file"))
     func gatewayDenies() async throws {
         let fixture = try await TransactionFixture()
         let point = try fixture.settlement()
