@@ -8,6 +8,9 @@ final class PostgreSQLSession {
     struct Identity: Equatable {
         let system: String
         let timeline: String
+        /// The server's own processes. After a crash they are others, and a number whose transaction was lost with what
+        /// had not reached the disk may have been given out again.
+        let processes: String
     }
 
     let connection: OpaquePointer
@@ -35,12 +38,16 @@ final class PostgreSQLSession {
     func identify() throws {
         let command = PostgreSQLCommand(
             """
-            SELECT (system_identifier)::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline
+            SELECT (system_identifier)::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
+                (SELECT string_agg(pid::text, ' ' ORDER BY pid) FROM pg_stat_activity
+                WHERE usesysid IS NULL AND datid IS NULL) AS processes
             FROM pg_control_system()
             """)
         // A server that keeps this to itself serves all the same; a lost COMMIT then stays unknown.
-        guard let row = try exchange([command]).first?.rows.first else { return }
-        identity = Identity(system: try row.text("system"), timeline: try row.text("timeline"))
+        guard let row = try exchange([command]).first?.rows.first, let processes = try row.optionalText("processes")
+        else { return }
+        identity = Identity(
+            system: try row.text("system"), timeline: try row.text("timeline"), processes: processes)
     }
 
     /// All prepared statements are made anew.

