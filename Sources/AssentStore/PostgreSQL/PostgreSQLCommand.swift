@@ -29,25 +29,13 @@ struct PostgreSQLCommand {
     static let rollback = PostgreSQLCommand("ROLLBACK")
     /// Not prepared: what is on the wire then shows where a transaction ends.
     static let commit = PostgreSQLCommand("COMMIT", isKept: false)
-    /// The transaction's number, by which others can be asked what became of it; NULL if it has written nothing.
-    static let transactionID = PostgreSQLCommand("SELECT (pg_current_xact_id_if_assigned())::text AS id")
     static let forgetPrepared = PostgreSQLCommand("DEALLOCATE ALL", isKept: false)
 
     /// Lets one process at a time change the schema, for as long as it takes, and wait for tables that are in use.
     static let beginDefinition: [PostgreSQLCommand] = [
         "SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = 0",
         "SELECT 1 AS locked FROM pg_advisory_xact_lock(7017280570803617383)", "SET LOCAL lock_timeout = '60s'",
-    ].map { PostgreSQLCommand($0, isKept: false) }
-
-    /// What became of a transaction; one that is still open is ended, together with its connection: nobody is there any
-    /// more who could commit it.
-    static func outcome(of id: String) -> PostgreSQLCommand {
-        PostgreSQLCommand(
-            """
-            SELECT pg_xact_status(($1)::xid8) AS status, (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                WHERE backend_xid = (($1)::xid8)::xid AND usename = current_user AND pid <> pg_backend_pid()) AS ended
-            """, [.text(id)])
-    }
+    ].map { PostgreSQLCommand($0, isKept: false) } + PostgreSQLOutcome.definition
 }
 
 /// What came of a command.

@@ -28,7 +28,8 @@ struct PostgreSQLOpening {
     }
 
     private func open(_ host: PostgreSQLConfiguration.Host, bell: PostgreSQLBell) throws -> PostgreSQLSession {
-        let parameters = try parameters(host)
+        let id = UUID().uuidString.lowercased()
+        let parameters = try parameters(host, id)
         let names = parameters.map { strdup($0.0) } + [nil]
         let values = parameters.map { strdup($0.1) } + [nil]
         defer { for text in names + values { free(text) } }
@@ -42,7 +43,7 @@ struct PostgreSQLOpening {
         guard let connection else { throw StoreError(.unavailable, "There is not enough memory for a connection.") }
         // Ends the connection if anything below throws.
         let session = PostgreSQLSession(
-            connection, bell: bell, silenceLimit: configuration.statementLimit + 5_000)
+            connection, id: id, bell: bell, silenceLimit: configuration.statementLimit + 5_000)
         // Else libpq writes what the server remarks to the standard error.
         PQsetNoticeProcessor(connection, { _, _ in }, nil)
         // The error then has its SQLSTATE, which no language of the server changes.
@@ -64,12 +65,14 @@ struct PostgreSQLOpening {
     // MARK: - Parameters
 
     /// What libpq is told: enough that no variable of the environment changes what is safe.
-    private func parameters(_ host: PostgreSQLConfiguration.Host) throws(StoreError) -> [(String, String)] {
+    private func parameters(
+        _ host: PostgreSQLConfiguration.Host, _ id: String
+    ) throws(StoreError) -> [(String, String)] {
         var parameters = [
             ("host", host.name), ("port", String(host.port)), ("dbname", configuration.database),
-            ("user", configuration.user), ("application_name", "assent"), ("client_encoding", "UTF8"),
-            ("gssencmode", "disable"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
-            ("keepalives_count", "3"), ("tcp_user_timeout", "15000"), ("target_session_attrs", "any"),
+            ("user", configuration.user), ("application_name", PostgreSQLSession.applicationName(id)),
+            ("client_encoding", "UTF8"), ("gssencmode", "disable"), ("keepalives_idle", "30"),
+            ("keepalives_interval", "10"), ("keepalives_count", "3"), ("tcp_user_timeout", "15000"), ("target_session_attrs", "any"),
         ]
         switch configuration.tls(to: host) {
         case nil: parameters.append(("sslmode", "prefer"))
@@ -80,7 +83,8 @@ struct PostgreSQLOpening {
                 ("sslrootcert", try Self.authorities(authority)),
             ]
         }
-        parameters.append(("passfile", "/dev/null"))
+        // There can be no such file; about one that is no plain file libpq writes to the standard error.
+        parameters.append(("passfile", "/dev/null/none"))
         if let file = configuration.passwordFile { parameters.append(("password", try Self.password(file))) }
         return parameters
     }
@@ -202,7 +206,6 @@ struct PostgreSQLOpening {
                 AUTHORIZATION \(configuration.user).
                 """)
         }
-        try session.identify()
     }
 
     static func value(_ setting: String, of session: PostgreSQLSession) -> String? {

@@ -4,22 +4,16 @@ import Foundation
 
 /// One connection to a server, in pipeline mode. It belongs to the thread that has opened it and blocks that one.
 final class PostgreSQLSession {
-    /// Which history of which database the server is in. Numbers of transactions mean something within one alone.
-    struct Identity: Equatable {
-        let system: String
-        let timeline: String
-        /// The server's own processes. After a crash they are others, and a number whose transaction was lost with what
-        /// had not reached the disk may have been given out again.
-        let processes: String
-    }
-
+    /// A name that no other connection has, now or later.
+    let id: String
     let connection: OpaquePointer
     private let bell: PostgreSQLBell
     /// The names of prepared statements, by text and types.
     private var prepared: [String: String] = [:]
     private var lastName = 0
     private var forgetsAll = false
-    private(set) var identity: Identity?
+    /// How many transactions were numbered.
+    private var lastTransaction: Int64 = 0
     /// Milliseconds of silence after which the connection counts as lost.
     private let silenceLimit: Int32
 
@@ -27,27 +21,22 @@ final class PostgreSQLSession {
     private static let mostPrepared = 500
 
     /// Takes an open connection over.
-    init(_ connection: OpaquePointer, bell: PostgreSQLBell, silenceLimit: Int) {
+    init(_ connection: OpaquePointer, id: String, bell: PostgreSQLBell, silenceLimit: Int) {
         self.connection = connection
+        self.id = id
         self.bell = bell
         self.silenceLimit = Int32(clamping: silenceLimit)
     }
 
     deinit { PQfinish(connection) }
 
-    func identify() throws {
-        let command = PostgreSQLCommand(
-            """
-            SELECT (system_identifier)::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
-                (SELECT string_agg(pid::text, ' ' ORDER BY pid) FROM pg_stat_activity
-                WHERE usesysid IS NULL AND datid IS NULL) AS processes
-            FROM pg_control_system()
-            """)
-        // A server that keeps this to itself serves all the same; a lost COMMIT then stays unknown.
-        guard let row = try exchange([command]).first?.rows.first, let processes = try row.optionalText("processes")
-        else { return }
-        identity = Identity(
-            system: try row.text("system"), timeline: try row.text("timeline"), processes: processes)
+    /// By which name the server knows a connection.
+    static func applicationName(_ id: String) -> String { "assent \(id)" }
+
+    /// The number of a transaction that begins: 1 for the first.
+    func numberTransaction() -> Int64 {
+        lastTransaction += 1
+        return lastTransaction
     }
 
     /// All prepared statements are made anew.

@@ -32,8 +32,10 @@ struct PostgreSQLTransaction {
 
     /// A transaction whose connection was lost while it was committed.
     struct LostCommit: Error {
-        /// Its number.
-        let id: String
+        /// The connection's id.
+        let connection: String
+        /// Its number there.
+        let number: Int64
         /// What its statements have returned.
         let rows: [[SQLRow]]
     }
@@ -74,20 +76,20 @@ struct PostgreSQLTransaction {
         }
     }
 
-    /// Two round trips: `COMMIT` is sent when the row counts are what they must be, and when we know by which number
-    /// to ask what became of it.
+    /// Two round trips: `COMMIT` is sent when the row counts are what they must be, and when the number is written by
+    /// which to ask what became of the transaction.
     private func write() throws -> [[SQLRow]] {
         let isDefinition = work.kind == .definition
         let opening = [.begin] + (isDefinition ? PostgreSQLCommand.beginDefinition : [])
+        let number = session.numberTransaction()
+        let record = PostgreSQLOutcome.record(number, of: session.id)
         let answers = try session.exchange(
-            opening + commands + [.transactionID], isPatient: isDefinition, isCancelled: isCancelled)
+            opening + commands + [record], isPatient: isDefinition, isCancelled: isCancelled)
         let rows: [[SQLRow]]
-        let id: String?
         do {
             for answer in answers.prefix(opening.count) { try require(answer) }
             rows = try checked(Array(answers.dropFirst(opening.count).dropLast()))
             try require(answers.last)
-            id = try answers.last?.rows.first?.optionalText("id")
             if isCancelled() { throw CancellationError() }
         } catch {
             _ = try session.exchange([.rollback])
@@ -98,8 +100,8 @@ struct PostgreSQLTransaction {
             answer = try session.exchange([.commit], isPatient: isDefinition).first
         } catch {
             // What has written nothing is the same whether it was committed or not.
-            guard let id else { return rows }
-            throw LostCommit(id: id, rows: rows)
+            if answers.last?.rows.isEmpty == true { return rows }
+            throw LostCommit(connection: session.id, number: number, rows: rows)
         }
         // The server has said no: it has taken everything back.
         if case .failed(let fault) = answer { throw failure(fault) }

@@ -94,9 +94,7 @@ final class PostgreSQLWorker: Sendable {
                 pool.finished(id, job.call, .failure(passing.fault.error()))
                 return session
             } catch let lost as PostgreSQLTransaction.LostCommit {
-                let search = PostgreSQLOutcome(
-                    of: lost.id, in: session.identity, configuration: configuration, bell: bell)
-                let (outcome, next) = search.find()
+                let (outcome, next) = PostgreSQLOutcome(lost: lost, configuration: configuration, bell: bell).find()
                 switch outcome {
                 case .committed: pool.finished(id, job.call, .success(lost.rows))
                 case .takenBack:

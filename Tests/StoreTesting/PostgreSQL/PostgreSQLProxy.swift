@@ -44,9 +44,15 @@ package final class PostgreSQLProxy: Sendable {
         }
         guard isListening else { throw PostgreSQLServer.Failure(description: "the proxy cannot listen") }
         Thread.detachNewThread { [listener, weak self] in
+            // The thread that waits closes the listener: its number could be another test's by then.
+            defer { close(listener) }
             while true {
                 let client = Glibc.accept(listener, nil, nil)
-                guard client >= 0, let self else { return }
+                guard client >= 0 else { return }
+                guard let self else {
+                    close(client)
+                    return
+                }
                 self.begin(client)
             }
         }
@@ -54,7 +60,6 @@ package final class PostgreSQLProxy: Sendable {
 
     deinit {
         shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
         for socket in state.withLock({ $0.sockets }) { shutdown(socket, Int32(SHUT_RDWR)) }
         try? FileManager.default.removeItem(at: directory)
     }
