@@ -5,10 +5,10 @@ import Glibc
 /// The calls that change keys, taken over from libkeyutils in this program: the linker prefers the program's own
 /// functions. So the store's code is the one that apps run, and still dies where a test wants it.
 enum ChangePoints {
-    private static let state = Locked((next: 0, deadly: -1, isTelling: false))
+    private static let state = Locked((next: 0, deadly: -1))
 
-    static func arm(dyingBefore number: Int, telling: Bool) {
-        state.withLock { $0 = (0, number, telling) }
+    static func arm(dyingBefore number: Int) {
+        state.withLock { $0 = (0, number) }
     }
 
     /// The library's own function.
@@ -19,14 +19,10 @@ enum ChangePoints {
     }
 
     /// Comes before a change; does not come back when this is where to die.
-    fileprivate static func pass(_ what: String) {
-        let (isDeadly, isTelling) = state.withLock { state in
+    fileprivate static func pass() {
+        let isDeadly = state.withLock { state in
             defer { state.next += 1 }
-            return (state.next == state.deadly, state.isTelling)
-        }
-        if isTelling {
-            var line = "step \(what)\n"
-            line.withUTF8 { _ = write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            return state.next == state.deadly
         }
         guard isDeadly else { return }
         kill(getpid(), SIGKILL)
@@ -41,26 +37,26 @@ func interposedAdd(
 ) -> Int32 {
     typealias Add =
         @convention(c) (UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafeRawPointer?, Int, Int32) -> Int32
-    ChangePoints.pass("add")
+    ChangePoints.pass()
     return ChangePoints.original("add_key", Add.self)(type, description, payload, count, ring)
 }
 
 @_cdecl("keyctl_link")
 func interposedLink(_ key: Int32, _ ring: Int32) -> Int {
-    ChangePoints.pass("link")
+    ChangePoints.pass()
     return ChangePoints.original("keyctl_link", (@convention(c) (Int32, Int32) -> Int).self)(key, ring)
 }
 
 @_cdecl("keyctl_unlink")
 func interposedUnlink(_ key: Int32, _ ring: Int32) -> Int {
-    ChangePoints.pass("unlink")
+    ChangePoints.pass()
     return ChangePoints.original("keyctl_unlink", (@convention(c) (Int32, Int32) -> Int).self)(key, ring)
 }
 
 @_cdecl("keyctl_update")
 func interposedUpdate(_ key: Int32, _ payload: UnsafeRawPointer?, _ count: Int) -> Int {
     typealias Update = @convention(c) (Int32, UnsafeRawPointer?, Int) -> Int
-    ChangePoints.pass("update")
+    ChangePoints.pass()
     return ChangePoints.original("keyctl_update", Update.self)(key, payload, count)
 }
 #endif

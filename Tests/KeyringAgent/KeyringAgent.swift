@@ -30,10 +30,7 @@ struct KeyringAgent {
         let agent = KeyringAgent(store: try KeyringSecretStore(store: name, lockDirectory: locks, lockTimeout: 300))
         switch mode {
         case "script":
-            ChangePoints.arm(dyingBefore: number, telling: false)
-            try await agent.script()
-        case "trace":
-            ChangePoints.arm(dyingBefore: -1, telling: true)
+            ChangePoints.arm(dyingBefore: number)
             try await agent.script()
         case "count": try await agent.count(number)
         case "flip": try await agent.flip()

@@ -64,16 +64,14 @@ struct KeyringProcessTests {
         "and are killed before any change to a key: what was acknowledged is there, and nothing else is",
         .timeLimit(.minutes(5)))
     func killed() async throws {
-        let whole = try TestKeyring()
-        let trace = try whole.lines("trace")
-        #expect(trace.last == "done")
-        let points = trace.count { $0.hasPrefix("step ") }
-        #expect(points > 40)
-        var kills = 0
-        for point in 0..<points {
+        // How many changes it takes is not the same each time: all tests share a quota, and what finds it used up tries
+        // again. So it is killed one change later each time, until it is not.
+        var isDone = false
+        for point in 0..<1_000 where !isDone {
             let keyring = try TestKeyring()
             let lines = try keyring.lines("script", point)
-            if lines.last != "done" { kills += 1 }
+            isDone = lines.last == "done"
+            #expect(!isDone || point > 40)
             var account = StoreAccount()
             for line in lines { account.read(line) }
             let store = try keyring.open()
@@ -89,8 +87,7 @@ struct KeyringProcessTests {
             #expect(version > max(seen, account.secrets["one"] == nil ? 0 : 1), "before change \(point)")
             #expect(try await store.value("one")?.value == Secret("next"))
         }
-        // On a busy machine the first, uninterrupted run may wait, and so take more steps than those that are killed.
-        #expect((41...points).contains(kills))
+        #expect(isDone)
     }
 
     @Test(
