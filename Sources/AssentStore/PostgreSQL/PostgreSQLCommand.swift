@@ -32,10 +32,11 @@ struct PostgreSQLCommand {
     static let forgetPrepared = PostgreSQLCommand("DEALLOCATE ALL", isKept: false)
 
     /// Lets one process at a time change the schema, for as long as it takes, and wait for tables that are in use.
-    static let beginDefinition: [PostgreSQLCommand] = [
-        "SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = 0",
-        "SELECT 1 AS locked FROM pg_advisory_xact_lock(7017280570803617383)", "SET LOCAL lock_timeout = '60s'",
-    ].map { PostgreSQLCommand($0, isKept: false) } + PostgreSQLOutcome.definition
+    static let beginDefinition: [PostgreSQLCommand] =
+        [
+            "SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = 0",
+            "SELECT 1 AS locked FROM pg_advisory_xact_lock(7017280570803617383)", "SET LOCAL lock_timeout = '60s'",
+        ].map { PostgreSQLCommand($0, isKept: false) } + PostgreSQLOutcome.definition
 }
 
 /// What came of a command.

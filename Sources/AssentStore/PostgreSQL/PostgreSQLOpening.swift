@@ -72,7 +72,8 @@ struct PostgreSQLOpening {
             ("host", host.name), ("port", String(host.port)), ("dbname", configuration.database),
             ("user", configuration.user), ("application_name", PostgreSQLSession.applicationName(id)),
             ("client_encoding", "UTF8"), ("gssencmode", "disable"), ("keepalives_idle", "30"),
-            ("keepalives_interval", "10"), ("keepalives_count", "3"), ("tcp_user_timeout", "15000"), ("target_session_attrs", "any"),
+            ("keepalives_interval", "10"), ("keepalives_count", "3"), ("tcp_user_timeout", "15000"),
+            ("target_session_attrs", "any"),
         ]
         switch configuration.tls(to: host) {
         case nil: parameters.append(("sslmode", "prefer"))
