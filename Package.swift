@@ -131,9 +131,10 @@ let package = Package(
             name: "AssentBench",
             dependencies: [
                 "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentStore", "AssentTesting",
-                "AssentTokens", "AssentTransportNIO", "AssentVault",
+                "AssentTokens", "AssentTransportNIO", "AssentVault", "StoreTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .target(name: "CPQ", condition: .when(platforms: [.linux], traits: ["PostgreSQL"])),
                 crypto, grdb, httpTypes, logging,
             ] + nio, path: "Benchmarks"),
 

@@ -43,10 +43,14 @@ enum Benchmarks {
     }
 
     static var all: [Entry] {
-        [
+        var all = [
             Entry(CallBenchmark.self), Entry(TakeBenchmark.self), Entry(GatewayBenchmark.self),
             Entry(TokenReadBenchmark.self), Entry(TokenRefreshBenchmark.self), Entry(TokenEndpointBenchmark.self),
             Entry(GuessingBenchmark.self), Entry(VaultBenchmark.self),
         ]
+        #if PostgreSQL && os(Linux)
+        all.insert(Entry(PostgreSQLTakeBenchmark.self), at: 2)
+        #endif
+        return all
     }
 }

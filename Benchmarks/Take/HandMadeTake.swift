@@ -1,20 +1,43 @@
+import AssentStore
 import Foundation
 import GRDB
 
-/// The same SQL by hand, its text and arguments made beforehand: GRDB, the same file, `synchronous = FULL`, prepared
-/// statements kept.
-struct HandMadeTake: Sendable {
-    private let pool: DatabasePool
+/// The take and its audit record as SQL by hand, on the same database with the same durability.
+protocol HandMadeTake: Sendable {
+    /// Takes these transactions, `parallel` at a time as far as the database can.
+    func take(_ prepared: [TakeWorld.Prepared], parallel: Int) async throws
 
-    private static let note = """
+    /// Closes the database.
+    func close() throws
+}
+
+/// What both ways by hand write.
+enum HandMadeRecord {
+    static let columns = """
         INSERT INTO audit
-            (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, node, position)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'by hand', ?11)
+            (id, at, event, outcome, realm, user_id, session_audit_id, transaction_id, detail, node, position)
         """
 
-    private static let detail = """
+    static let detail = """
         {"policySet":"bank","policy":"pay","resource":"https://localhost:8444/transfers"}
         """
+
+    /// The values for ``columns``; `realm`, `user` and `session` are what the take has returned.
+    static func values(_ id: String, realm: String, user: String, session: String) -> [SQLValue] {
+        let now = Date().timeIntervalSince1970
+        return [
+            .text(UUID().uuidString.lowercased()), .integer(Int64(now * 1000)), .text("transaction.take"),
+            .text("success"), .text(realm), .text(user), .text(session), .text(id), .text(detail), .text("by hand"),
+            .integer(Int64(now * 1_000_000)),
+        ]
+    }
+}
+
+/// With GRDB on the same file, `synchronous = FULL`, prepared statements kept. SQLite has one writer at a time.
+struct HandMadeSQLiteTake: HandMadeTake {
+    private let pool: DatabasePool
+
+    private static let note = HandMadeRecord.columns + " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
 
     init(path: String) async throws {
         var configuration = Configuration()
@@ -29,51 +52,49 @@ struct HandMadeTake: Sendable {
         guard level == 2 else { throw BenchFailure("synchronous is not FULL") }
     }
 
-    /// Takes a transaction and notes it.
-    func take(_ prepared: TakeWorld.Prepared) async throws {
+    func take(_ prepared: [TakeWorld.Prepared], parallel: Int) async throws {
+        if parallel == 1 {
+            for each in prepared { try await take(each) }
+            return
+        }
+        try await withThrowingTaskGroup { group in
+            for lane in 0..<parallel {
+                group.addTask {
+                    for index in stride(from: lane, to: prepared.count, by: parallel) {
+                        try await take(prepared[index])
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private func take(_ prepared: TakeWorld.Prepared) async throws {
         let isTaken = try await pool.write { database in
-            let now = Date()
-            let take = try database.cachedStatement(sql: prepared.take)
-            try take.setArguments(StatementArguments(prepared.arguments))
+            let take = try database.cachedStatement(sql: prepared.take.text())
+            try take.setArguments(Self.arguments(prepared.take.arguments))
             guard let row = try Row.fetchOne(take) else { return false }
             let note = try database.cachedStatement(sql: Self.note)
-            let arguments: StatementArguments = [
-                UUID().uuidString.lowercased(), Int64(now.timeIntervalSince1970 * 1000), "transaction.take", "success",
-                nil, row["realm"] as String, row["user_id"] as String, row["session_audit_id"] as String, prepared.id,
-                Self.detail, Int64(now.timeIntervalSince1970 * 1_000_000),
-            ]
-            try note.setArguments(arguments)
+            let values = HandMadeRecord.values(
+                prepared.id, realm: row["realm"], user: row["user_id"], session: row["session_audit_id"])
+            try note.setArguments(Self.arguments(values))
             try note.execute()
             return true
         }
         guard isTaken else { throw BenchFailure("a transaction was not taken") }
     }
 
-    /// Copies a transaction's row under other ids.
-    func copy(_ id: String, as copies: [String]) async throws {
-        try await pool.write { database in
-            let others = try database.columns(in: "transactions").map(\.name).filter { $0 != "id" }
-                .joined(separator: ", ")
-            let insert = try database.makeStatement(
-                sql: "INSERT INTO transactions (id, \(others)) SELECT ?1, \(others) FROM transactions WHERE id = ?2")
-            for copy in copies { try insert.execute(arguments: [copy, id]) }
-        }
+    private static func arguments(_ values: [SQLValue]) -> StatementArguments {
+        StatementArguments(
+            values.map { value -> DatabaseValue in
+                switch value {
+                case .null: .null
+                case .integer(let value): value.databaseValue
+                case .text(let value): value.databaseValue
+                case .blob(let value): Data(value).databaseValue
+                }
+            })
     }
 
-    /// How many of these transactions are taken, each with one record in the audit log.
-    func taken(_ prepared: [TakeWorld.Prepared]) async throws -> Int {
-        try await pool.read { database in
-            var count = 0
-            let find = try database.makeStatement(
-                sql: """
-                    SELECT count(*) FROM transactions t WHERE t.id = ?1 AND t.state = 'TAKEN' AND 1 =
-                        (SELECT count(*) FROM audit a WHERE a.transaction_id = t.id AND a.event = 'transaction.take')
-                    """)
-            for each in prepared { count += try Int.fetchOne(find, arguments: [each.id]) ?? 0 }
-            return count
-        }
-    }
-
-    /// Closes the file.
     func close() throws { try pool.close() }
 }

@@ -2,7 +2,6 @@ import AssentCore
 import AssentEngine
 import AssentStore
 import Foundation
-import GRDB
 import Logging
 
 /// An engine on a database file, with a user who is signed in and a policy that asks for a transaction.
@@ -10,27 +9,16 @@ struct TakeWorld: Sendable {
     /// A transaction that its user has approved, and the statement that takes it, ready to be bound by hand.
     struct Prepared: Sendable {
         let id: String
-        let take: String
-        let arguments: [DatabaseValue]
+        let take: SQL
 
         init(id: String, binding: TransactionBinding, at now: Int64) {
-            let sql = TransactionSQL.take(id, binding: binding, at: now)
             self.id = id
-            take = sql.text()
-            arguments = sql.arguments.map {
-                switch $0 {
-                case .null: .null
-                case .integer(let value): value.databaseValue
-                case .text(let value): value.databaseValue
-                case .blob(let value): Data(value).databaseValue
-                }
-            }
+            take = TransactionSQL.take(id, binding: binding, at: now).withoutNulls()
         }
     }
 
     let database: any SQLDatabase
     let access: AccessSettlement
-    let hand: HandMadeTake
     private let transactions: Transactions
     private let session: LiveSession
 
@@ -38,8 +26,8 @@ struct TakeWorld: Sendable {
     private static let body = Array(#"{"to":"Bob","amount":"200.00","currency":"EUR"}"#.utf8)
     private static let url = "https://localhost:8444/transfers"
 
-    init(path: String) async throws {
-        database = try await DatabaseLocation.sqlite(path: path).open(clock: SystemClock())
+    init(_ location: DatabaseLocation) async throws {
+        database = try await location.open(clock: SystemClock())
         let random = SystemRandom()
         let context = EngineContext(
             database: database, clock: SystemClock(), random: random,
@@ -66,7 +54,6 @@ struct TakeWorld: Sendable {
         let begun = try await sessions.begin(userID: user.id, realm: Self.realm, limits: SessionLimits())
         guard let session = try await sessions.live(token: begun.token) else { throw BenchFailure("no session") }
         self.session = session
-        hand = try await HandMadeTake(path: path)
     }
 
     /// Makes `count` approved transactions: one by the engine, the others as copies of its row.
@@ -78,9 +65,39 @@ struct TakeWorld: Sendable {
         _ = try await database.run(transactions.completion(of: approval, session: session))
         let random = SystemRandom()
         let ids = (0..<count).map { _ in random.uuid() }
-        try await hand.copy(made.id, as: ids)
+        let others = try await columns().joined(separator: ", ")
+        for start in stride(from: 0, to: ids.count, by: 500) {
+            let copies = ids[start..<min(start + 500, ids.count)].map { copy in
+                SQLStatement(
+                    """
+                    INSERT INTO transactions (id, \(SQL(verbatim: others)))
+                    SELECT \(copy), \(SQL(verbatim: others)) FROM transactions WHERE id = \(made.id)
+                    """, expecting: .exactly(1))
+            }
+            _ = try await database.run(copies)
+        }
         let now = SystemClock().epochSeconds
         return ids.map { Prepared(id: $0, binding: made.binding, at: now) }
+    }
+
+    private func columns() async throws -> [String] {
+        try await database.run(.read("SELECT * FROM transactions LIMIT 1")).first?.names.filter { $0 != "id" } ?? []
+    }
+
+    /// How many of these transactions are taken, each with one record in the audit log.
+    func taken(_ prepared: [Prepared]) async throws -> Int {
+        var count = 0
+        for each in prepared {
+            let row = try await database.run(
+                .read(
+                    """
+                    SELECT count(*) AS n FROM transactions t WHERE t.id = \(each.id) AND t.state = 'TAKEN' AND 1 =
+                        (SELECT count(*) FROM audit a WHERE a.transaction_id = t.id AND a.event = 'transaction.take')
+                    """)
+            ).first
+            count += Int(try row?.integer("n") ?? 0)
+        }
+        return count
     }
 
     /// Decides with a transaction, as the gateway does once it has read a request.

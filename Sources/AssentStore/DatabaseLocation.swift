@@ -45,16 +45,20 @@ package enum DatabaseLocation: Sendable, Hashable {
     /// - Parameters:
     ///   - schema: the tables that this version needs.
     ///   - clock: the time that a database server's is compared with.
+    ///   - statements: what else is read, if the schema is the one that this version needs.
     /// - Returns: what was found.
     /// - Throws: ``StoreError``: `unavailable` when it cannot be read, `corrupt` when it is no database.
     package func examine(
-        schema: Schema = .current, clock: any WallClock = SystemClock()
+        schema: Schema = .current, clock: any WallClock = SystemClock(), reading statements: [SQLStatement] = []
     ) async throws -> DatabaseExamination {
         switch self {
-        case .sqlite(let path): try await SQLiteExamination(path: path, schema: schema).run()
+        case .sqlite(let path):
+            try await SQLiteExamination(path: path, schema: schema, statements: statements).run()
         case .postgresql(let configuration):
             #if PostgreSQL && os(Linux)
-            try await PostgreSQLExamination(configuration: configuration, schema: schema, clock: clock).run()
+            try await PostgreSQLExamination(
+                configuration: configuration, schema: schema, clock: clock, statements: statements
+            ).run()
             #else
             throw Self.notBuilt(configuration)
             #endif
@@ -85,11 +89,17 @@ package struct DatabaseExamination: Sendable, Hashable {
     /// What else there is to say, the server first; empty for a file.
     package let findings: [DatabaseFinding]
 
+    /// What the statements have read that were asked for; nothing unless the schema is the one that was needed.
+    package let rows: [[SQLRow]]
+
     /// What was found.
-    package init(schema: SchemaState, isWhole: Bool, findings: [DatabaseFinding] = []) {
+    package init(
+        schema: SchemaState, isWhole: Bool, findings: [DatabaseFinding] = [], rows: [[SQLRow]] = []
+    ) {
         self.schema = schema
         self.isWhole = isWhole
         self.findings = findings
+        self.rows = rows
     }
 }
 

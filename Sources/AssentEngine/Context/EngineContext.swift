@@ -16,14 +16,16 @@ package struct EngineContext: Sendable {
     /// Seals what the database must not be able to tell.
     package let masterKey: MasterKey
 
-    /// Whose audit records these are.
+    /// What tells this server from others on the same database.
+    package let node: String
+
+    /// The order of this node's audit records.
     package let auditSeries: AuditSeries
 
     /// Where the operator reads; never a secret.
     package let logger: Logger
 
-    /// A context. The `node` is what tells this server from others on the same database; without one it gets a name of
-    /// its own.
+    /// A context. Without a `node` it gets a name of its own.
     package init(
         database: any SQLDatabase, clock: any WallClock, random: any RandomSource, masterKey: MasterKey,
         node: String? = nil, logger: Logger
@@ -32,7 +34,8 @@ package struct EngineContext: Sendable {
         self.clock = clock
         self.random = random
         self.masterKey = masterKey
-        auditSeries = AuditSeries(node: node ?? random.uuid())
+        self.node = node ?? random.uuid()
+        auditSeries = AuditSeries(node: self.node)
         self.logger = logger
     }
 }

@@ -19,6 +19,8 @@ package struct MasterKey: Sendable {
         case authID = "auth-id"
         /// Recognises the answers to a journey step when they come again.
         case journeyAnswer = "journey-answer"
+        /// The token that makes the first administrator.
+        case bootstrapToken = "bootstrap-token"
         /// Tells whether it is the key of the database.
         case check
     }

@@ -15,19 +15,22 @@ package struct Administration: Sendable {
         audit = AuditLog(context)
     }
 
-    /// A new bootstrap token, while nobody is an administrator; `nil` once somebody is. Earlier tokens stop counting.
-    package func issueBootstrapToken() async throws -> Secret? {
+    /// The bootstrap token, while nobody is an administrator; `nil` once somebody is. It is the same on all servers of
+    /// the database and at each start: of several, an operator could not tell which one is valid.
+    package func bootstrapToken() async throws -> Secret? {
         guard try await administrators().isEmpty else { return nil }
         let token = Secret(context.random.token())
-        _ = try await context.database.run([
-            SQLStatement("DELETE FROM bootstrap_tokens WHERE used_at IS NULL"),
+        let sealed = try context.masterKey.seal(token, for: .bootstrapToken, context: "")
+        let results = try await context.database.run([
             SQLStatement(
                 """
-                INSERT INTO bootstrap_tokens (hash, created_at)
-                VALUES (\(TokenHash.of(token)), \(context.clock.epochSeconds))
-                """, expecting: .exactly(1)),
+                INSERT INTO bootstrap_tokens (hash, sealed_token, created_at)
+                VALUES (\(TokenHash.of(token)), \(sealed), \(context.clock.epochSeconds)) ON CONFLICT DO NOTHING
+                """),
+            .read("SELECT sealed_token FROM bootstrap_tokens WHERE used_at IS NULL"),
         ])
-        return token
+        guard let row = results.last?.first else { return nil }
+        return try context.masterKey.open(try row.blob("sealed_token"), for: .bootstrapToken, context: "")
     }
 
     /// Makes the session's user an administrator, if nobody is one yet. The token is spent by that.

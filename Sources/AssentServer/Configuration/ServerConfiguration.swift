@@ -28,7 +28,7 @@ public struct ServerConfiguration: Sendable {
     package let masterKeyFile: String?
 
     /// The PostgreSQL database; `nil` for the SQLite file in the data directory.
-    package let postgreSQL: PostgreSQLConfiguration?
+    package var postgreSQL: PostgreSQLConfiguration?
 
     /// The certificate.
     package let tls: TLS

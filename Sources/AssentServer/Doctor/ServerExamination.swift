@@ -1,5 +1,6 @@
 package import AssentConfiguration
 package import AssentCore
+import AssentEngine
 import AssentStore
 import Foundation
 import SwiftASN1
@@ -62,54 +63,67 @@ package enum ServerExamination {
     }
 
     private static func database(_ configuration: ServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
-        let path = configuration.dataDirectory + "/assent.sqlite"
-        if configuration.postgreSQL == nil, !FileManager.default.fileExists(atPath: path) {
+        let database = configuration.dataDirectory + "/assent.sqlite"
+        if configuration.postgreSQL == nil, !FileManager.default.fileExists(atPath: database) {
             return [Diagnosis(.fine, "the database will be made at the first start")]
         }
-        let key = configuration.masterKeyFile ?? configuration.dataDirectory + "/master.key"
+        let path = configuration.masterKeyFile ?? configuration.dataDirectory + "/master.key"
         var findings: [Diagnosis] = []
+        var key: MasterKey?
         do {
-            _ = try PrivateFile.read(key, limit: 4096, isNamed: configuration.masterKeyFile != nil)
-            findings.append(Diagnosis(.fine, "the master key \(key) is there, for this user alone"))
+            key = try DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
+            findings.append(Diagnosis(.fine, "the master key \(path) is there, for this user alone"))
         } catch {
             findings.append(Diagnosis(.problem, "the master key: \(error)"))
         }
-        if let postgreSQL = configuration.postgreSQL { return findings + (await server(postgreSQL, clock: clock)) }
-        return findings + (await content(ofDatabase: path))
-    }
-
-    private static func server(_ configuration: PostgreSQLConfiguration, clock: any WallClock) async -> [Diagnosis] {
+        let reading = [MasterKeyCheck.reading, Nodes.reading]
+        let found: DatabaseExamination
         do {
-            if let file = configuration.passwordFile { _ = try PrivateFile.read(file, limit: 4096, isNamed: true) }
-            let found = try await DatabaseLocation.postgresql(configuration).examine(clock: clock)
-            let findings = found.findings.map { Diagnosis($0.isProblem ? .problem : .fine, $0.text) }
-            return switch found.schema {
-            case .current: findings
-            case .missing: findings + [Diagnosis(.fine, "the tables will be made at the first start")]
-            case .older: findings + [Diagnosis(.note, found.schema.description + ": make a backup first")]
-            case .newer, .foreign: findings + [Diagnosis(.problem, found.schema.description)]
+            if let postgreSQL = configuration.postgreSQL {
+                if let file = postgreSQL.passwordFile { _ = try PrivateFile.read(file, limit: 4096, isNamed: true) }
+                found = try await DatabaseLocation.postgresql(postgreSQL).examine(clock: clock, reading: reading)
+            } else {
+                found = try await DatabaseLocation.sqlite(path: database).examine(reading: reading)
             }
         } catch {
-            return [Diagnosis(.problem, "the PostgreSQL database \(configuration.database): \(error)")]
+            let name = configuration.postgreSQL.map { "the PostgreSQL database \($0.database)" }
+            return findings + [Diagnosis(.problem, "\(name ?? "the database \(database)"): \(error)")]
+        }
+        findings += found.findings.map { Diagnosis($0.isProblem ? .problem : .fine, $0.text) }
+        if configuration.postgreSQL == nil, found.schema != .missing {
+            findings.append(
+                found.isWhole
+                    ? Diagnosis(.fine, "the database is whole")
+                    : Diagnosis(.problem, "the database is damaged: restore it from a backup, with its master key"))
+        }
+        if let schema = schema(found.schema) { findings.append(schema) }
+        if let check = found.rows.first?.first, let key, !MasterKeyCheck.opens(check, with: key) {
+            findings.append(
+                Diagnosis(
+                    .problem, "\(path) is not the master key of the database: restore the key that it was made with"))
+        }
+        if found.rows.count > 1 { findings += nodes(found.rows[1], configuration, now: clock.epochSeconds) }
+        return findings
+    }
+
+    private static func schema(_ state: SchemaState) -> Diagnosis? {
+        switch state {
+        case .current: nil
+        case .missing: Diagnosis(.fine, "the tables will be made at the first start")
+        case .older: Diagnosis(.note, state.description + ": make a backup first")
+        case .newer, .foreign: Diagnosis(.problem, state.description)
         }
     }
 
-    /// What is in the database: read only, so that a look at it never changes its schema.
-    private static func content(ofDatabase path: String) async -> [Diagnosis] {
-        do {
-            let found = try await DatabaseLocation.sqlite(path: path).examine()
-            let whole =
-                found.isWhole
-                ? Diagnosis(.fine, "the database is whole")
-                : Diagnosis(.problem, "the database is damaged: restore it from a backup, with its master key")
-            return switch found.schema {
-            case .current: [whole]
-            case .missing: [Diagnosis(.fine, found.schema.description)]
-            case .older: [whole, Diagnosis(.note, found.schema.description + ": make a backup first")]
-            case .newer, .foreign: [whole, Diagnosis(.problem, "\(found.schema) (\(path))")]
-            }
-        } catch {
-            return [Diagnosis(.problem, "the database \(path): \(error)")]
+    /// Which servers use the database, and which of them decide by other policies than the file says.
+    private static func nodes(_ rows: [SQLRow], _ configuration: ServerConfiguration, now: Int64) -> [Diagnosis] {
+        let present = rows.compactMap { try? Nodes.node($0) }.filter { $0.seenAt > now - Nodes.presence }
+        let policies = Nodes.digest(of: configuration.realms.flatMap(\.policySets))
+        return present.map { node in
+            let name = "node \(node.id), last seen \(max(0, now - node.seenAt)) s ago"
+            return node.policies == policies
+                ? Diagnosis(.fine, "\(name), decides by the policies of this file")
+                : Diagnosis(.note, "\(name), decides by other policies than this file: start it again with this file")
         }
     }
 

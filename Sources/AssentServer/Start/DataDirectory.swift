@@ -107,7 +107,12 @@ struct DataDirectory: Sendable {
             let key = Data(random.bytes(MasterKey.byteCount)).base64EncodedString() + "\n"
             try PrivateFile.create(path, Array(key.utf8))
         }
-        let text = String(decoding: try PrivateFile.read(path, limit: 4096, isNamed: keyFile != nil), as: UTF8.self)
+        return try Self.masterKey(at: path, isNamed: keyFile != nil)
+    }
+
+    /// The master key in a file, which the configuration names or the server has made.
+    static func masterKey(at path: String, isNamed: Bool) throws -> MasterKey {
+        let text = String(decoding: try PrivateFile.read(path, limit: 4096, isNamed: isNamed), as: UTF8.self)
             .trimmingCharacters(in: .whitespacesAndNewlines)
         guard let bytes = Data(base64Encoded: text), bytes.count == MasterKey.byteCount else {
             throw ConfigurationError(

@@ -1,3 +1,4 @@
+import AssentConfiguration
 import AssentCore
 import AssentEngine
 import Foundation
@@ -9,6 +10,7 @@ actor FirstStart {
     private let context: EngineContext
     private let seeding: UserSeeding
     private let plan: UserSeeding.Plan
+    private let realms: [RealmConfiguration]
     private let bootstrapPath: String
     private var work: Task<Result, any Error>?
 
@@ -20,10 +22,14 @@ actor FirstStart {
         let bootstrapFile: String?
     }
 
-    init(context: EngineContext, seeding: UserSeeding, plan: UserSeeding.Plan, bootstrapPath: String) {
+    init(
+        context: EngineContext, seeding: UserSeeding, plan: UserSeeding.Plan, realms: [RealmConfiguration],
+        bootstrapPath: String
+    ) {
         self.context = context
         self.seeding = seeding
         self.plan = plan
+        self.realms = realms
         self.bootstrapPath = bootstrapPath
     }
 
@@ -35,10 +41,22 @@ actor FirstStart {
     }
 
     private func store() async throws -> Result {
-        let accounts = try await seeding.carryOut(plan)
+        let accounts = try await accounts()
         try? FileManager.default.removeItem(atPath: bootstrapPath)
-        let token = try await Administration(context).issueBootstrapToken()
+        let token = try await Administration(context).bootstrapToken()
         if let token { try PrivateFile.create(bootstrapPath, Array((token.reveal() + "\n").utf8)) }
         return Result(accounts: accounts, bootstrapFile: token == nil ? nil : bootstrapPath)
     }
+
+    /// Of several servers that start at once, one makes the users; the others then find them.
+    private func accounts() async throws -> [GeneratedAccount] {
+        if let accounts = try await seeding.carryOut(plan) { return accounts }
+        for _ in 0..<Self.attempts {
+            if let accounts = try await seeding.carryOut(seeding.plan(realms)) { return accounts }
+        }
+        throw ConfigurationError(
+            file: "users", line: nil, "other processes make users all the time: start again when they have ended")
+    }
+
+    private static let attempts = 10
 }

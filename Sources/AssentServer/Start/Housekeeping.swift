@@ -4,8 +4,8 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Deletes what has expired, every few minutes. Nothing depends on it: nothing that has expired is valid anyway. Audit
-/// records are kept: how long is the operator's decision.
+/// Deletes what has expired, every few minutes, by one node of several. Nothing depends on it: nothing that has expired
+/// is valid anyway. Audit records are kept: how long is the operator's decision.
 struct Housekeeping: Service {
     let context: EngineContext
     let sessions: Sessions
@@ -13,33 +13,52 @@ struct Housekeeping: Service {
     let providers: [OAuthProvider]
     let authentication: Authentication
     let keys: ServerKeys
-
-    private static let interval: TimeInterval = 300
+    /// The digest of this node's policies.
+    let policies: String
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            await attempt("reporting to the other nodes failed; it is tried again", report)
             while !Task.isCancelled {
                 do {
-                    try await context.clock.sleep(until: context.clock.now.addingTimeInterval(Self.interval))
+                    let pause = TimeInterval(Nodes.interval)
+                    try await context.clock.sleep(until: context.clock.now.addingTimeInterval(pause))
                 } catch {
                     return
                 }
-                await clean()
+                await attempt("reporting to the other nodes failed; it is tried again", report)
+                await attempt("cleaning up failed; it is tried again", clean)
             }
         }
     }
 
-    private func clean() async {
+    private func attempt(_ complaint: Logger.Message, _ body: () async throws -> Void) async {
         do {
-            try await AuditLog(context).number()
-            _ = try await sessions.purge()
-            _ = try await transactions.purge()
-            _ = try await authentication.purge()
-            for provider in providers { _ = try await provider.purge() }
-            _ = try await keys.purge()
-            try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
+            try await body()
         } catch {
-            context.logger.warning("cleaning up failed; it is tried again", metadata: ["error": "\(error)"])
+            context.logger.warning(complaint, metadata: ["error": "\(error)"])
         }
+    }
+
+    private func report() async throws {
+        let others = try await Nodes(context).report(policies: policies)
+        guard !others.isEmpty else { return }
+        context.logger.warning(
+            """
+            other nodes of this database decide by other policies, so what is approved at one is refused at the other: \
+            give all nodes the same policies, and start them again
+            """, metadata: ["nodes": "\(others.sorted().joined(separator: " "))"])
+    }
+
+    private func clean() async throws {
+        try await AuditLog(context).number()
+        // Longer than the pause, so that the same node goes on; when it has ended, another one follows.
+        guard try await Lease("housekeeping", context).take(seconds: Nodes.interval + 30) else { return }
+        _ = try await sessions.purge()
+        _ = try await transactions.purge()
+        _ = try await authentication.purge()
+        for provider in providers { _ = try await provider.purge() }
+        _ = try await keys.purge()
+        try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
     }
 }

@@ -85,7 +85,8 @@ public final class IdentityServer: Service {
             context: context, passwords: passwords, isDevelopment: configuration.isDevelopment)
         let plan = try await Self.explaining(location) { try await seeding.plan(configuration.realms) }
         firstStart = FirstStart(
-            context: context, seeding: seeding, plan: plan, bootstrapPath: directory.file("bootstrap-token"))
+            context: context, seeding: seeding, plan: plan, realms: configuration.realms,
+            bootstrapPath: directory.file("bootstrap-token"))
     }
 
     /// Where the data is. What keeps others from it is checked.

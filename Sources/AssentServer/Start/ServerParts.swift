@@ -54,7 +54,8 @@ struct ServerParts: Sendable {
     var housekeeping: Housekeeping {
         Housekeeping(
             context: context, sessions: sessions, transactions: access.transactions,
-            providers: Array(providers.values), authentication: authentication, keys: keys)
+            providers: Array(providers.values), authentication: authentication, keys: keys,
+            policies: Nodes.digest(of: configuration.realms.flatMap(\.policySets)))
     }
 
     /// What answers at the server's address.

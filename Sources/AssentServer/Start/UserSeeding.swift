@@ -47,14 +47,14 @@ struct UserSeeding: Sendable {
         return plan
     }
 
-    /// Stores the users of a plan, all or none, each with the second factor.
-    func carryOut(_ plan: Plan) async throws -> [GeneratedAccount] {
+    /// Stores the users of a plan, all or none, each with the second factor. Returns the accounts with generated
+    /// credentials, or `nil` when another server has made one of the users since the plan was made.
+    func carryOut(_ plan: Plan) async throws -> [GeneratedAccount]? {
         guard !plan.statements.isEmpty else { return [] }
         do {
             _ = try await context.database.run(plan.statements)
         } catch let error as StoreError where error.code == .unexpectedCount {
-            throw ConfigurationError(
-                file: "users", line: nil, "another process made one of the users at this moment: start again")
+            return nil
         }
         return plan.generated
     }

@@ -8,6 +8,7 @@ struct PostgreSQLExamination: Sendable {
     let configuration: PostgreSQLConfiguration
     let schema: Schema
     let clock: any WallClock
+    let statements: [SQLStatement]
 
     /// What is wrong with the clocks beyond this. Times in the database come from the nodes.
     private static let clockTolerance: Int64 = 2_000
@@ -24,8 +25,11 @@ struct PostgreSQLExamination: Sendable {
         let opening = PostgreSQLOpening(configuration: configuration, isForService: false)
         let session = try opening.open(bell: PostgreSQLBell())
         let row = try one(Self.look, session)
+        let state = try state(row, session)
+        let isCurrent = if case .current = state { true } else { false }
         return DatabaseExamination(
-            schema: try state(row, session), isWhole: true, findings: try findings(row, session))
+            schema: state, isWhole: true, findings: try findings(row, session),
+            rows: isCurrent ? try statements.map { try rows(PostgreSQLCommand($0), session) } : [])
     }
 
     /// How far another program's tables are told from the server's.
@@ -46,10 +50,16 @@ struct PostgreSQLExamination: Sendable {
         """)
 
     private func one(_ command: PostgreSQLCommand, _ session: PostgreSQLSession) throws -> SQLRow {
+        guard let row = try rows(command, session).first else {
+            throw StoreError(.unavailable, "The server gave no answer.")
+        }
+        return row
+    }
+
+    private func rows(_ command: PostgreSQLCommand, _ session: PostgreSQLSession) throws -> [SQLRow] {
         let answer = try lossAsError { () throws(PostgreSQLLoss) in try session.exchange([command]).first }
         if case .failed(let fault) = answer { throw fault.error() }
-        guard let row = answer?.rows.first else { throw StoreError(.unavailable, "The server gave no answer.") }
-        return row
+        return answer?.rows ?? []
     }
 
     private func lossAsError<Result>(_ body: () throws(PostgreSQLLoss) -> Result) throws(StoreError) -> Result {

@@ -36,7 +36,7 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
 
     /// The same without the arguments that are NULL: the word stands in the text instead. A parameter without a type is
     /// not possible everywhere, and PostgreSQL does not know which type a NULL would have.
-    func withoutNulls() -> SQL {
+    package func withoutNulls() -> SQL {
         var sql = SQL(verbatim: texts[0])
         for (argument, text) in zip(arguments, texts.dropFirst()) {
             if argument == .null { sql.append("NULL") } else { sql.append(argument) }

@@ -33,7 +33,8 @@ package enum SQLValue: Sendable, Hashable, ExpressibleByStringLiteral, Expressib
 
 /// One row of a result. Reading a column that is missing or of another type throws ``StoreError`` with code `corrupt`.
 package struct SQLRow: Sendable, Hashable {
-    private let names: [String]
+    /// The names of the columns, in the order of the values.
+    package let names: [String]
     private let values: [SQLValue]
 
     /// A row from its columns.

@@ -2,12 +2,14 @@ import Foundation
 import GRDB
 
 /// The embedded database: one SQLite file in WAL mode, every commit synced to the disk (`synchronous = FULL`).
+/// Transactions that wait at the same time share one commit.
 ///
 /// One server process writes one file. A second process may open it (the command line does, for `doctor`), but
 /// writers then wait for each other.
 package final class SQLiteDatabase: SQLDatabase {
     private let pool: DatabasePool
     private let readers: SQLiteReaders
+    private let writer: SQLiteWriter
 
     /// Opens the database at `path` and makes the file when it is missing. The schema stays as it is:
     /// ``Schema/apply(to:clock:)`` brings it up to date.
@@ -25,6 +27,7 @@ package final class SQLiteDatabase: SQLDatabase {
             configuration.foreignKeysEnabled = true
             pool = try DatabasePool(path: path, configuration: configuration)
             readers = SQLiteReaders(path: path)
+            writer = SQLiteWriter(pool)
             // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a
             // power loss could then undo a commit, and a spent transaction would be whole again.
             try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
@@ -50,11 +53,7 @@ package final class SQLiteDatabase: SQLDatabase {
 
     /// Runs statements as one transaction.
     package func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
-        try await translating {
-            try await pool.write { database in
-                try statements.enumerated().map { try Self.execute($1, index: $0, in: database) }
-            }
-        }
+        try await translating { try await writer.run(statements) }
     }
 
     /// Reads the list of schema steps.

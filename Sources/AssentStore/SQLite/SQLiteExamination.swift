@@ -5,6 +5,7 @@ import GRDB
 struct SQLiteExamination {
     let path: String
     let schema: Schema
+    let statements: [SQLStatement]
 
     private static let missing = DatabaseExamination(schema: .missing, isWhole: true)
 
@@ -43,6 +44,10 @@ struct SQLiteExamination {
         let isWhole = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") == "ok"
         guard tables.contains("schema_steps") else { return DatabaseExamination(schema: .foreign, isWhole: isWhole) }
         let steps = try Int.fetchOne(database, sql: SchemaState.count.sql.text()) ?? 0
-        return DatabaseExamination(schema: schema.state(applied: steps), isWhole: isWhole)
+        let state = schema.state(applied: steps)
+        let isCurrent = state == .current(step: steps)
+        return DatabaseExamination(
+            schema: state, isWhole: isWhole,
+            rows: isCurrent ? try statements.map { try SQLiteDatabase.execute($0, index: 0, in: database) } : [])
     }
 }

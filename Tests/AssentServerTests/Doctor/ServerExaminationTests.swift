@@ -2,8 +2,10 @@ import AssentConfiguration
 import AssentCore
 import AssentStore
 import Foundation
+import Logging
 import Testing
 
+@testable import AssentEngine
 @testable import AssentServer
 
 @Suite("What assent doctor finds about a server")
@@ -132,5 +134,47 @@ struct ServerExaminationTests {
         #expect(findings.allSatisfy { $0.verdict != .problem })
         try await write("b")
         try await database.close()
+    }
+
+    /// A server that was started once in a place, as far as its database knows.
+    private func started(_ place: Place, _ directory: DataDirectory) async throws -> EngineContext {
+        let database = try await directory.databaseLocation.open(clock: SystemClock())
+        let context = EngineContext(
+            database: database, clock: SystemClock(), random: SystemRandom(),
+            masterKey: try directory.masterKey(keyFile: nil, random: SystemRandom()), node: "a",
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        #expect(try await MasterKeyCheck(context).isRight())
+        return context
+    }
+
+    @Test("A master key that is not the database's is a problem, before a server is started with it")
+    func otherKey() async throws {
+        let (place, directory) = try await place(with: .current)
+        try await started(place, directory).database.close()
+        #expect(await place.problems().isEmpty)
+        try FileManager.default.removeItem(atPath: directory.file("master.key"))
+        let other = Data(SystemRandom().bytes(32)).base64EncodedString()
+        try PrivateFile.create(directory.file("master.key"), Array(other.utf8))
+        let problems = await place.problems()
+        #expect(problems.count == 1)
+        #expect(problems.first?.contains("is not the master key of the database") == true)
+    }
+
+    @Test("A server that runs with other policies than the file has is told of")
+    func otherPolicies() async throws {
+        let (place, directory) = try await place(with: .current)
+        let context = try await started(place, directory)
+        let configuration = try ServerConfiguration.load(file: place.file)
+        let policies = Nodes.digest(of: configuration.realms.flatMap(\.policySets))
+        _ = try await Nodes(context).report(policies: policies)
+        func told() async -> [Diagnosis] {
+            await ServerExamination.findings(file: place.file).filter { $0.text.hasPrefix("node a") }
+        }
+        #expect(await told().map(\.verdict) == [.fine])
+        _ = try await Nodes(context).report(policies: "others")
+        let found = await told()
+        #expect(found.map(\.verdict) == [.note])
+        #expect(found.first?.text.contains("start it again with this file") == true)
+        try await context.database.close()
     }
 }

@@ -4,6 +4,7 @@ import Foundation
 import InMemoryLogging
 import NIOCore
 import NIOEmbedded
+import StoreTesting
 import TestSupport
 import Testing
 
@@ -110,7 +111,9 @@ struct StopTests {
         }
     }
 
-    @Test("Cut short, it does not wait; what was forwarded is on record as unknown")
+    @Test(
+        "Cut short, it does not wait; what was forwarded is on record as unknown",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it looks into a SQLite file"))
     func cutShort() async throws {
         try await ServerFixture.run { fixture in
             let start = ContinuousClock.now

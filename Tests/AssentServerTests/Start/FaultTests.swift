@@ -1,5 +1,6 @@
 import AssentCore
 import Foundation
+import StoreTesting
 import Testing
 
 @testable import AssentEngine
@@ -61,7 +62,9 @@ struct FaultTests {
         }
     }
 
-    @Test("With a full disk nothing is granted or spent; with space again, the same request succeeds")
+    @Test(
+        "With a full disk nothing is granted or spent; with space again, the same request succeeds",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it fills a SQLite file"))
     func full() async throws {
         try await ServerFixture.run { fixture in
             let token = try await fixture.session()
@@ -90,8 +93,8 @@ struct FaultTests {
     }
 
     @Test(
-        "With a database that may only be read, all that changes something answers 503 and changes nothing; once it may be written, the same requests succeed"
-    )
+        "With a database that may only be read, all that changes something answers 503 and changes nothing; once it may be written, the same requests succeed",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it changes what a SQLite file allows"))
     func readOnly() async throws {
         try await ServerFixture.run { fixture in
             let token = try await fixture.session()

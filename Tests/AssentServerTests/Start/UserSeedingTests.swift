@@ -156,11 +156,12 @@ struct UserSeedingTests {
         await #expect(throws: StoreError.self) { try await seeding.carryOut(plan) }
         #expect(try await count(directory, "users") == 0)
         _ = try await server.context.database.run(SQLStatement("DROP TRIGGER t"))
-        #expect(try await seeding.carryOut(plan).count == 4)
+        #expect(try await seeding.carryOut(plan)?.count == 4)
         #expect(try await count(directory, "users") == 4)
         #expect(try await count(directory, "totp_credentials") == 4)
-        // A plan that somebody else was faster with makes nothing, and says so.
-        await #expect(throws: ConfigurationError.self) { try await seeding.carryOut(plan) }
+        // A plan that another server was faster with makes nothing; the next one has nothing to make.
+        #expect(try await seeding.carryOut(plan) == nil)
+        #expect(try await seeding.carryOut(seeding.plan(realms))?.isEmpty == true)
         #expect(try await count(directory, "users") == 4)
         try await server.database.close()
     }

@@ -19,7 +19,7 @@ extension ServerFixture {
     static func bearer(_ token: String) -> [(String, String)] { [("Authorization", "Bearer \(token)")] }
 
     func account(_ username: String) throws -> GeneratedAccount {
-        try #require(endpoints.accounts.first { $0.username == username })
+        try #require(accounts.first { $0.username == username })
     }
 
     /// A code that was not used yet: the clock moves on to the next time step.

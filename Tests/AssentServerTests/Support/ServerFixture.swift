@@ -28,6 +28,8 @@ final class ServerFixture: Sendable {
     let directory: String
     let gatewayPort: Int
     let serverPort: Int
+    /// The users whose credentials were generated, here or at another node of the database.
+    let accounts: [GeneratedAccount]
     private let keepsDirectory: Bool
     private let group: ServiceGroup
     private let running: Task<Void, any Error>
@@ -50,9 +52,9 @@ final class ServerFixture: Sendable {
     }
 
     /// A server in a directory of its own or, to be started again there, in `kept`; with a change to the text of its
-    /// file.
+    /// file; perhaps as one node of several.
     init(
-        kept: String? = nil, editing: (String) -> String = { $0 },
+        kept: String? = nil, node: FixtureNode? = nil, editing: (String) -> String = { $0 },
         configuring change: (inout ServerConfiguration) -> Void = { _ in }
     ) async throws {
         keepsDirectory = kept != nil
@@ -64,9 +66,11 @@ final class ServerFixture: Sendable {
         log = handler
         let logger = Logger(label: "test") { [handler] _ in handler }
         clock = ManualClock()
-        var configuration = try ServerConfiguration.parse(
-            editing(FixtureConfiguration.yaml(upstream: upstream.port, refusing: refusing.port)),
-            file: directory + "/assent.yaml")
+        var text = editing(FixtureConfiguration.yaml(upstream: upstream.port, refusing: refusing.port))
+        var place = node
+        if place == nil { place = try await FixtureNode.alone(in: directory) }
+        if let place { text = try place.adapted(text) }
+        var configuration = try ServerConfiguration.parse(text, file: directory + "/assent.yaml")
         change(&configuration)
         server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)
@@ -74,7 +78,8 @@ final class ServerFixture: Sendable {
         running = Task { try await group.run() }
         endpoints = try await server.endpoints
         gatewayPort = try #require(await server.gatewayPort)
-        serverPort = try #require(URLComponents(string: endpoints.server)?.port)
+        serverPort = try await server.serverPort
+        accounts = endpoints.accounts + (node?.accounts ?? [])
         var settings = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
         var tls = TLSConfiguration.makeClientConfiguration()
         // BoringSSL's own verifier knows no name constraints for addresses, which the generated CA has. Whom to trust
@@ -126,7 +131,10 @@ final class ServerFixture: Sendable {
     }
 
     /// A URL of the server, by what follows its public URL.
-    func server(_ path: String) -> String { endpoints.server + path }
+    func server(_ path: String) -> String { root("/am" + path) }
+
+    /// A URL of the server, by its whole path.
+    func root(_ path: String) -> String { "https://localhost:\(serverPort)" + path }
 
     /// A URL of the gateway.
     func gateway(_ target: String) -> String { "https://localhost:\(gatewayPort)" + target }

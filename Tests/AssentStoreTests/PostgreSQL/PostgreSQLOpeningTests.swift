@@ -127,7 +127,7 @@ struct PostgreSQLOpeningTests {
         let others = try await place.sql(
             """
             SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-            WHERE c.relnamespace = 'public'::regnamespace AND a.attnum > 0 AND NOT (
+            WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT (
                 (a.atttypid = 'text'::regtype AND a.attcollation = '"C"'::regcollation)
                 OR a.atttypid IN ('bigint'::regtype, 'bytea'::regtype))
             """)

@@ -1,0 +1,111 @@
+#if PostgreSQL && os(Linux)
+import AssentStore
+import CPQ
+import Foundation
+
+/// With libpq on the same server: a connection and a thread for each lane, prepared statements, no pool between.
+final class HandMadePostgreSQLTake: HandMadeTake {
+    /// One connection, used by one thread at a time.
+    private final class Lane: @unchecked Sendable {
+        private let connection: OpaquePointer
+        private var take: String?
+
+        init(_ configuration: PostgreSQLConfiguration) throws {
+            let host = configuration.hosts[0]
+            let text = "host=\(host.name) port=\(host.port) dbname=\(configuration.database) user=\(configuration.user)"
+            guard let connection = PQconnectdb(text), PQstatus(connection) == CONNECTION_OK else {
+                throw BenchFailure("PostgreSQL cannot be reached")
+            }
+            self.connection = connection
+            let places = (1...11).map { "$\($0)" }.joined(separator: ", ")
+            try Self.check(
+                PQprepare(connection, "note", "\(HandMadeRecord.columns) VALUES (\(places))", 0, nil), PGRES_COMMAND_OK)
+        }
+
+        deinit { PQfinish(connection) }
+
+        func take(_ prepared: TakeWorld.Prepared) throws {
+            let text = prepared.take.text(parameter: "$")
+            if take == nil {
+                try Self.check(PQprepare(connection, "take", text, 0, nil), PGRES_COMMAND_OK)
+                take = text
+            }
+            guard take == text else { throw BenchFailure("the take has another text") }
+            try Self.check(PQexec(connection, "BEGIN"), PGRES_COMMAND_OK)
+            let row = try run("take", prepared.take.arguments, PGRES_TUPLES_OK) { result in
+                guard PQntuples(result) == 1 else { throw BenchFailure("a transaction was not taken") }
+                let names: [String] = ["realm", "user_id", "session_audit_id"]
+                return names.map { (name: String) -> String in
+                    String(cString: PQgetvalue(result, 0, PQfnumber(result, name)))
+                }
+            }
+            let values = HandMadeRecord.values(prepared.id, realm: row[0], user: row[1], session: row[2])
+            try run("note", values, PGRES_COMMAND_OK) { _ in }
+            try Self.check(PQexec(connection, "COMMIT"), PGRES_COMMAND_OK)
+        }
+
+        private func run<Value>(
+            _ name: String, _ arguments: [SQLValue], _ expected: ExecStatusType, _ read: (OpaquePointer) throws -> Value
+        ) throws -> Value {
+            let texts = arguments.map { strdup(Self.text($0)) }
+            defer { for text in texts { free(text) } }
+            let values = texts.map { UnsafePointer($0) }
+            guard let result = PQexecPrepared(connection, name, Int32(values.count), values, nil, nil, 0) else {
+                throw BenchFailure("PostgreSQL gave no answer")
+            }
+            defer { PQclear(result) }
+            guard PQresultStatus(result) == expected else {
+                throw BenchFailure("PostgreSQL: \(String(cString: PQresultErrorMessage(result)))")
+            }
+            return try read(result)
+        }
+
+        private static func text(_ value: SQLValue) -> String {
+            switch value {
+            case .null: ""
+            case .integer(let value): "\(value)"
+            case .text(let value): value
+            case .blob(let value):
+                "\\x" + value.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+            }
+        }
+
+        private static func check(_ result: OpaquePointer?, _ expected: ExecStatusType) throws {
+            defer { PQclear(result) }
+            guard PQresultStatus(result) == expected else {
+                throw BenchFailure("PostgreSQL: \(result.map { String(cString: PQresultErrorMessage($0)) } ?? "")")
+            }
+        }
+    }
+
+    private let lanes: [Lane]
+
+    /// As many connections as will be used at one time.
+    init(_ configuration: PostgreSQLConfiguration, parallel: Int) throws {
+        lanes = try (0..<parallel).map { _ in try Lane(configuration) }
+    }
+
+    func take(_ prepared: [TakeWorld.Prepared], parallel: Int) async throws {
+        try await withThrowingTaskGroup { group in
+            for number in 0..<parallel {
+                let lane = lanes[number]
+                group.addTask {
+                    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+                        Thread.detachNewThread {
+                            done.resume(
+                                with: Result {
+                                    for index in stride(from: number, to: prepared.count, by: parallel) {
+                                        try lane.take(prepared[index])
+                                    }
+                                })
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    func close() {}
+}
+#endif

@@ -1,0 +1,145 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import AssentStore
+import AssentTesting
+import Foundation
+import InMemoryLogging
+import StoreTesting
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("Two nodes on one database, one of which has trouble", .timeLimit(.minutes(5)))
+struct NodeTroubleTests {
+    private static func pay(_ node: ServerFixture, _ id: String, session: String) async throws -> Answer {
+        try await node.send(
+            "POST", node.gateway("/nods?_txid=\(id)"), ServerFixture.jsonFields + ServerFixture.session(session),
+            text: FixtureBody.transfer)
+    }
+
+    @Test("A node that has lost the database denies and says so; the other one serves; it comes back by itself")
+    func away() async throws {
+        try await TwoNodes.run { nodes in
+            let session = try await nodes.first.session()
+            let id = try await nodes.first.completedTransaction(session: session)
+            nodes.proxy.cutAll(refusing: true)
+            #expect(try await nodes.first.send("GET", nodes.first.root("/readyz")).status == 503)
+            #expect(try await Self.pay(nodes.first, id, session: session).status == 503)
+            #expect(nodes.forwarded.isEmpty)
+            let ready = try await nodes.second.send("GET", nodes.second.root("/readyz"))
+            #expect(ready.status == 200)
+            #expect(try await Self.pay(nodes.second, id, session: session).status == 201)
+            nodes.proxy.accept()
+            while try await nodes.first.send("GET", nodes.first.root("/readyz")).status == 503 {}
+            #expect(try await Self.pay(nodes.first, id, session: session).status == 409)
+            #expect(nodes.forwarded.count == 1)
+        }
+    }
+
+    @Test(
+        "A connection that is lost under a payment's COMMIT: it is paid once", arguments: PostgreSQLProxy.Cut.allCases)
+    func lostCommit(_ cut: PostgreSQLProxy.Cut) async throws {
+        try await TwoNodes.run { nodes in
+            let session = try await nodes.first.session()
+            for round in 1...3 {
+                let id = try await nodes.second.completedTransaction(session: session)
+                nodes.proxy.cutNextCommit(cut)
+                #expect(try await Self.pay(nodes.first, id, session: session).status == 201)
+                #expect(nodes.proxy.cuts == round)
+                for node in nodes.both { #expect(try await Self.pay(node, id, session: session).status == 409) }
+                #expect(nodes.forwarded.count == round)
+            }
+        }
+    }
+
+    @Test(
+        "While nobody can find out whether a payment's COMMIT took place, the answer is 503 and nothing is forwarded",
+        arguments: [PostgreSQLProxy.Cut.before, .after])
+    func unknown(_ cut: PostgreSQLProxy.Cut) async throws {
+        try await TwoNodes.run(configuring: { $0.postgreSQL?.outcomeLimit = 300 }) { nodes in
+            let session = try await nodes.first.session()
+            let id = try await nodes.second.completedTransaction(session: session)
+            nodes.proxy.cutNextCommit(cut, refusing: true)
+            #expect(try await Self.pay(nodes.first, id, session: session).status == 503)
+            #expect(nodes.forwarded.isEmpty)
+            nodes.proxy.accept()
+            // What took place was taken without being forwarded, and is not taken again.
+            let later = try await Self.pay(nodes.second, id, session: session)
+            #expect(later.status == (cut == .after ? 409 : 201))
+            #expect(nodes.forwarded.count == (cut == .after ? 0 : 1))
+        }
+    }
+
+    @Test("Nodes whose policies differ say so in the log, and one does not spend what the other's policy approved")
+    func policies() async throws {
+        try await TwoNodes.run(editing: {
+            $0.replacing("display: [{label: Amount,", with: "display: [{label: Sum,").replacing(
+                "policies:\n              - name: read", with: "policies:\n              - name: look")
+        }) { nodes in
+            let session = try await nodes.first.session()
+            while nodes.second.clock.sleeperCount == 0 { await Task.yield() }
+            #expect(nodes.second.log.entries.contains { "\($0.message)".contains("other policies") })
+            let text = #"{"to":"Bob","amount":"1.00","currency":"EUR"}"#
+            let fields = ServerFixture.jsonFields + ServerFixture.session(session)
+            let refused = try await nodes.first.send("POST", nodes.first.gateway("/transfers"), fields, text: text)
+            let id = try ServerFixture.transactionID(refused)
+            #expect(try await nodes.first.approve(id, session: session).status == 200)
+            let target = "/transfers?_txid=\(id)"
+            #expect(try await nodes.second.send("POST", nodes.second.gateway(target), fields, text: text).status == 403)
+            #expect(try await nodes.first.send("POST", nodes.first.gateway(target), fields, text: text).status == 201)
+        }
+    }
+
+    @Test("Four nodes that start at once on an empty database agree on tables, users, keys and the first token")
+    func firstStart() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let server = try await PostgreSQLServer.shared()
+        let database = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        let node = FixtureNode(database: database, keyFile: directory + "/key")
+        _ = try node.adapted("")
+        let nodes = try await withThrowingTaskGroup(of: ServerFixture.self) { group in
+            for _ in 0..<4 { group.addTask { try await ServerFixture(node: node) } }
+            return try await group.reduce(into: [ServerFixture]()) { $0.append($1) }
+        }
+        let made = nodes.map(\.endpoints.accounts.count).sorted()
+        #expect(made == [0, 0, 0, 4])
+        let tokens = try nodes.map { try String(contentsOfFile: #require($0.endpoints.bootstrapFile), encoding: .utf8) }
+        #expect(Set(tokens).count == 1)
+        let first = nodes[0]
+        #expect(try await first.count("users") == 4)
+        var keys: [JSONValue?] = []
+        for node in nodes {
+            keys.append(try await node.send("GET", node.oauth("connect/jwk_uri")).json["keys"])
+        }
+        #expect(keys.allSatisfy { $0 == keys[0] })
+        #expect(try await first.rows("SELECT id FROM audit WHERE node = ''").isEmpty)
+        for node in nodes { await node.stop() }
+    }
+
+    @Test("One node cleans up; when it is gone, another one does")
+    func housekeeping() async throws {
+        try await TwoNodes.run { nodes in
+            let (first, second) = (nodes.first.server.context.node, nodes.second.server.context.node)
+            var cleaners: [String?] = []
+            for node in [nodes.first, nodes.second, nodes.second, nodes.second] {
+                await pass(node)
+                cleaners.append(try await cleaner(nodes))
+            }
+            #expect(cleaners == [first, first, first, second])
+        }
+    }
+
+    /// Lets five minutes pass on a node, and waits until it has cleaned up.
+    private func pass(_ node: ServerFixture) async {
+        while node.clock.sleeperCount == 0 { await Task.yield() }
+        node.clock.advance(by: 301)
+        while node.clock.sleeperCount == 0 { await Task.yield() }
+    }
+
+    private func cleaner(_ nodes: TwoNodes) async throws -> String? {
+        try await nodes.first.rows("SELECT holder FROM leases WHERE name = 'housekeeping'").first?.text("holder")
+    }
+}
+#endif

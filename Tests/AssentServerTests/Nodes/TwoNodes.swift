@@ -1,0 +1,64 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import AssentStore
+import Foundation
+import StoreTesting
+
+@testable import AssentServer
+
+/// Two servers on one PostgreSQL database, with the same addresses as behind a load balancer, each with a clock of its
+/// own. The first one's way to the database leads through a proxy.
+struct TwoNodes: Sendable {
+    let first: ServerFixture
+    let second: ServerFixture
+    let proxy: PostgreSQLProxy
+
+    var both: [ServerFixture] { [first, second] }
+
+    /// What has come to the services behind both gateways.
+    var forwarded: [TestUpstream.Request] { both.flatMap(\.upstream.requests) }
+
+    /// Runs `body` beside two nodes and stops them; with a change to the second one's file.
+    static func run(
+        editing: (String) -> String = { $0 }, configuring change: (inout ServerConfiguration) -> Void = { _ in },
+        _ body: (TwoNodes) async throws -> Void
+    ) async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let server = try await PostgreSQLServer.shared()
+        let database = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        let proxy = try PostgreSQLProxy(database)
+        var node = FixtureNode(database: proxy.configuration, keyFile: directory + "/key")
+        let first = try await ServerFixture(node: node, configuring: change)
+        node.database = database
+        node.accounts = first.accounts
+        do {
+            let second = try await ServerFixture(node: node, editing: editing, configuring: change)
+            do {
+                try await body(TwoNodes(first: first, second: second, proxy: proxy))
+            } catch {
+                await second.stop()
+                throw error
+            }
+            await second.stop()
+        } catch {
+            await first.stop()
+            throw error
+        }
+        await first.stop()
+    }
+
+    /// Sends the same many times at once, to one node and the other in turn.
+    func race(
+        _ count: Int, _ body: @escaping @Sendable (ServerFixture, Int) async throws -> Answer
+    ) async throws -> [Answer] {
+        try await withThrowingTaskGroup(of: Answer.self) { group in
+            for index in 0..<count {
+                let node = both[index % 2]
+                group.addTask { try await body(node, index) }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+}
+#endif

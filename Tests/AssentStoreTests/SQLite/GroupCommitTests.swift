@@ -1,0 +1,112 @@
+import AssentCore
+import Foundation
+import GRDB
+import StoreTesting
+import Testing
+
+@testable import AssentStore
+
+@Suite("SQLite: transactions that wait at the same time")
+struct GroupCommitTests {
+    let directory: TemporaryDirectory
+    let database: any SQLDatabase
+
+    init() async throws {
+        directory = try TemporaryDirectory()
+        database = try await directory.open()
+    }
+
+    /// Lets all calls begin while another process holds the file, and returns their results in the same order.
+    private func together(_ calls: [[SQLStatement]]) async throws -> [Result<[[SQLRow]], any Error>] {
+        let other = try DatabaseQueue(path: directory.databasePath)
+        let release = AsyncStream.makeStream(of: Void.self)
+        let (begun, held) = (Locked(0), Locked(false))
+        let holder = Thread {
+            try? other.inTransaction(.immediate) { _ in
+                held.withLock { $0 = true }
+                while begun.withLock({ $0 }) < calls.count {}
+                // They have said so just before the call.
+                for _ in 0..<1_000 { sched_yield() }
+                return .rollback
+            }
+            release.continuation.finish()
+        }
+        holder.start()
+        while !held.withLock({ $0 }) { await Task.yield() }
+        let database = database
+        let results = await withTaskGroup(of: (Int, Result<[[SQLRow]], any Error>).self) { group in
+            for (index, call) in calls.enumerated() {
+                group.addTask {
+                    begun.withLock { $0 += 1 }
+                    do {
+                        return (index, .success(try await database.run(call)))
+                    } catch {
+                        return (index, .failure(error))
+                    }
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        for await _ in release.stream {}
+        return try calls.indices.map { try #require(results[$0]) }
+    }
+
+    private func codes(_ results: [Result<[[SQLRow]], any Error>]) -> [StoreError.Code?] {
+        results.map { result in
+            if case .failure(let error) = result { (error as? StoreError)?.code } else { nil }
+        }
+    }
+
+    /// How many commits the write-ahead log has: frames whose header says how large the database is after them.
+    /// (https://www.sqlite.org/fileformat.html, section 4.1)
+    private func commits() throws -> Int {
+        let log = [UInt8](try Data(contentsOf: URL(filePath: directory.databasePath + "-wal")))
+        func number(_ offset: Int) -> Int { log[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
+        let frame = 24 + number(8)
+        return stride(from: 32, through: log.count - frame, by: frame).count { number($0 + 4) != 0 }
+    }
+
+    @Test("share a commit")
+    func shared() async throws {
+        _ = try await database.run(insertNote("first"))
+        let before = try commits()
+        let results = try await together((0..<30).map { [insertNote("\($0)")] })
+        #expect(codes(results).allSatisfy { $0 == nil })
+        #expect(try await database.count("notes") == 31)
+        #expect((1..<30).contains(try commits() - before))
+    }
+
+    @Test("succeed or fail each by itself, with all of their statements or none")
+    func apart() async throws {
+        let update = SQLStatement("UPDATE notes SET count = 1 WHERE id = 'missing'", expecting: .exactly(1))
+        let results = try await together(
+            (0..<40).map { index in
+                switch index % 4 {
+                case 0: [insertNote("a\(index)"), update]
+                case 1: [insertNote("b\(index)"), insertNote("b\(index)")]
+                case 2: [insertNote("c\(index)"), SQLStatement("no SQL")]
+                default: [insertNote("d\(index)"), insertNote("e\(index)")]
+                }
+            })
+        #expect(codes(results) == (0..<40).map { [.unexpectedCount, .constraint, .statement, nil][$0 % 4] })
+        let rows = try await database.run(.read("SELECT id FROM notes ORDER BY id"))
+        let expected = stride(from: 3, to: 40, by: 4).flatMap { ["d\($0)", "e\($0)"] }.sorted()
+        #expect(try rows.map { try $0.text("id") } == expected)
+    }
+
+    @Test("are not lost with one for which the disk is too small")
+    func fullDisk() async throws {
+        let pages = try await database.run(.read("PRAGMA page_count")).first?.integer("page_count") ?? 0
+        try await database.limitSize(pages: Int(pages) + 20)
+        let big = [UInt8](repeating: 7, count: 200_000)
+        let results = try await together((0..<20).map { [insertNote("\($0)", body: $0 == 7 ? big : [])] })
+        #expect(codes(results) == (0..<20).map { $0 == 7 ? .unavailable : nil })
+        #expect(try await database.count("notes") == 19)
+    }
+
+    @Test("are refused when the file is closed, and none is left waiting")
+    func closed() async throws {
+        try await database.close()
+        await #expect(throws: StoreError(.unavailable, "")) { try await database.run(insertNote("a")) }
+    }
+}
