@@ -21,6 +21,7 @@ check:
 test: setup-tests check build
 	@Scripts/check_linkage.sh
 	@Scripts/run_tests.sh
+	@ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh --filter 'AssentEngineTests|AssentServerTests'
 
 # The tests of races under the thread sanitizer: a build of its own, and about ten minutes at first. .ci/run calls it.
 races: setup-tests

@@ -8,6 +8,13 @@ package enum TestDatabase {
     /// Whether tests run on PostgreSQL.
     package static let isPostgreSQL = ProcessInfo.processInfo.environment["ASSENT_TEST_DATABASE"] == "postgresql"
 
+    #if os(Linux)
+    /// What such tests look at is no crash of the server, and hundreds of them write.
+    private static let server = Task {
+        try await PostgreSQLServer.offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
+    }
+    #endif
+
     private static let made = Locked<[String: PostgreSQLConfiguration]>([:])
 
     /// The database for a path; the same for the same path.
@@ -15,7 +22,7 @@ package enum TestDatabase {
         #if os(Linux)
         guard isPostgreSQL else { return .sqlite(path: path) }
         if let configuration = made.withLock({ $0[path] }) { return .postgresql(configuration) }
-        let server = try await PostgreSQLServer.shared()
+        let server = try await server.value
         var configuration = try await PostgreSQLServer.offPool { try server.makeDatabase() }
         // Many tests share the server.
         configuration.connections = 4
