@@ -116,7 +116,7 @@ struct ServeGateway: AsyncParsableCommand {
         let begun = try await sessions.begin(userID: user.id, realm: realm, limits: SessionLimits())
         let session = try await sessions.live(token: begun.token)
         let grants = try OAuthProvider(
-            context, keys: try ServerKeys(context),
+            context, keys: ServerKeys(context),
             configuration: OAuthProviderConfiguration(
                 realm: realm, issuer: endpoints.server + "/oauth2/realms/root/realms/alpha", clients: clients))
         let verifier = SystemRandom().token()

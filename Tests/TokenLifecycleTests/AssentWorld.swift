@@ -119,6 +119,7 @@ final class AssentWorld: Sendable {
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid, accounts]
                 accessTokenSeconds: 600
+                idTokenAlgorithm: ES256
         """
     }
 }

@@ -2,8 +2,8 @@ package import AssentCore
 package import AssentJOSE
 package import AssentStore
 
-/// The server's signing keys: one for each purpose, made at the first start, sealed under the master key, rotated at
-/// will.
+/// The server's signing keys: one for each purpose and algorithm, made when it is first needed, sealed under the master
+/// key, rotated at will.
 ///
 /// All nodes share the keys in the store. Each keeps a copy for at most ``staleness`` seconds, so that it sees a
 /// rotation on another node by then, and looks at once when a signature names a key that it does not know.
@@ -14,6 +14,15 @@ package final class ServerKeys: Sendable {
         case idToken = "id_token"
         /// Access tokens.
         case accessToken = "access_token"
+
+        /// What its keys may sign with; there is always a key for the first.
+        package var algorithms: [SignatureAlgorithm] { self == .idToken ? [.es256, .rs256] : [.es256] }
+    }
+
+    /// One key signs for it at a time.
+    private struct Slot: Sendable, Hashable {
+        let purpose: Purpose
+        let algorithm: SignatureAlgorithm
     }
 
     private struct Entry: Sendable {
@@ -26,6 +35,13 @@ package final class ServerKeys: Sendable {
     private struct Snapshot: Sendable {
         let readAt: Int64
         let entries: [Entry]
+
+        /// The key that signs.
+        func active(_ slot: Slot) -> Entry? {
+            entries.first {
+                $0.purpose == slot.purpose && $0.retiredAt == nil && $0.key?.algorithm == slot.algorithm
+            }
+        }
     }
 
     /// How many seconds a node may go by its copy of the keys.
@@ -34,45 +50,47 @@ package final class ServerKeys: Sendable {
     /// How many seconds a retired key is kept beyond its time, for `id_token_hint`s that have expired.
     package static let hintRetention: Int64 = 90 * 24 * 3600
 
-    /// What new keys sign with: ES256 or RS256.
-    package let algorithm: SignatureAlgorithm
-
     /// How many seconds a retired key stays published: no token may count longer.
     package let retention: Int64
 
-    private static let algorithms: Set<SignatureAlgorithm> = [.es256, .rs256]
+    private static let algorithms = Set(Purpose.allCases.flatMap(\.algorithms))
+
+    /// The keys that there always are.
+    private static let always = Purpose.allCases.compactMap { purpose in
+        purpose.algorithms.first.map { Slot(purpose: purpose, algorithm: $0) }
+    }
 
     private let context: EngineContext
     private let snapshot = Locked<Snapshot?>(nil)
 
-    /// The keys of a context's database.
-    ///
-    /// - Parameters:
-    ///   - context: what the engine stands on.
-    ///   - algorithm: what new keys sign with, ES256 or RS256.
-    ///   - retention: how many seconds a retired key stays published.
-    /// - Throws: ``EngineError`` for another algorithm.
-    package init(_ context: EngineContext, algorithm: SignatureAlgorithm = .es256, retention: Int64 = 24 * 3600) throws
-    {
-        guard Self.algorithms.contains(algorithm) else {
-            throw EngineError.internalFailure("server keys sign with ES256 or RS256, not with \(algorithm)")
-        }
+    /// What is being made, once for all who wait for it.
+    private let making = Locked<[Slot: Task<Void, any Error>]>([:])
+
+    /// The keys of a context's database; a retired one stays published for `retention` seconds.
+    package init(_ context: EngineContext, retention: Int64 = 24 * 3600) {
         self.context = context
-        self.algorithm = algorithm
         self.retention = retention
     }
 
-    /// The public keys whose signatures still count (RFC 7517 §5).
-    package func published() async throws -> JWKSet {
+    /// The public keys whose signatures still count (RFC 7517 §5), among them keys for ID tokens with these algorithms:
+    /// a client may read the keys before the first token is signed.
+    package func published(idTokens algorithms: Set<SignatureAlgorithm> = []) async throws -> JWKSet {
         let now = context.clock.epochSeconds
-        return JWKSet(try await current().entries.filter { counts($0, at: now) }.map(\.jwk))
+        let slots = algorithms.intersection(Purpose.idToken.algorithms).map {
+            Slot(purpose: .idToken, algorithm: $0)
+        }
+        return JWKSet(try await current(having: slots).entries.filter { counts($0, at: now) }.map(\.jwk))
     }
 
-    /// Signs claims as a JWT whose header's `typ` is `type`, for example `at+jwt`.
-    package func sign(_ claims: JSONObject, type: String, for purpose: Purpose) async throws -> Secret {
-        guard let entry = active(purpose, in: try await current().entries), let key = entry.key else {
-            throw EngineError.internalFailure("there is no key for \(purpose.rawValue)")
-        }
+    /// Signs claims as a JWT whose header's `typ` is `type`, for example `at+jwt`, with one of the algorithms of the
+    /// purpose.
+    package func sign(
+        _ claims: JSONObject, type: String, for purpose: Purpose, with algorithm: SignatureAlgorithm = .es256
+    ) async throws -> Secret {
+        let slot = Slot(purpose: purpose, algorithm: algorithm)
+        guard purpose.algorithms.contains(algorithm), let entry = try await current(having: [slot]).active(slot),
+            let key = entry.key
+        else { throw EngineError.internalFailure("there is no \(algorithm) key for \(purpose.rawValue)") }
         var header = JSONObject()
         header["typ"] = .string(type)
         header["kid"] = entry.jwk.keyID.map(JSONValue.string)
@@ -114,8 +132,8 @@ package final class ServerKeys: Sendable {
         return (try? JWTClaims(payload: verified.payload)).map { ($0, keyID) }
     }
 
-    /// Makes a new key for a purpose. The old one signs no more and stays published until what it signed has expired.
-    /// When another node rotates at the same moment, that counts for both. With `discardingOld` the old keys'
+    /// Makes new keys for a purpose, one for each algorithm that has one. The old ones sign no more and stay published
+    /// until what they signed has expired. When another node rotates at the same moment, that counts for both. With `discardingOld` the old keys'
     /// signatures stop counting, on other nodes within ``staleness``: the key may be in other hands. The `accompanying`
     /// statements succeed or fail together with it. Returns whether it was this call that did it.
     @discardableResult
@@ -123,9 +141,15 @@ package final class ServerKeys: Sendable {
         _ purpose: Purpose, discardingOld: Bool = false, accompanying: [SQLStatement] = []
     ) async throws -> Bool {
         let now = context.clock.epochSeconds
-        guard let old = active(purpose, in: try await read(at: now).entries)?.jwk.keyID else {
+        let known = try await read(at: now)
+        let slots = purpose.algorithms.map { Slot(purpose: purpose, algorithm: $0) }
+            .filter { known.active($0) != nil }
+        // All nodes fight for the key that there always is.
+        guard let old = slots.first.flatMap(known.active)?.jwk.keyID else {
             throw EngineError.internalFailure("there is no key for \(purpose.rawValue)")
         }
+        var insertions: [SQLStatement] = []
+        for slot in slots { insertions.append(try await insertion(of: slot, at: now)) }
         let retire = SQLStatement(
             "UPDATE server_keys SET retired_at = \(now) WHERE kid = \(old) AND retired_at IS NULL",
             expecting: .exactly(1))
@@ -135,7 +159,7 @@ package final class ServerKeys: Sendable {
         var isFirst = true
         do {
             _ = try await context.database.run(
-                [retire, discardingOld ? discard : retireOthers, try insertion(of: purpose, at: now)] + accompanying)
+                [retire, discardingOld ? discard : retireOthers] + insertions + accompanying)
         } catch let error as StoreError where error.code == .unexpectedCount && error.statement == 0 {
             guard !discardingOld else { throw EngineError.unavailable }
             isFirst = false
@@ -165,18 +189,19 @@ package final class ServerKeys: Sendable {
         entry.retiredAt.map { now < $0 + retention + Self.staleness } ?? true
     }
 
-    private func active(_ purpose: Purpose, in entries: [Entry]) -> Entry? {
-        entries.first { $0.purpose == purpose && $0.retiredAt == nil && $0.key?.algorithm == algorithm }
-    }
-
-    /// The keys as they were at most `age` seconds ago.
-    private func current(upTo age: Int64 = staleness) async throws -> Snapshot {
+    /// The keys as they were at most `age` seconds ago, with one for each of the slots.
+    private func current(having slots: [Slot] = [], upTo age: Int64 = staleness) async throws -> Snapshot {
         let now = context.clock.epochSeconds
-        if let known = snapshot.withLock({ $0 }), (0..<age).contains(now - known.readAt) { return known }
+        let needed = Self.always + slots
+        if let known = snapshot.withLock({ $0 }), (0..<age).contains(now - known.readAt),
+            needed.allSatisfy({ known.active($0) != nil })
+        {
+            return known
+        }
         var fresh = try await read(at: now)
-        let missing = Purpose.allCases.filter { active($0, in: fresh.entries) == nil }
+        let missing = needed.filter { fresh.active($0) == nil }
         if !missing.isEmpty {
-            _ = try await context.database.run(missing.map { try insertion(of: $0, at: now) })
+            for slot in missing { try await make(slot) }
             fresh = try await read(at: now)
         }
         let result = fresh
@@ -184,16 +209,33 @@ package final class ServerKeys: Sendable {
         return result
     }
 
-    /// The statement that adds a key, unless the purpose has one (another node was first).
-    private func insertion(of purpose: Purpose, at now: Int64) throws -> SQLStatement {
-        let key = try SoftwareSigningKey.generate(algorithm)
+    /// Adds a key, unless another node is first. A caller that gives up does not stop it, since others wait for it.
+    private func make(_ slot: Slot) async throws {
+        let task = making.withLock { making in
+            if let task = making[slot] { return task }
+            let task = Task { [self] in
+                defer { self.making.withLock { $0[slot] = nil } }
+                _ = try await context.database.run([
+                    try await insertion(of: slot, at: context.clock.epochSeconds)
+                ])
+            }
+            making[slot] = task
+            return task
+        }
+        try await task.value
+    }
+
+    /// The statement that adds a key, unless the slot has one.
+    private func insertion(of slot: Slot, at now: Int64) async throws -> SQLStatement {
+        let algorithm = slot.algorithm
+        let key = try await ServerKeyGeneration.key(algorithm)
         let keyID = try JWK(publicKeyInfo: key.publicKeyInfo).thumbprint
         let jwk = try JWK(publicKeyInfo: key.publicKeyInfo, keyID: keyID, algorithm: algorithm, use: "sig")
         let sealed = try context.masterKey.seal(key.privateKey, for: .serverKey, context: keyID)
         return SQLStatement(
             """
             INSERT INTO server_keys (kid, purpose, algorithm, sealed_key, public_jwk, created_at)
-            VALUES (\(keyID), \(purpose.rawValue), \(algorithm.rawValue), \(sealed), \(jwk.json.serialized()), \(now))
+            VALUES (\(keyID), \(slot.purpose.rawValue), \(algorithm.rawValue), \(sealed), \(jwk.json.serialized()), \(now))
             ON CONFLICT DO NOTHING
             """)
     }

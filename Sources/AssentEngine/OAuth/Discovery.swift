@@ -1,6 +1,12 @@
 package import AssentCore
+package import AssentJOSE
 
 extension OAuthProvider {
+    /// The public keys of ID tokens and access tokens, also those that the first ID token of a client will need.
+    package func publishedKeys() async throws -> JWKSet {
+        try await keys.published(idTokens: configuration.idTokenAlgorithms)
+    }
+
     /// The provider's metadata (OpenID Connect Discovery 1.0 §3, RFC 8414 §2, RFC 9207 §3).
     ///
     /// `assent_refresh_attempt_supported` tells our own client that a refresh may be repeated with the same
@@ -27,7 +33,7 @@ extension OAuthProvider {
             "response_modes_supported": ["query"],
             "grant_types_supported": .array(configuration.grantTypes.map { .string($0.rawValue) }),
             "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": [.string(keys.algorithm.rawValue)],
+            "id_token_signing_alg_values_supported": ["RS256", "ES256"],
             "token_endpoint_auth_methods_supported": methods,
             "revocation_endpoint_auth_methods_supported": methods,
             "introspection_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],

@@ -50,6 +50,9 @@ package struct OAuthClient: Sendable, Hashable {
     /// How many seconds an ID token is valid.
     package var idTokenLifetime: Int64 = 3600
 
+    /// What its ID tokens are signed with: RS256, which every client must know (OpenID Connect Core §15.1), or ES256.
+    package var idTokenAlgorithm = SignatureAlgorithm.rs256
+
     /// Whether the user is taken to agree, since the client is the operator's own. The vendor's SDKs need it.
     package var consentImplied = true
 
@@ -114,6 +117,9 @@ extension OAuthClient {
         for scope in scopes where !Self.isScope(scope) { faults.append("\(id): \(scope) cannot be a scope") }
         for scope in defaultScopes where !scopes.contains(scope) {
             faults.append("\(id): default scope \(scope) is not one of its scopes")
+        }
+        if !ServerKeys.Purpose.idToken.algorithms.contains(idTokenAlgorithm) {
+            faults.append("\(id): ID tokens are signed with RS256 or ES256")
         }
         if Set(scopes).count != scopes.count { faults.append("\(id): a scope is there twice") }
         for (name, seconds) in [

@@ -41,6 +41,13 @@ package struct OAuthProviderConfiguration: Sendable {
         OAuthClient.GrantType.allCases.filter { type in clients.values.contains { $0.grantTypes.contains(type) } }
     }
 
+    /// What the ID tokens of the clients are signed with.
+    var idTokenAlgorithms: Set<SignatureAlgorithm> {
+        Set(
+            clients.values.filter { $0.grantTypes.contains(.authorizationCode) && $0.scopes.contains("openid") }
+                .map(\.idTokenAlgorithm))
+    }
+
     /// The longest that a signed token of any client is valid, in seconds.
     var longestSignedLifetime: Int64 {
         clients.values.map { max($0.accessTokenLifetime, $0.idTokenLifetime) }.max() ?? 0

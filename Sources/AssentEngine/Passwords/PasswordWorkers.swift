@@ -84,7 +84,8 @@ final class PasswordWorkers: Sendable {
     /// Beside a thread of the usual priority, one with this value gets about a tenth of a core.
     static let niceValue: Int32 = 10
 
-    private static func lowerPriority() {
+    /// Lowers the priority of the thread that calls it.
+    static func lowerPriority() {
         #if os(Linux)
         // Linux keeps a nice value for each thread; 0 is the calling one.
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceValue)

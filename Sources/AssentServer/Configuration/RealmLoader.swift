@@ -89,6 +89,12 @@ struct RealmLoader {
                         return type
                     })
             }
+            if let text = client.optionalString("idTokenAlgorithm") {
+                guard ServerKeys.Purpose.idToken.algorithms.contains(SignatureAlgorithm(rawValue: text)) else {
+                    throw client.issue("idTokenAlgorithm", "\(text) is not supported; RS256 (the default) or ES256")
+                }
+                read.idTokenAlgorithm = SignatureAlgorithm(rawValue: text)
+            }
             read.consentImplied = client.bool("consentImplied", default: true)
             read.introspectsAll = client.bool("introspectsAll", default: false)
             let year = 366 * 86_400

@@ -60,7 +60,7 @@ struct OAuthRoutes: Sendable {
         case "userinfo":
             guard case .accessToken(let grant) = caller else { throw OAuthError.invalidToken }
             return .json(200, try provider.userInfo(of: grant))
-        case "connect/jwk_uri": return cacheable(try await provider.keys.published().json)
+        case "connect/jwk_uri": return cacheable(try await provider.publishedKeys().json)
         case "connect/endSession": return try await endSession(request, rule, provider)
         case ".well-known/openid-configuration": return cacheable(provider.metadata())
         default: return .oauth(404, "not_found", "There is no such endpoint.")

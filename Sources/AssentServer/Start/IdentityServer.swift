@@ -58,7 +58,7 @@ public final class IdentityServer: Service {
         }
         let audit = AuditLog(context)
         try await Self.explaining(location) { try await audit.resume() }
-        keys = try ServerKeys(context)
+        keys = ServerKeys(context)
         cookie = SessionCookie(name: configuration.cookieName)
         credentials =
             switch configuration.tls {

@@ -170,7 +170,7 @@ struct InformationTests {
         #expect(metadata["code_challenge_methods_supported"] == ["S256"])
         #expect(metadata["authorization_response_iss_parameter_supported"] == true)
         #expect(metadata["assent_refresh_attempt_supported"] == true)
-        #expect(metadata["id_token_signing_alg_values_supported"] == ["ES256"])
+        #expect(metadata["id_token_signing_alg_values_supported"] == ["RS256", "ES256"])
         #expect(metadata["response_types_supported"] == ["code"])
         #expect(metadata["scopes_supported"]?.strings?.contains("accounts") == true)
     }

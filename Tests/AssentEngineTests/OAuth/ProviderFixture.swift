@@ -23,19 +23,24 @@ final class ProviderFixture: Sendable {
             redirectURIs: ["https://bank.example/cb", "http://127.0.0.1/cb", "com.example.bank:/cb"],
             scopes: ["openid", "profile", "email", "accounts", "offline_access"])
         client.defaultScopes = ["openid"]
+        client.idTokenAlgorithm = .es256
         client.postLogoutRedirectURIs = ["https://bank.example/bye"]
         client.audience = ["https://api.bank.example"]
         return client
     }
 
     static var other: OAuthClient {
-        OAuthClient(id: "other-app", kind: .public, redirectURIs: ["https://other.example/cb"], scopes: ["openid"])
+        var client = OAuthClient(
+            id: "other-app", kind: .public, redirectURIs: ["https://other.example/cb"], scopes: ["openid"])
+        client.idTokenAlgorithm = .es256
+        return client
     }
 
     static var backend: OAuthClient {
         var client = OAuthClient(
             id: "back end", kind: .confidential(secretHash: OAuthClient.hash(ofSecret: Secret(secret))),
             redirectURIs: ["https://backend.example/cb?tenant=1"], scopes: ["openid", "accounts"])
+        client.idTokenAlgorithm = .es256
         client.grantTypes = [.authorizationCode, .refreshToken, .clientCredentials]
         client.defaultScopes = ["openid", "accounts"]
         client.requiresPKCE = false
@@ -67,7 +72,7 @@ final class ProviderFixture: Sendable {
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         grants = try OAuthProvider(
-            context, keys: try ServerKeys(context),
+            context, keys: ServerKeys(context),
             configuration: OAuthProviderConfiguration(realm: "/alpha", issuer: Self.issuer, clients: clients))
         user = try #require(
             await Users(context).create(
@@ -90,7 +95,7 @@ final class ProviderFixture: Sendable {
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,
             logger: context.logger)
-        return try OAuthProvider(context, keys: try ServerKeys(context), configuration: grants.configuration)
+        return try OAuthProvider(context, keys: ServerKeys(context), configuration: grants.configuration)
     }
 
     // MARK: Requests

@@ -13,7 +13,7 @@ struct StepUpGrantTests {
     init() async throws {
         fixture = try await JourneyFixture()
         provider = try OAuthProvider(
-            fixture.context, keys: try ServerKeys(fixture.context),
+            fixture.context, keys: ServerKeys(fixture.context),
             configuration: OAuthProviderConfiguration(
                 realm: "/alpha", issuer: ProviderFixture.issuer, clients: [ProviderFixture.bank]))
     }

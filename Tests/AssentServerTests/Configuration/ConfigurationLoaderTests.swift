@@ -39,6 +39,10 @@ struct ConfigurationLoaderTests {
             Mistake("passwordCost: 1024", "pasword: 1024", at: "pasword:", "pasword: unknown key"),
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
+            Mistake(
+                "idTokenAlgorithm: ES256\n                accessTokenSeconds",
+                "idTokenAlgorithm: HS256\n                accessTokenSeconds", at: "idTokenAlgorithm: HS256",
+                "HS256 is not supported; RS256 (the default) or ES256"),
             Mistake("mediaType: text/plain", "mediaType: text", at: "mediaType: text", "one type without parameters"),
             Mistake(
                 "mediaType: text/plain", "mediaType: text/plain;charset=utf-8", at: "mediaType: text",

@@ -150,7 +150,7 @@ final class ServeProcess: Sendable {
                 nodes:
                   approve: {type: TransactionApprovalNode, outcomes: {approve: success, decline: failure}}
             clients:
-              bank-app: {redirectURIs: ["http://127.0.0.1/callback"], scopes: [openid]}
+              bank-app: {redirectURIs: ["http://127.0.0.1/callback"], scopes: [openid], idTokenAlgorithm: ES256}
             policySets:
               bank:
                 policies:

@@ -113,6 +113,9 @@ struct DiscoveryTests {
             let header = try #require(Base64URL.decode(token.prefix { $0 != "." }))
             #expect(algorithms.contains(try #require(JSONValue.parse(header)["alg"]?.string)))
         }
+        #expect(Set(algorithms) == ["RS256", "ES256"])
+        let keys = try await fixture.send("GET", fixture.oauth("connect/jwk_uri")).json["keys"]?.array
+        #expect(Set((keys ?? []).compactMap { $0["alg"]?.string }) == ["RS256", "ES256"])
         let info = try await fixture.send("GET", fixture.oauth("userinfo"), ServerFixture.bearer(tokens.access))
         let payload = try #require(Base64URL.decode(tokens.id.split(separator: ".")[1]))
         let told = [try #require(info.json.object), try #require(try JSONValue.parse(payload).object)]

@@ -47,11 +47,13 @@ enum FixtureConfiguration {
               bank-app:
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid, profile, email, accounts, offline_access]
+                idTokenAlgorithm: ES256
                 accessTokenSeconds: 600
               "web:1 +%":
                 secretHash: \(Base64URL.encode(SHA2.sha256(webSecret.utf8)))
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid, accounts]
+                idTokenAlgorithm: ES256
               reader:
                 secretHash: \(Base64URL.encode(SHA2.sha256(readerSecret.utf8)))
                 grantTypes: []
@@ -69,19 +71,23 @@ enum FixtureConfiguration {
               partner:
                 secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
                 redirectURIs: ["https://partner.example/callback"]
+                idTokenAlgorithm: ES256
                 scopes: [openid]
               partner-app:
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid, profile, accounts]
                 audience: ["https://partner-api.example"]
+                idTokenAlgorithm: ES256
               gateway-app:
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid, profile, accounts]
                 audience: ["https://elsewhere.example", "https://own.example"]
+                idTokenAlgorithm: ES256
               asking-app:
                 redirectURIs: ["https://asking.example/callback"]
                 scopes: [openid]
                 consentImplied: false
+                idTokenAlgorithm: ES256
             policySets:
               bank:
                 policies:
@@ -157,6 +163,7 @@ enum FixtureConfiguration {
               bank-app:
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid]
+                idTokenAlgorithm: ES256
             policySets:
               shop:
                 policies:

@@ -153,6 +153,7 @@ final class OurServer: Sendable {
                 redirectURIs: ["http://127.0.0.1/cb"]
                 scopes: [openid, profile]
                 audience: ["\(audience)"]
+                idTokenAlgorithm: ES256
               api:
                 secretHash: \(hash(apiSecret))
                 grantTypes: []

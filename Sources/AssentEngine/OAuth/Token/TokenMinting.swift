@@ -59,7 +59,7 @@ extension OAuthProvider {
         claims["at_hash"] = .string(
             Base64URL.encode(accessToken.withUnsafeBytes { Array(SHA256.hash(data: $0).prefix(16)) }))
         claims["sid"] = .string(owner.sessionAuditID)
-        return try await keys.sign(claims, type: Self.idTokenType, for: .idToken)
+        return try await keys.sign(claims, type: Self.idTokenType, for: .idToken, with: client.idTokenAlgorithm)
     }
 
     /// The claims of an ID token of ours, expired or not; `nil` for anything else.
