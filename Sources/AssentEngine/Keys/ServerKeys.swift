@@ -133,9 +133,10 @@ package final class ServerKeys: Sendable {
     }
 
     /// Makes new keys for a purpose, one for each algorithm that has one. The old ones sign no more and stay published
-    /// until what they signed has expired. When another node rotates at the same moment, that counts for both. With `discardingOld` the old keys'
-    /// signatures stop counting, on other nodes within ``staleness``: the key may be in other hands. The `accompanying`
-    /// statements succeed or fail together with it. Returns whether it was this call that did it.
+    /// until what they signed has expired. When another node rotates at the same moment, that counts for both. With
+    /// `discardingOld` the old keys' signatures stop counting, on other nodes within ``staleness``: the key may be in
+    /// other hands. The `accompanying` statements succeed or fail together with it. Returns whether it was this call
+    /// that did it.
     @discardableResult
     package func rotate(
         _ purpose: Purpose, discardingOld: Bool = false, accompanying: [SQLStatement] = []

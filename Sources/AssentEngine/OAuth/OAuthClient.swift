@@ -32,6 +32,9 @@ package struct OAuthClient: Sendable, Hashable {
     /// Where a browser may be sent after the session was ended.
     package var postLogoutRedirectURIs: [String] = []
 
+    /// The web origins of its pages, which may call the endpoints of the provider.
+    package var allowedOrigins: [String] = []
+
     /// What it may ask for.
     package var scopes: [String]
 

@@ -33,6 +33,10 @@ extension ServerConfiguration {
         guard SessionCookie.isValid(name: cookieName) else {
             throw root.issue("cookieName", "must be a name that a header field can have")
         }
+        let sameSites = SameSite.allCases.map(\.rawValue)
+        guard let sameSite = SameSite(rawValue: root.optionalString("cookieSameSite") ?? SameSite.lax.rawValue) else {
+            throw root.issue("cookieSameSite", "can be one of: \(sameSites.joined(separator: ", "))")
+        }
         let cost = root.integer("passwordCost", default: 1 << 17, in: 1 << 10...1 << 20)
         guard cost.nonzeroBitCount == 1 else { throw root.issue("passwordCost", "must be a power of two") }
         let policy = PasswordPolicy(logN: cost.trailingZeroBitCount)
@@ -53,7 +57,7 @@ extension ServerConfiguration {
             dataDirectory: paths.resolve(root.string("dataDirectory")),
             masterKeyFile: masterKeyFile, postgreSQL: postgreSQL,
             tls: try tls(root, paths: paths, isDevelopment: isDevelopment), cookieName: cookieName,
-            passwordCost: cost,
+            cookieSameSite: sameSite, passwordCost: cost,
             transactionLimits: TransactionLimits(
                 creations: Int64(root.integer("transactionsPerMinute", default: 20, in: 1...10_000)), window: 60),
             journeyStartsPerMinute: root.integer("journeyStartsPerMinute", default: 600, in: 1...1_000_000),
@@ -92,15 +96,7 @@ extension ServerConfiguration {
 
     private static func route(_ route: SettingsReader<Void>, realms: [RealmConfiguration]) throws -> GatewayRoute {
         let name = route.string("name")
-        let realm = RealmLoader.realmName(route.string("realm"))
-        let policySet = route.string("policySet")
-        guard let known = realms.first(where: { $0.name == realm }) else {
-            throw route.issue("realm", "there is no realm \(realm)")
-        }
-        guard known.policySets.contains(where: { $0.name == policySet }) else {
-            let names = known.policySets.map(\.name).joined(separator: ", ")
-            throw route.issue("policySet", "realm \(realm) has no policy set \(policySet); known: \(names)")
-        }
+        let access = try access(route, realms: realms)
         let path = route.optionalString("path") ?? "/"
         guard path.hasPrefix("/"), path == "/" || !path.hasSuffix("/") else {
             throw route.issue("path", "must begin with a slash and not end with one")
@@ -111,26 +107,36 @@ extension ServerConfiguration {
                 "upstream", "must be scheme, host and port, for example http://127.0.0.1:9080")
         }
         let read = GatewayRoute(
-            name: name, path: path, upstream: upstream, realm: realm, policySet: policySet,
+            name: name, path: path, upstream: upstream, access: access,
             mediaType: try mediaType(route),
             maxBodyBytes: route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
             keepsAuthorization: route.bool("keepAuthorization", default: false),
             scopes: route.strings("scopes"), audience: route.strings("audience"),
-            stripHeaders: try stripHeaders(route), allowedOrigins: try allowedOrigins(route))
+            stripHeaders: try stripHeaders(route), allowedOrigins: Set(try WebOrigins.read(route)))
         route.finish()
         return read
     }
 
-    /// As browsers write them in `Origin`.
-    private static func allowedOrigins(_ route: SettingsReader<Void>) throws -> [String] {
-        try route.strings("allowedOrigins").map { text in
-            guard let origin = try? Origin(headerValue: text) else {
-                throw route.issue(
-                    "allowedOrigins",
-                    "\(text) is no origin: scheme, host and port alone, for example https://shop.example")
+    private static func access(
+        _ route: SettingsReader<Void>, realms: [RealmConfiguration]
+    ) throws -> GatewayRoute.Access {
+        if route.bool("public", default: false) {
+            let idle = ["realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType"]
+            if let key = idle.first(where: { route.has($0) }) {
+                throw route.issue(key, "a public route has no \(key): nobody is asked who they are")
             }
-            return origin.description
+            return .everybody
         }
+        let realm = RealmLoader.realmName(route.string("realm"))
+        let policySet = route.string("policySet")
+        guard let known = realms.first(where: { $0.name == realm }) else {
+            throw route.issue("realm", "there is no realm \(realm)")
+        }
+        guard known.policySets.contains(where: { $0.name == policySet }) else {
+            let names = known.policySets.map(\.name).joined(separator: ", ")
+            throw route.issue("policySet", "realm \(realm) has no policy set \(policySet); known: \(names)")
+        }
+        return .policies(realm: realm, policySet: policySet)
     }
 
     private static func mediaType(_ route: SettingsReader<Void>) throws -> String {

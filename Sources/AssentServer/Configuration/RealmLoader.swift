@@ -34,7 +34,8 @@ struct RealmLoader {
         transactions?.finish()
         let realm = RealmConfiguration(
             name: name, journeys: journeys, defaultJourney: defaultJourney, sessionLimits: limits,
-            transactionFailureStatus: failureStatus, clients: try clients(),
+            transactionFailureStatus: failureStatus, allowedOrigins: try WebOrigins.read(reader),
+            clients: try clients(),
             policySets: try policySets(realm: name, journeys: names), users: try users())
         reader.finish()
         return realm
@@ -89,6 +90,7 @@ struct RealmLoader {
                         return type
                     })
             }
+            read.allowedOrigins = try WebOrigins.read(client)
             if let text = client.optionalString("idTokenAlgorithm") {
                 guard ServerKeys.Purpose.idToken.algorithms.contains(SignatureAlgorithm(rawValue: text)) else {
                     throw client.issue("idTokenAlgorithm", "\(text) is not supported; RS256 (the default) or ES256")

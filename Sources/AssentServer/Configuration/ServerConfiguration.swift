@@ -36,6 +36,9 @@ public struct ServerConfiguration: Sendable {
     /// The name of the session cookie and of the field that carries the session token.
     package let cookieName: String
 
+    /// To which requests of other sites' pages browsers add the session cookie.
+    package let cookieSameSite: SameSite
+
     /// How dear a guess at a password is: scrypt's N.
     package let passwordCost: Int
 
@@ -66,7 +69,7 @@ public struct ServerConfiguration: Sendable {
     init(
         isDevelopment: Bool, file: String, publicURL: String, host: String, port: Int, dataDirectory: String,
         masterKeyFile: String?, postgreSQL: PostgreSQLConfiguration? = nil, tls: TLS, cookieName: String,
-        passwordCost: Int,
+        cookieSameSite: SameSite = .lax, passwordCost: Int,
         transactionLimits: TransactionLimits, journeyStartsPerMinute: Int, drainSeconds: Int,
         realms: [RealmConfiguration],
         gateway: GatewayConfiguration?
@@ -81,6 +84,7 @@ public struct ServerConfiguration: Sendable {
         self.postgreSQL = postgreSQL
         self.tls = tls
         self.cookieName = cookieName
+        self.cookieSameSite = cookieSameSite
         self.passwordCost = passwordCost
         self.transactionLimits = transactionLimits
         self.journeyStartsPerMinute = journeyStartsPerMinute
@@ -106,6 +110,9 @@ package struct RealmConfiguration: Sendable {
 
     /// The HTTP status that ends a transaction's journey in failure: AM's is 200, ours can be 401.
     package let transactionFailureStatus: Int
+
+    /// The web origins whose pages may use sessions of the realm.
+    package let allowedOrigins: [String]
 
     /// The OAuth clients.
     package let clients: [OAuthClient]

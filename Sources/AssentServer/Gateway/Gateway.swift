@@ -35,37 +35,61 @@ final class Gateway: RequestHandler {
     }
 
     private static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
+    private static let methodsInOrder = methods.sorted { $0.rawValue < $1.rawValue }
     private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
 
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
+        var trusted: TrustedOrigins?
+        var response: Response
         do {
-            return try await answer(request, from: client)
+            guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
+            let codings = request.headers[values: .transferEncoding]
+            guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
+                throw RequestError(400, "The only transfer coding that is taken is chunked.")
+            }
+            let (resource, transactionID) = try target(of: request)
+            guard let route = GatewayRoute.answering(resource.path, of: routes) else {
+                return .problem(404, "Nothing is behind this path.")
+            }
+            let pages = TrustedOrigins(own: origin, listed: route.allowedOrigins)
+            // A route that lists nobody leaves it to its service what pages may do.
+            trusted = route.allowedOrigins.isEmpty ? nil : pages
+            if let answer = pages.preflight(request, methods: Self.methodsInOrder) { return answer }
+            response = try await answer(request, resource, transactionID, route, pages, from: client)
         } catch let error as RequestError {
-            return .problem(error.status, error.message)
+            response = .problem(error.status, error.message)
         } catch let error as EngineError {
-            return .problem(error)
+            response = .problem(error)
         } catch {
             logger.error("the gateway could not decide", metadata: ["error": "\(type(of: error))"])
-            return .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
+            response = .problem(
+                503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
         }
+        if let trusted {
+            // Who may read is said once, by the list, and not by the service.
+            response.headers[.accessControlAllowOrigin] = nil
+            response.headers[.accessControlAllowCredentials] = nil
+            trusted.open(&response, to: request.headers)
+        }
+        return response
     }
 
-    private func answer(_ request: Request, from client: ClientAddress) async throws -> Response {
-        guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
-        let codings = request.headers[values: .transferEncoding]
-        guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
-            throw RequestError(400, "The only transfer coding that is taken is chunked.")
-        }
-        let (resource, transactionID) = try target(of: request)
-        guard let route = GatewayRoute.answering(resource.path, of: routes) else {
-            return .problem(404, "Nothing is behind this path.")
+    private func answer(
+        _ request: Request, _ resource: CanonicalResource, _ transactionID: String?, _ route: GatewayRoute,
+        _ pages: TrustedOrigins, from client: ClientAddress
+    ) async throws -> Response {
+        guard case .policies(let realm, let policySet) = route.access else {
+            let forwarding = Forwarding(
+                upstream: upstream, route: route, resource: resource, user: nil, transaction: nil, cookie: cookie,
+                publicOrigin: publicOrigin)
+            return await forwarding.send(request, boundBody: nil).response
         }
         let admission = try await access.admit(
             GatewayInquiry(
-                realm: route.realm, policySet: route.policySet, method: request.method.rawValue, resource: resource,
+                realm: realm, policySet: policySet, method: request.method.rawValue, resource: resource,
                 credentials: PresentedCredentials(request.headers, cookie: cookie),
                 accessToken: route.requirement(origin: origin)))
-        if let refusal = refusal(of: admission.caller, request, route: route) { return refusal }
+        if let refusal = refusal(of: admission.caller, request, route: route, pages, realm: realm) { return refusal }
         let boundBody = admission.bindsBody ? try await boundBody(of: request, route: route) : nil
         let decision = await access.settle(
             GatewayRequest(
@@ -83,26 +107,30 @@ final class Gateway: RequestHandler {
             }
             return Forwarding.response(to: result, transaction: transaction.id)
         case .advised(let advice, _):
+            var isScript = false
+            if case .listed = pages.sender(of: request.headers) { isScript = true }
             return try AdviceReply(serverURL: serverURL, publicOrigin: publicOrigin).reply(
-                to: request, resource: resource, realm: route.realm, advice: advice)
+                to: request, resource: resource, realm: realm, advice: advice, isScript: isScript)
         case .alreadyTaken(let record):
             return .problem(
                 409, "This transaction was used before. Nothing was forwarded now.",
                 members: ["transaction": .string(record.id), "outcome": record.outcome?.json ?? .null])
-        case .denied(let denial): return deny(denial, route: route)
+        case .denied(let denial): return deny(denial, realm: realm)
         }
     }
 
     /// Why a caller is refused before any policy is asked; `nil` when they are not.
-    private func refusal(of caller: Caller, _ request: Request, route: GatewayRoute) -> Response? {
+    private func refusal(
+        of caller: Caller, _ request: Request, route: GatewayRoute, _ pages: TrustedOrigins, realm: String
+    ) -> Response? {
         switch caller {
         case .refusedToken(.insufficientScope):
             let challenge = #"Bearer error="insufficient_scope", scope="\#(route.scopes.joined(separator: " "))""#
             return .problem(
                 403, "The access token lacks a scope that this needs.", headers: [.wwwAuthenticate: challenge])
-        case .refusedToken: return unauthorized(.bearerRefused, route: route)
+        case .refusedToken: return unauthorized(.bearerRefused, realm: realm)
         case .session(_, .cookie):
-            guard Self.safeMethods.contains(request.method) || isSameSite(request.headers, route: route) else {
+            guard mayUseCookie(request, pages) else {
                 return .problem(403, "A request with the session cookie must come from an allowed origin.")
             }
             return nil
@@ -154,17 +182,23 @@ final class Gateway: RequestHandler {
         return bytes
     }
 
-    /// Whether a browser says that the request comes from our own pages, or from those that the route allows.
-    private func isSameSite(_ fields: HTTPFields, route: GatewayRoute) -> Bool {
-        if let origin = fields[.origin] {
-            return origin == self.origin || route.allowedOrigins.contains(origin)
+    /// Whether a browser says that a request with the cookie comes from our own pages, or from those that are listed.
+    /// One that changes nothing may also come from a link, and from who says nothing of the kind.
+    private func mayUseCookie(_ request: Request, _ pages: TrustedOrigins) -> Bool {
+        let fields = request.headers
+        let site = fields[.secFetchSite]
+        switch pages.sender(of: fields) {
+        case .own, .listed: return true
+        case .foreign: return Self.safeMethods.contains(request.method) && site != "cross-site"
+        case .unnamed:
+            guard Self.safeMethods.contains(request.method) else { return site == "same-origin" || site == "none" }
+            return site != "cross-site" || fields[.secFetchMode] == "navigate"
         }
-        return fields[.secFetchSite].map { $0 == "same-origin" || $0 == "none" } ?? false
     }
 
-    private func deny(_ denial: AccessDenial, route: GatewayRoute) -> Response {
+    private func deny(_ denial: AccessDenial, realm: String) -> Response {
         switch denial {
-        case .noSession: unauthorized(.noSession, route: route)
+        case .noSession: unauthorized(.noSession, realm: realm)
         case .refused(let error): .problem(error)
         case .unavailable:
             .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
@@ -177,11 +211,11 @@ final class Gateway: RequestHandler {
         case bearerRefused
     }
 
-    private func unauthorized(_ missing: Missing, route: GatewayRoute) -> Response {
+    private func unauthorized(_ missing: Missing, realm: String) -> Response {
         let challenge =
             switch missing {
             case .bearerRefused: #"Bearer error="invalid_token""#
-            case .noSession: #"SSOADVICE realm="\#(route.realm)",am_uri="\#(serverURL)""#
+            case .noSession: #"SSOADVICE realm="\#(realm)",am_uri="\#(serverURL)""#
             }
         let message =
             switch missing {

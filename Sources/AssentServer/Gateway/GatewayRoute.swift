@@ -1,8 +1,16 @@
 import AssentCore
 import AssentEngine
 
-/// One protected service behind the gateway.
+/// One service behind the gateway.
 package struct GatewayRoute: Sendable, Hashable {
+    /// Who may use it.
+    package enum Access: Sendable, Hashable {
+        /// Everybody: nobody is asked who they are.
+        case everybody
+        /// Those whom the policies of a set of a realm let in.
+        case policies(realm: String, policySet: String)
+    }
+
     /// Its name, for the log.
     package let name: String
 
@@ -12,11 +20,8 @@ package struct GatewayRoute: Sendable, Hashable {
     /// Scheme, host and port of the service.
     package var upstream: String
 
-    /// The realm whose sessions and policies count.
-    package let realm: String
-
-    /// The policy set that decides.
-    package let policySet: String
+    /// Who may use it.
+    package let access: Access
 
     /// The one media type, without parameters, of bodies that a policy binds here; in lower case.
     package let mediaType: String
@@ -36,23 +41,22 @@ package struct GatewayRoute: Sendable, Hashable {
     /// Further fields that the service believes of the gateway alone, in lower case: a client's own never reach it.
     package let stripHeaders: Set<String>
 
-    /// The web origins whose scripts may use the session cookie with methods that change something.
-    package let allowedOrigins: [String]
+    /// The web origins whose pages may call it, with the session cookie.
+    package let allowedOrigins: Set<String>
 
     /// The path as it is compared: policies do not tell upper from lower case either.
     private let folded: String
 
     /// A route.
     package init(
-        name: String, path: String = "/", upstream: String, realm: String, policySet: String,
+        name: String, path: String = "/", upstream: String, access: Access,
         mediaType: String = "application/json", maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false,
-        scopes: [String] = [], audience: [String] = [], stripHeaders: Set<String> = [], allowedOrigins: [String] = []
+        scopes: [String] = [], audience: [String] = [], stripHeaders: Set<String> = [], allowedOrigins: Set<String> = []
     ) {
         self.name = name
         self.path = path
         self.upstream = upstream
-        self.realm = realm
-        self.policySet = policySet
+        self.access = access
         self.mediaType = mediaType
         self.maxBodyBytes = maxBodyBytes
         self.keepsAuthorization = keepsAuthorization

@@ -1,6 +1,14 @@
 import AssentCore
 import HTTPTypes
 
+/// To which requests of other sites' pages browsers add a cookie (RFC 6265bis §5.5.7).
+package enum SameSite: String, Sendable, Hashable, CaseIterable {
+    /// When the user follows a link.
+    case lax = "Lax"
+    /// To all: only the origin of the page then tells a forged request.
+    case none = "None"
+}
+
 /// How the session token travels: in a cookie, or in a header field of the cookie's name, as AM's mobile SDKs send it.
 struct SessionCookie: Sendable, Hashable {
     /// The cookie's and the header field's name; AM's default is `iPlanetDirectoryPro`.
@@ -9,11 +17,15 @@ struct SessionCookie: Sendable, Hashable {
     /// The name as a field's name; `nil` when it can be none.
     let fieldName: HTTPField.Name?
 
+    /// To which requests of other sites' pages browsers add it.
+    let sameSite: SameSite
+
     /// The longest token that is looked up.
     static let maxLength = 4096
 
-    init(name: String) {
+    init(name: String, sameSite: SameSite = .lax) {
         self.name = name
+        self.sameSite = sameSite
         fieldName = HTTPField.Name(name)
     }
 
@@ -52,12 +64,12 @@ struct SessionCookie: Sendable, Hashable {
 
     /// The `Set-Cookie` value that hands a token to the browser until it ends the session.
     func setting(_ token: Secret) -> String {
-        "\(name)=\(token.reveal()); Path=/; Secure; HttpOnly; SameSite=Lax"
+        "\(name)=\(token.reveal()); Path=/; Secure; HttpOnly; SameSite=\(sameSite.rawValue)"
     }
 
     /// The `Set-Cookie` value that removes the cookie. `Expires` is there because AM's iOS SDK looks for it.
     var clearing: String {
-        "\(name)=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Secure; HttpOnly; SameSite=Lax"
+        "\(name)=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Secure; HttpOnly; SameSite=\(sameSite.rawValue)"
     }
 
     /// A `Cookie` field's value without the session cookie, and without what is no cookie by RFC 6265 §4.1.1, which a

@@ -8,8 +8,8 @@ import Logging
 /// `/json`: AM's REST interface. Finds the realm, the route and the caller of a request, and answers errors in AM's
 /// form.
 struct JSONInterface: Sendable {
-    /// The realms that there are.
-    let realms: Set<String>
+    /// Whose pages may call it, for each realm that there is.
+    let origins: WebOrigins
 
     let callers: Callers
     let cookie: SessionCookie
@@ -21,34 +21,48 @@ struct JSONInterface: Sendable {
 
     /// Answers a request; `path` is what follows `/json`.
     func respond(to request: Request, path: String, from client: ClientAddress) async throws -> Response {
+        var trusted: TrustedOrigins?
+        var response: Response
         do {
-            return try await answer(request, path: path, from: client)
+            let (target, pages) = try target(of: request, path: path)
+            trusted = pages
+            response = try await answer(request, target, pages, from: client)
         } catch let error as AMError {
-            return error.response
+            response = error.response
         } catch let error as RequestError {
-            return AMError(error).response
+            response = AMError(error).response
         } catch let error as EngineError {
-            return AMError(error).response
+            response = AMError(error).response
         } catch let error as StoreError {
             logger.error("the database failed", metadata: ["error": "\(error)"])
-            return AMError(EngineError(error)).response
+            response = AMError(EngineError(error)).response
         }
+        trusted?.open(&response, to: request.headers)
+        return response
     }
 
     private static let firstSegments = RouteTable.firstSegments(of: RouteTable.json)
 
-    private func answer(_ request: Request, path: String, from client: ClientAddress) async throws -> Response {
+    private func target(of request: Request, path: String) throws -> (RealmPath, TrustedOrigins) {
         guard
             let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.firstSegments)
         else { throw AMError.notFound }
-        guard realms.contains(target.realm) else {
+        guard let trusted = origins.json(realm: target.realm) else {
             throw EngineError(.unknownRealm, about: String(target.realm.prefix(200)))
         }
-        guard isSameOriginOrCookieless(request) else {
-            throw AMError(403, "A request with the session cookie needs X-Requested-With or Accept-API-Version.")
+        return (target, trusted)
+    }
+
+    private func answer(
+        _ request: Request, _ target: RealmPath, _ trusted: TrustedOrigins, from client: ClientAddress
+    ) async throws -> Response {
+        let named = RouteTable.rule(target.endpoint, of: RouteTable.json)
+        if let named, let answer = trusted.preflight(request, methods: named.methods ?? [.get, .post]) {
+            return answer
         }
+        if let refusal = forgery(request, endpoint: target.endpoint, trusted) { throw refusal }
         if let refusal = APIVersion.refusal(request.headers) { throw refusal }
-        guard let rule = RouteTable.rule(target.endpoint, of: RouteTable.json) else { throw AMError.notFound }
+        guard let rule = named else { throw AMError.notFound }
         let caller = try await caller(request, rule: rule, realm: target.realm)
         guard rule.allows(request.method) else {
             let named = (rule.methods ?? []).map(\.rawValue).joined(separator: " or ")
@@ -76,10 +90,19 @@ struct JSONInterface: Sendable {
         }
     }
 
-    /// AM's protection against forged requests: a browser cannot add these fields to another site's request unasked.
-    private func isSameOriginOrCookieless(_ request: Request) -> Bool {
-        if [.get, .head, .options].contains(request.method) { return true }
-        guard cookie.cookieToken(request.headers) != nil else { return true }
-        return request.headers.contains(.requestedWith) || request.headers.contains(.acceptAPIVersion)
+    /// The refusal of a request that a foreign page may have made the user's browser send; `nil` when it did not.
+    ///
+    /// Two rules, each enough by itself. Where a browser names the page, it must be trusted to use the cookie, and to
+    /// get a new one: else it could sign its visitor in as somebody else. And, as with AM, a request with the cookie
+    /// needs a field that a browser adds to another site's request only after a preflight.
+    private func forgery(_ request: Request, endpoint: String, _ trusted: TrustedOrigins) -> AMError? {
+        if [.get, .head, .options].contains(request.method) { return nil }
+        let hasCookie = cookie.cookieToken(request.headers) != nil
+        if hasCookie || endpoint == "authenticate", trusted.sender(of: request.headers) == .foreign {
+            return AMError(403, "The page that sends this is of an origin that the realm's allowedOrigins do not list.")
+        }
+        guard hasCookie, !request.headers.contains(.requestedWith), !request.headers.contains(.acceptAPIVersion)
+        else { return nil }
+        return AMError(403, "A request with the session cookie needs X-Requested-With or Accept-API-Version.")
     }
 }

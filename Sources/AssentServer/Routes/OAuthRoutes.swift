@@ -11,6 +11,9 @@ struct OAuthRoutes: Sendable {
     let callers: Callers
     let cookie: SessionCookie
 
+    /// Whose pages may call the endpoints that are not for everybody's.
+    let origins: WebOrigins
+
     /// Where a browser is sent to sign in.
     let serverURL: String
 
@@ -20,24 +23,32 @@ struct OAuthRoutes: Sendable {
     func respond(to request: Request, path: String) async throws -> Response {
         guard
             let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.firstSegments),
-            let provider = providers[target.realm], let rule = RouteTable.rule(target.endpoint, of: RouteTable.oauth)
+            let provider = providers[target.realm], let trusted = origins.oauth(realm: target.realm),
+            let rule = RouteTable.rule(target.endpoint, of: RouteTable.oauth)
         else { return .oauth(404, "not_found", "There is no such endpoint.") }
         var response: Response
         do {
-            response = try await answer(request, rule: rule, provider: provider)
+            response = try await answer(request, rule: rule, provider: provider, trusted: trusted)
         } catch let error as RequestError {
             response = .oauth(error)
         } catch {
             response = .oauth(OAuthError(answering: error), realm: target.realm)
         }
-        if rule.crossOrigin == .everyOrigin {
+        guard rule.crossOrigin != .sameOrigin else { return response }
+        let isListed = trusted.open(&response, to: request.headers)
+        if !isListed, rule.crossOrigin == .everyOrigin {
             response.headers[.accessControlAllowOrigin] = "*"
             response.headers[.accessControlExposeHeaders] = "WWW-Authenticate"
         }
         return response
     }
 
-    private func answer(_ request: Request, rule: RouteRule, provider: OAuthProvider) async throws -> Response {
+    private func answer(
+        _ request: Request, rule: RouteRule, provider: OAuthProvider, trusted: TrustedOrigins
+    ) async throws -> Response {
+        if rule.crossOrigin != .sameOrigin, let answer = trusted.preflight(request, methods: rule.methods ?? []) {
+            return answer
+        }
         if request.method == .options, rule.crossOrigin == .everyOrigin { return Self.preflight(rule) }
         guard rule.allows(request.method) else {
             var response = Response.oauth(405, "invalid_request", "The endpoint does not know this method.")

@@ -13,7 +13,8 @@ enum RouteTable {
 
     /// AM's REST interface and ours beside it, below `/json` and the realm. A request that changes something and
     /// carries the session's cookie needs a header field that no browser adds unasked, and `Accept-API-Version` must
-    /// name a version that AM has had; both hold for all rows.
+    /// name a version that AM has had; both hold for all rows. Pages of the origins that a realm lists may call all of
+    /// them.
     static let json = [
         // Journeys find the session themselves: it may be upgraded, replaced, or bound to a transaction.
         RouteRule("authenticate", methods: [.post], caller: .anyone, bodyLimit: 256 << 10),
@@ -61,7 +62,9 @@ enum RouteTable {
         RouteRule("connect/jwk_uri", methods: [.get], caller: .anyone, crossOrigin: .everyOrigin),
 
         // RP-Initiated Logout §2. The ID token says which session ends.
-        RouteRule("connect/endSession", methods: [.get, .post], caller: .anyone, bodyLimit: 64 << 10),
+        RouteRule(
+            "connect/endSession", methods: [.get, .post], caller: .anyone, bodyLimit: 64 << 10,
+            crossOrigin: .listedOrigins),
 
         RouteRule(
             ".well-known/openid-configuration", methods: [.get], caller: .anyone, crossOrigin: .everyOrigin),
@@ -104,7 +107,9 @@ struct RouteRule: Sendable, Hashable {
     enum CrossOriginRule: Sendable, Hashable {
         /// Nobody's but our own.
         case sameOrigin
-        /// Everybody's, without credentials.
+        /// Those that the realm, or one of its clients, lists, with credentials.
+        case listedOrigins
+        /// Those that are listed, with credentials, and everybody else's, without.
         case everyOrigin
     }
 

@@ -59,7 +59,7 @@ public final class IdentityServer: Service {
         let audit = AuditLog(context)
         try await Self.explaining(location) { try await audit.resume() }
         keys = ServerKeys(context)
-        cookie = SessionCookie(name: configuration.cookieName)
+        cookie = SessionCookie(name: configuration.cookieName, sameSite: configuration.cookieSameSite)
         credentials =
             switch configuration.tls {
             case .generated: try ServerCredentials.generated(in: directory, now: clock.now)

@@ -63,16 +63,18 @@ struct ServerParts: Sendable {
     /// - Throws: `WireError` when an address is not a URL.
     func serverHandler() throws -> ServerHandler {
         let basePath = URLComponents(string: endpoints.server)?.path ?? ""
+        let origins = WebOrigins(configuration.realms, own: try Origin(endpoints.server))
         return ServerHandler(
             basePath: basePath,
             json: JSONInterface(
-                realms: Set(configuration.realms.map(\.name)), callers: callers, cookie: cookie,
+                origins: origins, callers: callers, cookie: cookie,
                 authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
                 sessions: SessionRoutes(sessions: sessions, cookie: cookie),
                 policies: PolicyRoutes(sessions: sessions, access: access),
                 administration: AdministrationRoutes(administration: Administration(context), keys: keys),
                 logger: context.logger),
-            oauth: OAuthRoutes(providers: providers, callers: callers, cookie: cookie, serverURL: endpoints.server),
+            oauth: OAuthRoutes(
+                providers: providers, callers: callers, cookie: cookie, origins: origins, serverURL: endpoints.server),
             signIn: SignInRoute(
                 authentication: authentication, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },

@@ -22,7 +22,7 @@ struct IDTokenAlgorithmTests {
         try await keys.sign(JSONObject(), type: "JWT", for: .idToken, with: algorithm)
     }
 
-    @Test("A client that says nothing gets RS256, one that asks for ES256 gets that, and both keys are published before")
+    @Test("A client that says nothing gets RS256, another what it says, and both keys are published before")
     func perClient() async throws {
         let fixture = try await ProviderFixture(clients: [ProviderFixture.bank, Self.silent])
         let published = try await fixture.grants.publishedKeys()

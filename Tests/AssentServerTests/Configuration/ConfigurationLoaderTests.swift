@@ -43,6 +43,15 @@ struct ConfigurationLoaderTests {
                 "idTokenAlgorithm: ES256\n                accessTokenSeconds",
                 "idTokenAlgorithm: HS256\n                accessTokenSeconds", at: "idTokenAlgorithm: HS256",
                 "HS256 is not supported; RS256 (the default) or ES256"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\ncookieSameSite: Strict", at: "cookieSameSite:",
+                "can be one of: Lax, None"),
+            Mistake(
+                "http://localhost:3000", "http://intranet", at: "http://intranet", "http://intranet has no TLS"),
+            Mistake(
+                #"["https://partner.example"]"#, #"["https://partner.example/app"]"#, at: "https://partner.example/app",
+                "is no origin"),
+            Mistake("public: true", "public: true, realm: alpha", at: "public: true", "a public route has no realm"),
             Mistake("mediaType: text/plain", "mediaType: text", at: "mediaType: text", "one type without parameters"),
             Mistake(
                 "mediaType: text/plain", "mediaType: text/plain;charset=utf-8", at: "mediaType: text",

@@ -23,6 +23,7 @@ enum FixtureConfiguration {
           alpha:
             defaultJourney: Login
             sessions: {maxMinutes: 120, idleMinutes: 30}
+            allowedOrigins: ["https://app.bank.example", "http://localhost:3000"]
             transactions: {failureStatus: 401}
             users:
               - {username: ana, credentials: generated, attributes: {mail: ana@bank.example, givenName: Ana, sn: Alvarez}}
@@ -77,6 +78,7 @@ enum FixtureConfiguration {
                 redirectURIs: ["http://127.0.0.1/callback"]
                 scopes: [openid, profile, accounts]
                 audience: ["https://partner-api.example"]
+                allowedOrigins: ["https://partner.example"]
                 idTokenAlgorithm: ES256
               gateway-app:
                 redirectURIs: ["http://127.0.0.1/callback"]
@@ -184,6 +186,7 @@ enum FixtureConfiguration {
               maxBodyBytes: 4096
               stripHeaders: [X-Employee]
               allowedOrigins: ["https://app.bank.example"]
+            - {name: open, path: /open, upstream: "http://127.0.0.1:\(upstream)", public: true}
             - {name: down, path: /down, upstream: "http://127.0.0.1:\(refusing)", realm: alpha, policySet: bank}
             - name: scoped
               path: /scoped
