@@ -15,23 +15,36 @@ public struct AuthorizationError: AssentError {
     /// ``AuthorizedClient/ask(_:about:)``.
     public let pending: PendingRequest?
 
+    /// With `strongerSignInNeeded`: the classes of sign-ins that would do (`acr_values`), the preferred one first.
+    public let acrValues: [String]
+
+    /// With `strongerSignInNeeded`: how many seconds ago the user may have signed in at most (`max_age`), if the
+    /// resource says so.
+    public let maxAge: Int?
+
     /// Why the approved request has no answer, when the transport is the reason.
     public let transportError: HTTPTransportError?
 
     /// An error with its explanation.
     public init(
         _ code: Code, _ detail: String, suggestion: String? = nil, pending: PendingRequest? = nil,
-        transportError: HTTPTransportError? = nil
+        transportError: HTTPTransportError? = nil, acrValues: [String] = [], maxAge: Int? = nil
     ) {
         self.code = code
         self.detail = detail
         self.suggestion = suggestion ?? code.usualAdvice
         self.pending = pending
         self.transportError = transportError
+        self.acrValues = acrValues
+        self.maxAge = maxAge
     }
 
-    /// The transaction's id.
-    public var notes: [String] { pending.map { ["transaction \($0.transactionID)"] } ?? [] }
+    /// The transaction's id, and what sign-in is wanted.
+    public var notes: [String] {
+        (pending.map { ["transaction \($0.transactionID)"] } ?? [])
+            + (acrValues.isEmpty ? [] : ["acr_values \(acrValues.joined(separator: " "))"])
+            + (maxAge.map { ["max_age \($0)"] } ?? [])
+    }
 
     /// A stable name of a kind of failure; more may be added.
     public struct Code: ErrorCode {
@@ -60,6 +73,9 @@ public struct AuthorizationError: AssentError {
         public static let approvalForAnotherRequest = Code("approvalForAnotherRequest")
         /// The server does not say what is being approved, and the configuration insists on that.
         public static let approvalNotBound = Code("approvalNotBound")
+        /// The resource wants its user to have signed in more strongly or more recently (RFC 9470), and names no
+        /// journey for it. The request had no effect.
+        public static let strongerSignInNeeded = Code("strongerSignInNeeded")
         /// The user declined.
         public static let declined = Code("declined")
         /// The journey of a transaction ended with another session than the one it was to approve for.
@@ -89,6 +105,8 @@ extension AuthorizationError.Code {
         case .approvalForAnotherRequest:
             "Approve nothing. Send the request again; if it happens again, tell the operator."
         case .approvalNotBound: "Use a server that states what is approved, or do without requiresBinding."
+        case .strongerSignInNeeded:
+            "Sign in again with the acr_values and the max_age of this error among the parameters."
         case .declined: "Send the request again to be asked again."
         case .sessionChanged, .refused: "Send the request again; it needs a new approval."
         case .notSent: "Send it as a question about the pending request; the user is not asked again."

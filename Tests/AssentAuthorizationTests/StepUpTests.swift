@@ -313,9 +313,73 @@ import Testing
             try await world.client().send(try get(), approve: agree)
         }
         #expect(world.calls.count == 2)
-        world.change { $0.gateway = { _ in World.header(advices: ["AuthLevelConditionAdvice": ["5"]]) } }
+        world.change { $0.gateway = { _ in World.header(advices: ["AuthSchemeConditionAdvice": ["x"]]) } }
         await #expect(throws: AuthorizationError.like(.unsupportedAdvice)) {
             try await world.client().send(try get(), approve: agree)
+        }
+    }
+
+    @Test("A level that the session lacks is met by the journey that the server chooses")
+    func level() async throws {
+        let world = World()
+        world.change {
+            $0.resultToken = "NEW"
+            $0.states = false
+            $0.gateway = { exchange in
+                exchange.field("iPlanetDirectoryPro") == "NEW"
+                    ? nil : World.header(advices: ["AuthLevelConditionAdvice": ["5"]])
+            }
+        }
+        let reply = try await world.client().send(try get(), approve: agree)
+        #expect(reply.status < 300)
+        #expect(world.steps.first?.url.contains("AuthLevelConditionAdvice") == true)
+        world.change { $0.gateway = { _ in World.header(advices: ["AuthLevelConditionAdvice": ["5"]]) } }
+        await #expect(throws: AuthorizationError.like(.refused)) {
+            try await world.client().send(try get(), approve: agree)
+        }
+    }
+
+    @Test(
+        "A resource of another make that wants a stronger sign-in is told to the app, with the values that would do",
+        arguments: [
+            (
+                #"Bearer error="insufficient_user_authentication", acr_values="urn:a urn:b", max_age="5""#,
+                ["urn:a", "urn:b"], 5
+            ),
+            (#"bearer error=insufficient_user_authentication"#, [], nil),
+            (
+                #"Basic realm="x", Bearer error="insufficient_user_authentication",acr_values="c",max_age=-1"#, ["c"],
+                nil
+            ),
+        ] as [(String, [String], Int?)])
+    func stronger(field: String, values: [String], maxAge: Int?) async throws {
+        let world = World()
+        world.change {
+            $0.gateway = { _ in
+                HTTPReply(HTTPResponse(status: .unauthorized, headerFields: [.wwwAuthenticate: field]))
+            }
+        }
+        let error = await #expect(throws: AuthorizationError.like(.strongerSignInNeeded)) {
+            try await world.client().send(try post(), approve: agree)
+        }
+        #expect(error?.acrValues == values && error?.maxAge == maxAge)
+        #expect(world.calls.count == 1 && world.steps.isEmpty)
+    }
+
+    @Test("What only looks like that challenge is a reply like any other")
+    func notStronger() async throws {
+        let world = World()
+        for (status, field) in [
+            (403, #"Bearer error="insufficient_user_authentication""#),
+            (401, #"Basic error="insufficient_user_authentication""#),
+            (401, #"Bearer error="insufficient_scope""#), (401, #"Bearer error="insufficient_user_authentication"#),
+        ] {
+            world.change {
+                $0.gateway = { _ in
+                    HTTPReply(HTTPResponse(status: .init(code: status), headerFields: [.wwwAuthenticate: field]))
+                }
+            }
+            #expect(try await world.client().send(try get(), approve: agree).status == status)
         }
     }
 

@@ -57,7 +57,8 @@ public struct AuthorizedClient: Sendable {
     /// each step of the journey that gets it; then the same call, with the same body and the same `Idempotency-Key`, is
     /// sent once more.
     ///
-    /// - Returns: the reply to the last sending, whatever its status.
+    /// - Returns: the reply to the last sending, whatever its status, but for 401 with
+    ///   `error="insufficient_user_authentication"` and no advice, which is an error.
     /// - Throws: ``AuthorizationError``; ``/AssentTokens/TokenError`` when there is no token to send;
     ///   ``/AssentJourney/JourneyError`` and ``/AssentJourney/JourneyFailure`` of the approving journey;
     ///   `HTTPTransportError` of the first sending; what `approve` throws.
@@ -105,6 +106,7 @@ public struct AuthorizedClient: Sendable {
         while true {
             var reply = try await transport.send(call)
             guard let advice = try await gate.advice(in: &reply, access: access, limit: call.limits.replyBytes) else {
+                if let wanted = InsufficientAuthentication(reply.response) { throw Self.strongerSignIn(wanted) }
                 return reply
             }
             _ = try? await reply.body.collect(upTo: 64 << 10)
@@ -123,7 +125,7 @@ public struct AuthorizedClient: Sendable {
                 let key = call.request.headerFields[.idempotencyKey]
                 let pending = PendingRequest(transactionID: id, idempotencyKey: call.isSafe ? nil : key)
                 return try await sendApproved(call, pending, access: access, isQuestion: false)
-            case .service:
+            case .service, .other(.authLevel, _):
                 guard !hasSteppedUp else {
                     throw AuthorizationError(.refused, "The server asks again for the journey that was just passed.")
                 }
@@ -188,6 +190,15 @@ public struct AuthorizedClient: Sendable {
 
     private static func explanation(_ error: any Error) -> String {
         (error as? any AssentError)?.explanation ?? "\(type(of: error))."
+    }
+
+    private static func strongerSignIn(_ wanted: InsufficientAuthentication) -> AuthorizationError {
+        AuthorizationError(
+            .strongerSignInNeeded,
+            wanted.maxAge == nil
+                ? "The resource wants a stronger sign-in than the user's."
+                : "The resource wants another sign-in: the user's is too weak, or too long ago.",
+            acrValues: wanted.acrValues, maxAge: wanted.maxAge)
     }
 
     private func access(of call: HTTPCall) throws(AuthorizationError) -> ResourceAccess? {

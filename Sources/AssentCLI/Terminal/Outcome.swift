@@ -83,7 +83,7 @@ struct Outcome: Equatable {
     }
 
     private static let refusals: Set<AuthorizationError.Code> = [
-        .declined, .refused, .approvalForAnotherRequest, .untrustedAdvice,
+        .declined, .refused, .strongerSignInNeeded, .approvalForAnotherRequest, .untrustedAdvice,
     ]
 
     /// What happened, what to do, and at the end the code, by which a person can search. Never the code alone.

@@ -16,6 +16,9 @@ package struct Callers: Sendable {
         self.providers = providers
     }
 
+    /// What clients of a realm may ask for about how their users sign in; `nil` for an unknown realm.
+    func contexts(realm: String) -> AuthenticationContexts? { providers[realm]?.configuration.contexts }
+
     /// The caller with a session's token.
     ///
     /// - Throws: ``StoreError`` when the database cannot serve.

@@ -32,6 +32,12 @@ package struct GatewayAccess: Sendable {
     /// Decides on an admitted request and settles its transaction.
     package func settle(_ request: GatewayRequest) async -> AccessDecision { await settlement.settle(request) }
 
+    /// The `acr_values` by which a client gets an access token that meets an advice (RFC 9470 §3); empty when no
+    /// sign-in meets it.
+    package func acrValues(meeting advice: Advice, realm: String) -> [String] {
+        callers.contexts(realm: realm)?.values(meeting: advice, realm: realm) ?? []
+    }
+
     /// Forwards the request of a taken transaction, once; see ``Transactions/forwarding(_:send:)``.
     package func forwarding<Reply: Sendable>(
         _ transaction: TransactionRecord, send: @escaping @Sendable () async -> (Reply, UpstreamOutcome)
@@ -106,11 +112,15 @@ package struct GatewayRequest: Sendable {
     /// The client's IPv4 address, when it has one.
     package var clientAddress: IPv4Address?
 
+    /// The value of `Idempotency-Key`, which tells requests apart that look alike.
+    package var idempotencyKey: String?
+
     /// A request.
     package init(
         _ admission: GatewayAdmission, mediaType: String? = nil, body: [UInt8]? = nil, transactionID: String? = nil,
-        clientAddress: IPv4Address? = nil
+        clientAddress: IPv4Address? = nil, idempotencyKey: String? = nil
     ) {
+        self.idempotencyKey = idempotencyKey
         self.admission = admission
         self.mediaType = mediaType
         self.body = body
@@ -139,7 +149,7 @@ extension AccessSettlement {
             // Without a body that was read, only what is bound without one can be bound.
             content: matched.action.map {
                 RequestContent(method: $0, mediaType: request.mediaType, body: request.body)
-            }, transactionID: request.transactionID)
+            }, transactionID: request.transactionID, idempotencyKey: request.idempotencyKey)
         do {
             let decision = try await settle(question).decision
             if case .denied(.noPolicy) = decision, presented == nil, !request.admission.caller.isClientItself {

@@ -17,8 +17,9 @@ extension OAuthProvider {
         for client in configuration.clients.values.sorted(by: { $0.id < $1.id }) {
             for scope in client.scopes where !scopes.contains(scope) { scopes.append(scope) }
         }
+        let contexts = configuration.contexts.listed.map { JSONValue.string($0.value) }
         let methods: JSONValue = ["none", "client_secret_post", "client_secret_basic"]
-        return [
+        var metadata: JSONObject = [
             "issuer": .string(configuration.issuer),
             "authorization_endpoint": .string("\(base)/authorize"),
             "token_endpoint": .string("\(base)/access_token"),
@@ -28,8 +29,8 @@ extension OAuthProvider {
             "introspection_endpoint": .string("\(base)/introspect"),
             "jwks_uri": .string("\(base)/connect/jwk_uri"),
             "scopes_supported": .array(scopes.map(JSONValue.string)),
-            "claims_supported": .array(UserClaims.names.map(JSONValue.string)),
-            "response_types_supported": ["code"],
+            "claims_supported": .array((UserClaims.names + (contexts.isEmpty ? [] : ["acr"])).map(JSONValue.string)),
+            "response_types_supported": ["code", "none"],
             "response_modes_supported": ["query"],
             "grant_types_supported": .array(configuration.grantTypes.map { .string($0.rawValue) }),
             "subject_types_supported": ["public"],
@@ -38,12 +39,14 @@ extension OAuthProvider {
             "revocation_endpoint_auth_methods_supported": methods,
             "introspection_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
             "code_challenge_methods_supported": ["S256"],
-            "prompt_values_supported": ["none", "login"],
+            "prompt_values_supported": ["none", "login", "select_account"],
             "authorization_response_iss_parameter_supported": true,
             "claims_parameter_supported": false,
             "request_parameter_supported": false,
             "request_uri_parameter_supported": false,
             "assent_refresh_attempt_supported": true,
         ]
+        if !contexts.isEmpty { metadata["acr_values_supported"] = .array(contexts) }
+        return .object(metadata)
     }
 }

@@ -10,13 +10,15 @@ struct GrantRecord: Sendable {
     let scopes: [String]
     let keyThumbprint: String?
     let isRevoked: Bool
+    /// The class of the sign-in that it was given after (`acr`).
+    let acr: String?
     /// Whether it outlives the session that it was given in.
     let isOffline: Bool
 
     /// The columns of ``init(_:)``, from ``joined(_:at:)``.
     static let columns: SQL = """
         g.id AS grant_id, g.client_id AS grant_client, g.user_id, g.session_audit_id, g.scope, g.auth_time,
-        g.auth_level, g.key_thumbprint, g.revoked_at, g.is_offline, \(UserSQL.columns), \(LiveSession.joinedColumns)
+        g.auth_level, g.acr, g.key_thumbprint, g.revoked_at, g.is_offline, \(UserSQL.columns), \(LiveSession.joinedColumns)
         """
 
     /// Grants as `g`, each with its user as `u` and its session as `s`, where there is one that is alive. `source` is
@@ -41,6 +43,7 @@ struct GrantRecord: Sendable {
         scopes = try row.text("scope").split(separator: " ").map(String.init)
         keyThumbprint = try row.optionalText("key_thumbprint")
         isRevoked = try row.optionalInteger("revoked_at") != nil
+        acr = try row.optionalText("acr")
         isOffline = try row.bool("is_offline")
     }
 

@@ -86,8 +86,8 @@ extension OAuthError.Code {
     /// The user, or the server, said no.
     package static let accessDenied = Self("access_denied")
 
-    /// The user would have to do something, and `prompt=none` forbids to ask.
-    package static let interactionRequired = Self("interaction_required")
+    /// The user would have to sign in, and `prompt=none` forbids to ask.
+    package static let loginRequired = Self("login_required")
 
     /// The user would have to consent, and nobody can be asked.
     package static let consentRequired = Self("consent_required")

@@ -15,18 +15,25 @@ package struct OAuthProviderConfiguration: Sendable {
     /// The clients, by id.
     package let clients: [String: OAuthClient]
 
+    /// What clients may ask for and are told about how their users signed in.
+    package let contexts: AuthenticationContexts
+
     /// How many seconds a code may be used.
     package var codeLifetime: Int64 = 60
 
     /// For how many seconds a refresh that is repeated by the same attempt gets the same successor.
     package var refreshGrace: Int64 = 60
 
-    /// The least `max_age` that is honoured as asked, in seconds: below it the way from the sign-in back to this
-    /// endpoint would already be too long, and the user would sign in for ever.
+    /// The least `max_age` after a sign-in that it has demanded, in seconds: below it the way back to this endpoint
+    /// would already be too long, and the user would sign in for ever.
     package var leastMaxAge: Int64 = 10
 
     /// A configuration. Of clients with the same id the last is taken, so validate beforehand.
-    package init(realm: String, issuer: String, endpointBase: String? = nil, clients: [OAuthClient]) {
+    package init(
+        realm: String, issuer: String, endpointBase: String? = nil, clients: [OAuthClient],
+        contexts: AuthenticationContexts = AuthenticationContexts()
+    ) {
+        self.contexts = contexts
         self.realm = realm
         self.issuer = issuer
         self.endpointBase = endpointBase ?? issuer

@@ -62,7 +62,7 @@ package struct AccessSettlement: Sendable {
         let display = try TransactionDisplay.render(pending.policy.display, of: question.content)
         let record = try await transactions.create(
             question.kind, binding: binding, url: question.matched.resource.url, display: display,
-            ttl: pending.condition.ttl)
+            ttl: pending.condition.ttl, idempotencyKey: question.idempotencyKey)
         return .advised(try Advice([Advice.Entry(.transaction, [record.id])]), transaction: record)
     }
 }
@@ -81,6 +81,8 @@ struct AccessQuestion {
     let presented: PresentedSession?
     let content: RequestContent?
     let transactionID: String?
+    /// What tells requests apart that look alike.
+    var idempotencyKey: String?
 }
 
 /// The answer, with what the policies say besides.

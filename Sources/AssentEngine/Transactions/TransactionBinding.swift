@@ -50,6 +50,19 @@ package struct TransactionBinding: Sendable, Hashable {
         keyThumbprint = presented.keyThumbprint
     }
 
+    /// By what the same request is known when it comes again; `nil` when that cannot be said: its body was not read,
+    /// and may be another one.
+    func requestKey(_ kind: Transactions.Kind, idempotencyKey: String?) -> String? {
+        let isWhole = kind == .policy || bodyDigest != nil || method == "GET" || method == "HEAD"
+        guard isWhole else { return nil }
+        let parts = [
+            kind.rawValue, realm, policySet, policy, policyRevision, strategy, specifier, resource, query, method,
+            mediaType, bodyDigest, userID, sessionID, sessionAuditID, grantID, keyThumbprint, idempotencyKey,
+        ]
+        let json = JSONValue.array(parts.map { $0.map(JSONValue.string) ?? .null })
+        return Base64URL.encode(Array(SHA256.hash(data: json.serializedBytes())))
+    }
+
     /// Type, parameter names and character set in lower case, without white space around the delimiters (RFC 9110
     /// §8.3.1); other values as they are: a multipart boundary is another one in another case.
     static func normalised(mediaType: String) -> String {

@@ -19,23 +19,44 @@ package enum TransactionSQL {
         "expires_at > \(now) AND created_at <= \(now + clockTolerance)"
     }
 
-    /// Makes a transaction of a session that is alive.
-    static func create(_ new: TransactionRecord, kind: Transactions.Kind, display: String) -> SQL {
+    /// Makes a transaction of a session that is alive, unless another one has the request's key.
+    static func create(
+        _ new: TransactionRecord, kind: Transactions.Kind, display: String, requestKey: String?
+    ) -> SQL {
         let binding = new.binding
         return """
             INSERT INTO transactions
                 (id, state, created_at, expires_at, kind, url, display, bound, realm, policy_set, policy,
                 policy_revision, strategy, specifier, resource, query, method, media_type, body_sha256, user_id, session_id,
-                session_audit_id, grant_id, key_thumbprint)
+                session_audit_id, grant_id, key_thumbprint, request_key)
             SELECT \(new.id), 'CREATED', \(new.createdAt), \(new.expiresAt), \(kind.rawValue), \(new.url), \(display),
                 \(binding.boundText), \(binding.realm), \(binding.policySet), \(binding.policy),
                 \(binding.policyRevision), \(binding.strategy), \(binding.specifier), \(binding.resource),
                 \(binding.query), \(binding.method), \(binding.mediaType), \(binding.bodyDigest), s.user_id, s.id,
-                s.audit_id, \(binding.grantID), \(binding.keyThumbprint)
+                s.audit_id, \(binding.grantID), \(binding.keyThumbprint), \(requestKey)
             FROM \(SessionSQL.withUser)
             WHERE s.id = \(binding.sessionID) AND s.audit_id = \(binding.sessionAuditID)
                 AND s.user_id = \(binding.userID) AND \(SessionSQL.isAlive(at: new.createdAt))
+            ON CONFLICT DO NOTHING
             """
+    }
+
+    /// The transaction that has a request's key, if it is not older than `oldest` and waits to be looked at.
+    static func find(requestKey: String, since oldest: Int64, at now: Int64) -> SQL {
+        """
+        SELECT * FROM transactions
+        WHERE request_key = \(requestKey) AND state = 'CREATED' AND created_at >= \(oldest) AND \(isCurrent(at: now))
+            AND \(live(at: now))
+        """
+    }
+
+    /// Takes a request's key from a transaction that is older than `oldest`, or was made later than now.
+    static func release(requestKey: String?, before oldest: Int64, at now: Int64) -> SQL {
+        """
+        UPDATE transactions SET request_key = NULL
+        WHERE request_key = \(requestKey) AND state = 'CREATED'
+            AND (created_at < \(oldest) OR NOT (\(isCurrent(at: now))))
+        """
     }
 
     /// Whether it and its session are as they must be for a step of its journey.

@@ -30,6 +30,9 @@ package struct Transactions: Sendable {
     /// Seconds for which a taken transaction is known after its end.
     package static let takenRetention: Int64 = 24 * 3600
 
+    /// For how many seconds a request that is refused again gets the same transaction: clients repeat a 401 at once.
+    static let repetition: Int64 = 5
+
     /// The transactions of a context's database.
     package init(_ context: EngineContext, limits: TransactionLimits = TransactionLimits()) {
         self.context = context
@@ -46,14 +49,21 @@ package struct Transactions: Sendable {
         case gateway = "GATEWAY"
     }
 
-    /// Makes a transaction.
+    /// Makes a transaction; for a request that was refused a few seconds before, and whose transaction nobody has
+    /// looked at, gives that one, and counts nothing.
+    ///
+    /// Requests are the same when all that is known of them is, their `Idempotency-Key` included: two payments that
+    /// only look alike have two approvals.
     ///
     /// - Throws: ``EngineError``: `tooManyRequests` when the session has made too many, `sessionRequired` when it is no
     ///   longer alive, `unavailable`.
     package func create(
-        _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayField], ttl: Int64
+        _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayField], ttl: Int64,
+        idempotencyKey: String? = nil
     ) async throws -> TransactionRecord {
         try await context.translatingStoreErrors {
+            let requestKey = binding.requestKey(kind, idempotencyKey: idempotencyKey)
+            if let known = try await repeated(requestKey) { return known }
             let counter = "transaction:\(binding.sessionAuditID):\(binding.policySet):\(binding.policy)"
             guard try await attempts.attempt(counter, limit: limits.creations, window: limits.window) else {
                 context.logger.warning(
@@ -69,14 +79,28 @@ package struct Transactions: Sendable {
                 expiresAt: now + ttl, outcome: nil)
             do {
                 _ = try await context.database.run([
-                    SQLStatement(TransactionSQL.create(new, kind: kind, display: lines), expecting: .exactly(1)),
+                    SQLStatement(
+                        TransactionSQL.release(requestKey: requestKey, before: now - Self.repetition, at: now)),
+                    SQLStatement(
+                        TransactionSQL.create(new, kind: kind, display: lines, requestKey: requestKey),
+                        expecting: .exactly(1)),
                     audit.statement(record(.transactionCreate, .success, id: id, binding: binding)),
                 ])
             } catch let error as StoreError where error.code == .unexpectedCount {
-                throw EngineError.sessionRequired
+                // The same request came at the same moment, or the session has ended.
+                guard let known = try await repeated(requestKey) else { throw EngineError.sessionRequired }
+                return known
             }
             return new
         }
+    }
+
+    private func repeated(_ requestKey: String?) async throws -> TransactionRecord? {
+        guard let requestKey else { return nil }
+        let now = context.clock.epochSeconds
+        return try await context.database.run(
+            .read(TransactionSQL.find(requestKey: requestKey, since: now - Self.repetition, at: now))
+        ).first.map(TransactionRecord.init)
     }
 
     /// CREATED → IN_PROGRESS, for the session that it was made for.

@@ -34,7 +34,8 @@ struct RealmLoader {
         transactions?.finish()
         let realm = RealmConfiguration(
             name: name, journeys: journeys, defaultJourney: defaultJourney, sessionLimits: limits,
-            transactionFailureStatus: failureStatus, allowedOrigins: try WebOrigins.read(reader),
+            transactionFailureStatus: failureStatus, contexts: try contexts(journeys),
+            allowedOrigins: try WebOrigins.read(reader),
             clients: try clients(),
             policySets: try policySets(realm: name, journeys: names), users: try users())
         reader.finish()

@@ -111,6 +111,9 @@ package struct RealmConfiguration: Sendable {
     /// The HTTP status that ends a transaction's journey in failure: AM's is 200, ours can be 401.
     package let transactionFailureStatus: Int
 
+    /// What clients may ask for and are told about how users signed in.
+    package let contexts: AuthenticationContexts
+
     /// The web origins whose pages may use sessions of the realm.
     package let allowedOrigins: [String]
 

@@ -5,21 +5,35 @@ import Hummingbird
 
 /// How the gateway tells a client what the user must do first.
 struct AdviceReply {
+    /// What is known of the client.
+    struct Client {
+        /// Whether it is a page of another origin. A script cannot follow the redirect to the server: its browser tells
+        /// the server no origin then, and the server answers none.
+        let isForeignPage: Bool
+
+        /// Whether it came with an access token, and with no session beside it. AM's clients have one.
+        let hasTokenAlone: Bool
+
+        /// What a new access token must be asked for with, where that would help (RFC 9470 §3). Only for a client that
+        /// came with a token.
+        let acrValues: [String]
+    }
+
     let serverURL: String
     let publicOrigin: Origin
 
-    /// 401 with a challenge for a client that asked for it, or that `isScript`; else a redirect to the server.
-    ///
-    /// A script cannot follow that redirect: its browser tells the server no origin then, and the server answers none.
+    /// 401 with a challenge for a client that asked for it, or that cannot follow a redirect; else a redirect to the
+    /// server.
     ///
     /// A browser would repeat an unsafe method and its body to the server when it follows a 307; a navigation gets 303,
     /// which makes a GET of it. Its body is then lost, so it gets no way back to the resource.
     func reply(
-        to request: Request, resource: CanonicalResource, realm: String, advice: Advice, isScript: Bool
+        to request: Request, resource: CanonicalResource, realm: String, advice: Advice, client: Client
     ) throws -> Response {
-        if isScript || request.headers[.authenticateResponse]?.lowercased() == "header" {
+        let isStandard = client.hasTokenAlone && !client.acrValues.isEmpty
+        if isStandard || client.isForeignPage || request.headers[.authenticateResponse]?.lowercased() == "header" {
             var response = Response.problem(401, "The user must do something first: see WWW-Authenticate.")
-            response.headers[.wwwAuthenticate] = try advice.challengeFieldValue(server: serverURL, realm: realm)
+            response.headers[.wwwAuthenticate] = try challenges(advice, realm: realm, acrValues: client.acrValues)
             return response
         }
         let isNavigation = request.headers[.secFetchMode] == "navigate"
@@ -30,5 +44,19 @@ struct AdviceReply {
             server: serverURL, goto: back, realm: realm, encoding: .base64URL)
         response.headers[.cacheControl] = "no-store"
         return response
+    }
+
+    /// AM's challenge and, for a client with an access token, the standard's behind it. They are one field: some of
+    /// AM's clients read the last field only, and others look at its beginning.
+    private func challenges(_ advice: Advice, realm: String, acrValues: [String]) throws -> String {
+        let challenge = try advice.challengeFieldValue(server: serverURL, realm: realm)
+        guard !acrValues.isEmpty else { return challenge }
+        let standard = Challenge(
+            scheme: "Bearer",
+            parameters: [
+                .init(name: "error", value: InsufficientAuthentication.errorCode),
+                .init(name: "acr_values", value: acrValues.joined(separator: " ")),
+            ])
+        return challenge + "," + (try standard.fieldValue())
     }
 }

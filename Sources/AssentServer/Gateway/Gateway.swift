@@ -84,17 +84,18 @@ final class Gateway: RequestHandler {
                 publicOrigin: publicOrigin)
             return await forwarding.send(request, boundBody: nil).response
         }
+        let credentials = PresentedCredentials(request.headers, cookie: cookie)
         let admission = try await access.admit(
             GatewayInquiry(
                 realm: realm, policySet: policySet, method: request.method.rawValue, resource: resource,
-                credentials: PresentedCredentials(request.headers, cookie: cookie),
+                credentials: credentials,
                 accessToken: route.requirement(origin: origin)))
         if let refusal = refusal(of: admission.caller, request, route: route, pages, realm: realm) { return refusal }
         let boundBody = admission.bindsBody ? try await boundBody(of: request, route: route) : nil
         let decision = await access.settle(
             GatewayRequest(
                 admission, mediaType: request.headers[.contentType], body: boundBody, transactionID: transactionID,
-                clientAddress: client.ipv4))
+                clientAddress: client.ipv4, idempotencyKey: request.headers[.idempotencyKey]))
         switch decision {
         case .granted(let transaction):
             let forwarding = Forwarding(
@@ -107,16 +108,28 @@ final class Gateway: RequestHandler {
             }
             return Forwarding.response(to: result, transaction: transaction.id)
         case .advised(let advice, _):
-            var isScript = false
-            if case .listed = pages.sender(of: request.headers) { isScript = true }
             return try AdviceReply(serverURL: serverURL, publicOrigin: publicOrigin).reply(
-                to: request, resource: resource, realm: realm, advice: advice, isScript: isScript)
+                to: request, resource: resource, realm: realm, advice: advice,
+                client: adviceClient(request, admission.caller, credentials, advice, pages, realm: realm))
         case .alreadyTaken(let record):
             return .problem(
                 409, "This transaction was used before. Nothing was forwarded now.",
                 members: ["transaction": .string(record.id), "outcome": record.outcome?.json ?? .null])
         case .denied(let denial): return deny(denial, realm: realm)
         }
+    }
+
+    private func adviceClient(
+        _ request: Request, _ caller: Caller, _ credentials: PresentedCredentials, _ advice: Advice,
+        _ pages: TrustedOrigins, realm: String
+    ) -> AdviceReply.Client {
+        var hasToken = false
+        if case .accessToken = caller { hasToken = true }
+        var isForeignPage = false
+        if case .listed = pages.sender(of: request.headers) { isForeignPage = true }
+        return AdviceReply.Client(
+            isForeignPage: isForeignPage, hasTokenAlone: hasToken && credentials.session == nil,
+            acrValues: hasToken ? access.acrValues(meeting: advice, realm: realm) : [])
     }
 
     /// Why a caller is refused before any policy is asked; `nil` when they are not.

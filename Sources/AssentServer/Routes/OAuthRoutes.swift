@@ -110,8 +110,12 @@ struct OAuthRoutes: Sendable {
             let goto = "\(provider.configuration.endpointBase)/authorize?\(demand.query)"
             var location = URLText.appending("realm", provider.configuration.realm, to: "\(serverURL)/UI/Login")
             location = URLText.appending("goto", goto, to: location)
-            if let journey = demand.acrValues.first {
-                location = URLText.appending("service", journey, to: location)
+            switch demand.requirement {
+            case .journey(let name): location = URLText.appending("service", name, to: location)
+            case .level(let level):
+                location = URLText.appending("authIndexType", "level", to: location)
+                location = URLText.appending("authIndexValue", "\(level)", to: location)
+            case nil: break
             }
             if demand.replacesSession { location = URLText.appending("prompt", "login", to: location) }
             return Self.redirect(location)

@@ -37,7 +37,7 @@ struct ServerParts: Sendable {
                 context, keys: keys,
                 configuration: OAuthProviderConfiguration(
                     realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
-                    clients: realm.clients))
+                    clients: realm.clients, contexts: realm.contexts))
         }
         self.providers = providers
         callers = Callers(sessions: sessions, providers: providers)

@@ -39,6 +39,15 @@ extension Migration {
             "CREATE INDEX transactions_expiry ON transactions (expires_at)",
         ])
 
+    /// Since then a request that is refused again within seconds gets the transaction of the first time: what both have
+    /// in common, while the transaction waits to be looked at.
+    static let repeatedRequests = Migration(
+        "repeated requests",
+        [
+            "ALTER TABLE transactions ADD COLUMN request_key TEXT",
+            "CREATE UNIQUE INDEX transactions_request ON transactions (request_key) WHERE state = 'CREATED'",
+        ])
+
     /// Since then a record also holds what its policy does not bind. In older ones that is missing, and nothing is
     /// compared.
     static let boundFields = Migration(

@@ -123,7 +123,7 @@ final class JourneyFixture: Sendable {
         return try await transactions.create(
             .gateway, binding: binding, url: "https://api.bank.example:443/transfers",
             display: [DisplayField(label: "Amount", value: "200.00 EUR"), DisplayField(label: "To", value: "Bob")],
-            ttl: ttl
+            ttl: ttl, idempotencyKey: context.random.uuid()
         ).id
     }
 

@@ -171,7 +171,8 @@ struct InformationTests {
         #expect(metadata["authorization_response_iss_parameter_supported"] == true)
         #expect(metadata["assent_refresh_attempt_supported"] == true)
         #expect(metadata["id_token_signing_alg_values_supported"] == ["RS256", "ES256"])
-        #expect(metadata["response_types_supported"] == ["code"])
+        #expect(metadata["response_types_supported"] == ["code", "none"])
+        #expect(metadata["acr_values_supported"] == nil)
         #expect(metadata["scopes_supported"]?.strings?.contains("accounts") == true)
     }
 }

@@ -62,7 +62,7 @@ final class ProviderFixture: Sendable {
 
     init(
         clients: [OAuthClient] = [bank, other, backend], random: any RandomSource = SystemRandom(),
-        limits: SessionLimits = longSession
+        limits: SessionLimits = longSession, contexts: AuthenticationContexts = AuthenticationContexts()
     ) async throws {
         url = FileManager.default.temporaryDirectory.appending(path: "assent-grants-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
@@ -73,7 +73,8 @@ final class ProviderFixture: Sendable {
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         grants = try OAuthProvider(
             context, keys: ServerKeys(context),
-            configuration: OAuthProviderConfiguration(realm: "/alpha", issuer: Self.issuer, clients: clients))
+            configuration: OAuthProviderConfiguration(
+                realm: "/alpha", issuer: Self.issuer, clients: clients, contexts: contexts))
         user = try #require(
             await Users(context).create(
                 username: "ana", realm: "/alpha", passwordHash: nil,

@@ -150,7 +150,9 @@ struct GatewayDecisionTests {
         request.body = nil
         #expect(await point.settle(request) == .denied(.unboundContent))
         _ = await point.settle(try Self.request(fixture))
-        guard case .denied(.refused(let error)) = await point.settle(try Self.request(fixture)) else {
+        var second = try Self.request(fixture)
+        second.idempotencyKey = "another"
+        guard case .denied(.refused(let error)) = await point.settle(second) else {
             Issue.record("the second transaction was over the limit")
             return
         }

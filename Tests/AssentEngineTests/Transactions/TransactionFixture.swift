@@ -105,10 +105,12 @@ final class TransactionFixture: Sendable {
                 resource: try CanonicalResource(url), content: content, presented: presented))
     }
 
+    /// A transaction of a request of its own, also when another one looks the same.
     func create(_ binding: TransactionBinding? = nil, ttl: Int64 = 180) async throws -> TransactionRecord {
         try await transactions.create(
             .gateway, binding: try binding ?? self.binding(), url: "https://api.bank.example:443/transfers?kind=sepa",
-            display: [DisplayField(label: "Amount", value: "200.00 EUR")], ttl: ttl)
+            display: [DisplayField(label: "Amount", value: "200.00 EUR")], ttl: ttl,
+            idempotencyKey: context.random.uuid())
     }
 
     /// A transaction that its user has approved.
@@ -150,6 +152,7 @@ struct SentRequest: Sendable {
     var mediaType: String?
     var body: [UInt8]?
     var transactionID: String?
+    var idempotencyKey: String?
 }
 
 extension AccessSettlement {
@@ -167,7 +170,7 @@ extension AccessSettlement {
         return await settle(
             GatewayRequest(
                 GatewayAdmission(caller: caller, matched: matched), mediaType: sent.mediaType, body: sent.body,
-                transactionID: sent.transactionID))
+                transactionID: sent.transactionID, idempotencyKey: sent.idempotencyKey))
     }
 }
 
@@ -179,6 +182,6 @@ extension AccessGrant {
             owner: ResourceOwner(
                 user: presented.session.user, session: presented.session, sessionAuditID: presented.session.auditID,
                 authTime: presented.session.createdAt, authLevel: presented.session.authLevel), scopes: [],
-            audience: [], issuedAt: 0, expiresAt: .max, keyThumbprint: presented.keyThumbprint)
+            audience: [], acr: nil, issuedAt: 0, expiresAt: .max, keyThumbprint: presented.keyThumbprint)
     }
 }

@@ -40,8 +40,7 @@ struct ConfigurationLoaderTests {
             Mistake("maxMinutes: 120", "maxMinute: 120", at: "maxMinute:", "unknown key"),
             Mistake("maxBodyBytes: 4096", "maxBody: 4096", at: "maxBody:", "unknown key"),
             Mistake(
-                "idTokenAlgorithm: ES256\n                accessTokenSeconds",
-                "idTokenAlgorithm: HS256\n                accessTokenSeconds", at: "idTokenAlgorithm: HS256",
+                "idTokenAlgorithm: ES256", "idTokenAlgorithm: HS256", at: "idTokenAlgorithm: HS256",
                 "HS256 is not supported; RS256 (the default) or ES256"),
             Mistake(
                 "passwordCost: 1024", "passwordCost: 1024\ncookieSameSite: Strict", at: "cookieSameSite:",
@@ -52,6 +51,14 @@ struct ConfigurationLoaderTests {
                 #"["https://partner.example"]"#, #"["https://partner.example/app"]"#, at: "https://partner.example/app",
                 "is no origin"),
             Mistake("public: true", "public: true, realm: alpha", at: "public: true", "a public route has no realm"),
+            Mistake(
+                #"value: "urn:bank:level1""#, #"value: "urn:bank:code""#, at: #"value: "urn:bank:code", level"#,
+                "the realm has the acr urn:bank:code twice"),
+            Mistake(#"value: "urn:bank:level1""#, #"value: "a b""#, at: #"value: "a b""#, "visible ASCII"),
+            Mistake("journey: Login}", "journey: Confirm}", at: "journey: Confirm}", "nobody can reach it"),
+            Mistake("journey: Login}", "journey: Lgin}", at: "journey: Lgin}", "nobody can reach it"),
+            Mistake("level: 1}", "level: 7}", at: "level: 7}", "nobody can reach it"),
+            Mistake("level: 1}", "level: 1, journey: Login}", at: "level: 1, journey", "an acr has one of"),
             Mistake("mediaType: text/plain", "mediaType: text", at: "mediaType: text", "one type without parameters"),
             Mistake(
                 "mediaType: text/plain", "mediaType: text/plain;charset=utf-8", at: "mediaType: text",
@@ -99,7 +106,8 @@ struct ConfigurationLoaderTests {
                 "{username: ben, credentials: generated}", "{username: ben, passwordHash: $scrypt$ln=5}",
                 at: "passwordHash:", "assent admin hash-password"),
             Mistake(
-                #"["https://app.bank.example"]"#, #"["https://app.bank.example/"]"#, at: "allowedOrigins",
+                #"["https://app.bank.example"]"#, #"["https://app.bank.example/"]"#,
+                at: #"["https://app.bank.example/"]"#,
                 "https://app.bank.example/ is no origin"),
             Mistake(
                 "introspectsAll: true", "secretFile: x", at: "secretFile: x", "one of secretFile, secretHash"),

@@ -87,7 +87,7 @@ struct GatewayForwardingTests {
                 #expect(reply.status == 401)
                 #expect(throws: Never.self) { try ServerFixture.transactionID(reply) }
             }
-            #expect(try await fixture.count("transactions") == 4)
+            #expect(try await fixture.count("transactions") == 1, "it was one request, repeated at once")
         }
     }
 

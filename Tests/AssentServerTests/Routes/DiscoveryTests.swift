@@ -26,7 +26,7 @@ struct DiscoveryTests {
             "id_token_signing_alg_values_supported", "token_endpoint_auth_methods_supported",
             "revocation_endpoint_auth_methods_supported", "introspection_endpoint_auth_methods_supported",
             "code_challenge_methods_supported", "prompt_values_supported",
-            "authorization_response_iss_parameter_supported", "claims_parameter_supported",
+            "acr_values_supported", "authorization_response_iss_parameter_supported", "claims_parameter_supported",
             "request_parameter_supported", "request_uri_parameter_supported", "assent_refresh_attempt_supported",
         ]
         #expect(names == checked)
@@ -56,7 +56,7 @@ struct DiscoveryTests {
             try await fixture.authorize(session: session, [(name, value)]).parameter("error")
         }
         for (parameter, promise, others) in [
-            ("response_type", "response_types_supported", ["token", "id_token", "code id_token", "none"]),
+            ("response_type", "response_types_supported", ["token", "id_token", "code id_token"]),
             ("response_mode", "response_modes_supported", ["fragment", "form_post", "query.jwt"]),
             ("code_challenge_method", "code_challenge_methods_supported", ["plain", "s256"]),
         ] {
@@ -71,12 +71,20 @@ struct DiscoveryTests {
         #expect(try await error("request_uri", "https://a.example/r") == "request_uri_not_supported")
 
         let prompts = try #require(document["prompt_values_supported"]?.strings)
-        #expect(Set(prompts) == ["none", "login"])
+        #expect(Set(prompts) == ["none", "login", "select_account"])
         #expect(try await fixture.authorize(session: session, [("prompt", "none")]).parameter("code") != nil)
         let consent = try await fixture.authorize(session: session, [("prompt", "consent")])
         #expect(consent.parameter("code") == nil)
-        let login = try await fixture.authorize(session: session, [("prompt", "login")])
-        #expect(login["Location"]?.hasPrefix(fixture.server("/UI/Login?")) == true)
+        for prompt in ["login", "select_account"] {
+            let login = try await fixture.authorize(session: session, [("prompt", prompt)])
+            #expect(login["Location"]?.hasPrefix(fixture.server("/UI/Login?")) == true)
+        }
+        let values = try #require(document["acr_values_supported"]?.strings)
+        #expect(values == ["urn:bank:code", "urn:bank:level1"])
+        for value in values {
+            let stronger = try await fixture.authorize(session: session, [("acr_values", value)])
+            #expect(stronger["Location"]?.hasPrefix(fixture.server("/UI/Login?")) == true, "\(value)")
+        }
     }
 
     @Test("The issuer is in each answer to an authorization request, a code or an error")

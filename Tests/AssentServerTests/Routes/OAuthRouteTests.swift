@@ -32,7 +32,7 @@ struct OAuthRouteTests {
         #expect(login.parameter("goto")?.hasPrefix(fixture.oauth("authorize?")) == true)
         let silent = try await fixture.authorize(session: nil, [("prompt", "none")])
         #expect(silent.status == 302 && silent.bytes.isEmpty)
-        #expect(silent.parameter("error") == "interaction_required")
+        #expect(silent.parameter("error") == "login_required")
         #expect(
             silent.parameter("error_description") == "The request requires some interaction that is not allowed.")
         #expect(silent.parameter("state") == "st/1")

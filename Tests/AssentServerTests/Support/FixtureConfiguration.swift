@@ -23,6 +23,9 @@ enum FixtureConfiguration {
           alpha:
             defaultJourney: Login
             sessions: {maxMinutes: 120, idleMinutes: 30}
+            acr:
+              - {value: "urn:bank:code", journey: Login}
+              - {value: "urn:bank:level1", level: 1}
             allowedOrigins: ["https://app.bank.example", "http://localhost:3000"]
             transactions: {failureStatus: 401}
             users:
@@ -101,6 +104,16 @@ enum FixtureConfiguration {
                     resources: ["https://localhost:*/files/*", "https://localhost:*/files/*?*"]
                     actionValues: {GET: true, HEAD: true, OPTIONS: true, POST: true, PUT: true, PATCH: true, DELETE: true}
                     subject: {type: AuthenticatedUsers}
+                  - name: stronger
+                    resources: ["https://localhost:*/level"]
+                    actionValues: {GET: true, POST: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: AuthLevel, authLevel: 1}
+                  - name: by-journey
+                    resources: ["https://localhost:*/journey"]
+                    actionValues: {GET: true}
+                    subject: {type: AuthenticatedUsers}
+                    condition: {type: AuthenticateToService, authenticateToService: Login}
                   - name: owned
                     resources: ["https://localhost:*/owned"]
                     actionValues: {GET: true}

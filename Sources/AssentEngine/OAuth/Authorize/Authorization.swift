@@ -24,8 +24,7 @@ extension OAuthProvider {
             throw error
         }
         do {
-            let request = try AuthorizationRequest(
-                parameters, client: target.client, redirectURI: target.uri, leastMaxAge: configuration.leastMaxAge)
+            let request = try AuthorizationRequest(parameters, client: target.client, redirectURI: target.uri)
             return try await answer(
                 request, session: try await usable(session, for: request),
                 hasSession: session?.realm == configuration.realm, decision: decision)
@@ -88,14 +87,17 @@ extension OAuthProvider {
         _ request: AuthorizationRequest, session: LiveSession?, hasSession: Bool, decision: AuthorizationDecision?
     ) async throws -> AuthorizationOutcome {
         let isRecent = session.map { now - $0.createdAt <= request.maxAge ?? .max } ?? false
-        guard let session, isRecent, !request.prompts.contains(.login) else {
+        guard let session, isRecent, !request.demandsLogin else {
             if request.prompts.contains(.none) {
-                throw OAuthError(.interactionRequired, "The request requires some interaction that is not allowed.")
+                // AM says interaction_required; its browser SDK goes by this text, everybody else by the code.
+                throw OAuthError(.loginRequired, "The request requires some interaction that is not allowed.")
             }
-            return .login(
-                LoginDemand(
-                    replacesSession: hasSession, continuation: try request.withoutLoginPrompt(),
-                    acrValues: request.acrValues))
+            return .login(try demand(request, unmet: nil, replacesSession: hasSession))
+        }
+        if !request.prompts.contains(.none), !request.hasAskedForContext,
+            let unmet = configuration.contexts.unmet(request.acrValues, by: session)
+        {
+            return .login(try demand(request, unmet: unmet, replacesSession: false))
         }
         let isAgreed = decision == .allow || (request.client.consentImplied && !request.prompts.contains(.consent))
         if decision == .deny {
@@ -109,11 +111,23 @@ extension OAuthProvider {
             }
             return .consent(ConsentDemand(client: request.client, scopes: request.scopes))
         }
+        if request.responseType == .none {
+            return .redirect(redirect(to: request.redirectURI, [:], state: request.state))
+        }
         let code = try await issueCode(request, session: session)
         return .redirect(
             redirect(
                 to: request.redirectURI, ["code": code.reveal()], state: request.state,
                 clientID: request.client.id))
+    }
+
+    private func demand(
+        _ request: AuthorizationRequest, unmet: AuthenticationContexts.Requirement?, replacesSession: Bool
+    ) throws -> LoginDemand {
+        LoginDemand(
+            replacesSession: replacesSession,
+            continuation: try request.continuation(leastMaxAge: configuration.leastMaxAge),
+            requirement: unmet ?? configuration.contexts.unmet(request.acrValues, by: nil))
     }
 
     private func issueCode(_ request: AuthorizationRequest, session: LiveSession) async throws -> Secret {
@@ -125,11 +139,11 @@ extension OAuthProvider {
                 """
                 INSERT INTO grants
                     (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
-                    auth_level, created_at, expires_at)
+                    auth_level, acr, created_at, expires_at)
                 VALUES (\(grantID), \(configuration.realm), \(request.client.id), \(session.user.id), \(session.id),
                     \(session.auditID), \(request.scopes.joined(separator: " ")),
                     \(request.scopes.contains(OAuthClient.offlineAccess)), \(session.createdAt), \(session.authLevel),
-                    \(now), \(expiresAt))
+                    \(configuration.contexts.reached(by: session, wanted: request.acrValues)), \(now), \(expiresAt))
                 """, expecting: .exactly(1)),
             SQLStatement(
                 """

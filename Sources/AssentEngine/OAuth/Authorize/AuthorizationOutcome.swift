@@ -53,8 +53,8 @@ package struct LoginDemand: Sendable {
     /// The request that ``continuation`` is, as a query.
     package var query: String { FormEncoding.encode(continuation.form) }
 
-    /// `acr_values`: the journeys that the client would have, the best first.
-    package let acrValues: [String]
+    /// What the sign-in is to meet, by the client's wish (`acr_values`); `nil` for the realm's own journey.
+    package let requirement: AuthenticationContexts.Requirement?
 }
 
 /// A question to the user.

@@ -7,9 +7,23 @@ struct AuthorizationRequest: Sendable {
         case none
         case login
         case consent
+        /// There is one account at a time here, so another one is another sign-in.
+        case selectAccount = "select_account"
     }
 
+    /// What the client gets (OAuth 2.0 Multiple Response Types).
+    enum ResponseType: String {
+        case code
+        /// Nothing but the news that it would get it: whether the session lives, and the user agrees (§4).
+        case none
+    }
+
+    /// The parameter of ``continuation(leastMaxAge:)`` that says that the user was asked for a stronger sign-in. A
+    /// client that sends it itself goes without.
+    private static let askedParameter = "assent_acr_asked"
+
     let client: OAuthClient
+    let responseType: ResponseType
     let redirectURI: String
     let scopes: [String]
     let state: String?
@@ -21,9 +35,7 @@ struct AuthorizationRequest: Sendable {
     let acrValues: [String]
     private let parameters: OAuthParameters
 
-    init(
-        _ parameters: OAuthParameters, client: OAuthClient, redirectURI: String, leastMaxAge: Int64
-    ) throws(OAuthError) {
+    init(_ parameters: OAuthParameters, client: OAuthClient, redirectURI: String) throws(OAuthError) {
         self.parameters = parameters
         self.client = client
         self.redirectURI = redirectURI
@@ -37,27 +49,39 @@ struct AuthorizationRequest: Sendable {
         where parameters[name] != nil {
             throw OAuthError(code, "The parameter \(name) is not supported.")
         }
-        guard try parameters.required("response_type") == "code", client.grantTypes.contains(.authorizationCode) else {
-            throw OAuthError(.unsupportedResponseType, "Response type is not supported.")
-        }
+        guard let responseType = ResponseType(rawValue: try parameters.required("response_type")),
+            client.grantTypes.contains(.authorizationCode)
+        else { throw OAuthError(.unsupportedResponseType, "Response type is not supported.") }
+        self.responseType = responseType
         guard ["query", nil].contains(parameters["response_mode"]) else {
             throw .invalidRequest("Response mode is not supported.")
         }
         scopes = try Self.scopes(parameters, client: client)
-        codeChallenge = try Self.challenge(parameters, client: client)
+        codeChallenge = responseType == .code ? try Self.challenge(parameters, client: client) : nil
         prompts = try Self.prompts(parameters)
-        maxAge = try Self.maxAge(parameters).map { max($0, leastMaxAge) }
+        maxAge = try Self.maxAge(parameters)
     }
 
-    /// The request to come back with after the user has signed in.
-    func withoutLoginPrompt() throws(OAuthError) -> OAuthParameters {
-        let rest = prompts.subtracting([.login]).map(\.rawValue).sorted().joined(separator: " ")
-        return try OAuthParameters(
-            FormItems(
-                parameters.form.items.compactMap { item in
-                    guard item.name == "prompt" else { return item }
-                    return rest.isEmpty ? nil : FormItems.Item(item.name, rest)
-                }))
+    /// Whether the user is to sign in whatever session there is. A session may not be older than nothing, so that
+    /// `max_age=0` says the same as `prompt=login` (OpenID Connect Core §3.1.2.1).
+    var demandsLogin: Bool { !prompts.isDisjoint(with: [.login, .selectAccount]) || maxAge == 0 }
+
+    /// Whether the user was asked before for a sign-in that the client would have.
+    var hasAskedForContext: Bool { parameters[Self.askedParameter] != nil }
+
+    /// The request to come back with after the user has signed in: it asks for no sign-in that has just been, however
+    /// long the way back is.
+    func continuation(leastMaxAge: Int64) throws(OAuthError) -> OAuthParameters {
+        let rest = prompts.subtracting([.login, .selectAccount]).map(\.rawValue).sorted().joined(separator: " ")
+        var items = parameters.form.items.compactMap { item -> FormItems.Item? in
+            switch item.name {
+            case "prompt": return rest.isEmpty ? nil : FormItems.Item(item.name, rest)
+            case "max_age": return maxAge.map { FormItems.Item(item.name, "\(max($0, leastMaxAge))") } ?? item
+            default: return item
+            }
+        }
+        if !acrValues.isEmpty, !hasAskedForContext { items.append(FormItems.Item(Self.askedParameter, "1")) }
+        return try OAuthParameters(FormItems(items))
     }
 
     private static func scopes(_ parameters: OAuthParameters, client: OAuthClient) throws(OAuthError) -> [String] {
@@ -86,7 +110,7 @@ struct AuthorizationRequest: Sendable {
     }
 
     private static func prompts(_ parameters: OAuthParameters) throws(OAuthError) -> Set<Prompt> {
-        // Values that we do not know, such as select_account, ask for nothing that we could do.
+        // Values that we do not know ask for nothing that we could do.
         let words = Set((parameters["prompt"] ?? "").split(separator: " ").map(String.init))
         guard !words.contains("none") || words.count == 1 else {
             throw .invalidRequest("prompt=none goes with no other value.")

@@ -22,6 +22,9 @@ package struct AccessGrant: Sendable {
     /// The resource servers that it is for.
     package let audience: [String]
 
+    /// The class of the sign-in that the grant was given after (RFC 9470 §6).
+    package let acr: String?
+
     /// When it was issued, in seconds since 1970.
     package let issuedAt: Int64
 
@@ -109,7 +112,7 @@ extension OAuthProvider {
         return .granted(
             AccessGrant(
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,
-                scopes: claims.scopes, audience: claims.audience, issuedAt: claims.issuedAt,
+                scopes: claims.scopes, audience: claims.audience, acr: grant.acr, issuedAt: claims.issuedAt,
                 expiresAt: claims.expiresAt, keyThumbprint: claims.keyThumbprint))
     }
 

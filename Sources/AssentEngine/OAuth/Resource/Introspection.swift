@@ -37,6 +37,8 @@ extension OAuthProvider {
         object["aud"] =
             access.audience.count == 1
             ? access.audience.first.map(JSONValue.string) : .array(access.audience.map(JSONValue.string))
+        object["acr"] = access.acr.map(JSONValue.string)
+        object["auth_time"] = (access.owner?.authTime).map(JSONValue.integer)
         if let thumbprint = access.keyThumbprint { object["cnf"] = ["jkt": .string(thumbprint)] }
         return object
     }

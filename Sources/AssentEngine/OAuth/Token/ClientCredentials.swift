@@ -36,6 +36,7 @@ extension GrantRecord {
         self.scopes = scopes
         self.keyThumbprint = keyThumbprint
         isRevoked = false
+        acr = nil
         isOffline = false
     }
 }

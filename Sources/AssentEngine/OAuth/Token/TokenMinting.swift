@@ -30,13 +30,14 @@ extension OAuthProvider {
         claims["exp"] = .integer(issuedAt + client.accessTokenLifetime)
         claims["jti"] = .string(context.random.token(byteCount: 16))
         claims["auth_time"] = (grant.owner?.authTime).map(JSONValue.integer)
+        claims["acr"] = grant.acr.map(JSONValue.string)
         claims[Self.grantClaim] = .string(grant.id)
         if let keyThumbprint { claims["cnf"] = ["jkt": .string(keyThumbprint)] }
         let accessToken = try await keys.sign(claims, type: Self.accessTokenType, for: .accessToken)
         var idToken: Secret?
         if let owner = grant.owner, scopes.contains("openid") {
             idToken = try await mintIDToken(
-                owner, client: client, nonce: nonce, accessToken: accessToken, issuedAt: issuedAt)
+                owner, acr: grant.acr, client: client, nonce: nonce, accessToken: accessToken, issuedAt: issuedAt)
         }
         return IssuedTokens(
             accessToken: accessToken, tokenType: keyThumbprint == nil ? "Bearer" : "DPoP",
@@ -44,7 +45,7 @@ extension OAuthProvider {
     }
 
     private func mintIDToken(
-        _ owner: ResourceOwner, client: OAuthClient, nonce: String?, accessToken: Secret, issuedAt: Int64
+        _ owner: ResourceOwner, acr: String?, client: OAuthClient, nonce: String?, accessToken: Secret, issuedAt: Int64
     ) async throws -> Secret {
         var claims = JSONObject()
         claims["iss"] = .string(configuration.issuer)
@@ -54,6 +55,7 @@ extension OAuthProvider {
         claims["iat"] = .integer(issuedAt)
         claims["exp"] = .integer(issuedAt + client.idTokenLifetime)
         claims["auth_time"] = .integer(owner.authTime)
+        claims["acr"] = acr.map(JSONValue.string)
         claims["nonce"] = nonce.map(JSONValue.string)
         // Both ES256 and RS256 hash with SHA-256, so at_hash does too (OpenID Connect Core §3.1.3.6).
         claims["at_hash"] = .string(
