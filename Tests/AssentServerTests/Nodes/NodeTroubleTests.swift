@@ -118,6 +118,30 @@ struct NodeTroubleTests {
         for node in nodes { await node.stop() }
     }
 
+    @Test("A request with a session costs one round trip to the database, one that spends a transaction seven more")
+    func roundTrips() async throws {
+        try await TwoNodes.run { nodes in
+            let session = try await nodes.first.session()
+            let fields = ServerFixture.jsonFields + ServerFixture.session(session)
+            let accounts = nodes.first.gateway("/accounts")
+            let ids = [
+                try await nodes.first.completedTransaction(session: session),
+                try await nodes.first.completedTransaction(session: session),
+            ]
+            // The connection has then seen each statement once.
+            #expect(try await nodes.first.send("GET", accounts, fields).status == 200)
+            #expect(try await Self.pay(nodes.first, ids[0], session: session).status == 201)
+            var trips = [nodes.proxy.roundTrips]
+            #expect(try await nodes.first.send("GET", accounts, fields).status == 200)
+            trips.append(nodes.proxy.roundTrips)
+            #expect(try await Self.pay(nodes.first, ids[1], session: session).status == 201)
+            trips.append(nodes.proxy.roundTrips)
+            #expect(trips[1] - trips[0] == 1)
+            // The take, the note that it is forwarded, and what became of it: each is a transaction on the disk.
+            #expect(trips[2] - trips[1] == 8)
+        }
+    }
+
     @Test("One node cleans up; when it is gone, another one does")
     func housekeeping() async throws {
         try await TwoNodes.run { nodes in
