@@ -17,8 +17,10 @@ struct ClientAddress: Sendable {
     var limitKey: String? {
         switch address {
         case .v4: return address?.ipAddress
-        case .v6(let address):
-            let bytes = withUnsafeBytes(of: address.address.sin6_addr) { [UInt8]($0) }
+        case .v6:
+            // By its text: to which module the fields of the system's own form belong depends on what else is compiled.
+            var bytes = [UInt8](repeating: 0, count: 16)
+            guard let text = address?.ipAddress, inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
             let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10...11].allSatisfy { $0 == 0xFF }
             guard !isMapped else { return bytes.suffix(4).map { "\($0)" }.joined(separator: ".") }
             return Hex.encode(Array(bytes.prefix(8))) + "::/64"
