@@ -117,7 +117,8 @@ let package = Package(
             name: "AssentCLI",
             dependencies: [
                 "Assent", "AssentAuthorization", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentJourney",
-                "AssentOTP", "AssentPlatform", "AssentServer", "AssentTokens", "AssentTransportNIO", "AssentVault",
+                "AssentOTP", "AssentPlatform", "AssentServer", "AssentStore", "AssentTokens", "AssentTransportNIO",
+                "AssentVault",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -238,7 +239,7 @@ let package = Package(
             name: "AssentCLITests",
             dependencies: [
                 "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentPeers",
-                "AssentServer", "AssentVault", "TestSupport", httpTypes,
+                "AssentServer", "AssentStore", "AssentVault", "TestSupport", httpTypes,
             ] + nio),
         .testTarget(
             name: "EndToEndTests",

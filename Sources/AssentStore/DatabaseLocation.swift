@@ -65,6 +65,22 @@ package enum DatabaseLocation: Sendable, Hashable {
         }
     }
 
+    /// How many connections of servers the database has at this moment. A SQLite file does not know: the lock of its
+    /// data directory tells.
+    ///
+    /// - Throws: ``StoreError`` when the server of the database cannot be asked.
+    package func connectionsOfServers() async throws -> Int {
+        switch self {
+        case .sqlite: return 0
+        case .postgresql(let configuration):
+            #if PostgreSQL && os(Linux)
+            return try await PostgreSQLExamination(configuration: configuration).connectionsOfServers()
+            #else
+            throw Self.notBuilt(configuration)
+            #endif
+        }
+    }
+
     #if !(PostgreSQL && os(Linux))
     private static func notBuilt(_ configuration: PostgreSQLConfiguration) -> StoreError {
         StoreError(
@@ -86,6 +102,9 @@ package struct DatabaseExamination: Sendable, Hashable {
     /// looks after that itself.
     package let isWhole: Bool
 
+    /// Whether a copy to it has begun and has not ended: no server starts on it.
+    package let isUnfinishedCopy: Bool
+
     /// What else there is to say, the server first; empty for a file.
     package let findings: [DatabaseFinding]
 
@@ -94,10 +113,12 @@ package struct DatabaseExamination: Sendable, Hashable {
 
     /// What was found.
     package init(
-        schema: SchemaState, isWhole: Bool, findings: [DatabaseFinding] = [], rows: [[SQLRow]] = []
+        schema: SchemaState, isWhole: Bool, isUnfinishedCopy: Bool = false, findings: [DatabaseFinding] = [],
+        rows: [[SQLRow]] = []
     ) {
         self.schema = schema
         self.isWhole = isWhole
+        self.isUnfinishedCopy = isUnfinishedCopy
         self.findings = findings
         self.rows = rows
     }

@@ -49,6 +49,11 @@ struct Console: Sendable {
         write(text + "\n", to: .standardError)
     }
 
+    /// A line on the terminal that the next one takes the place of.
+    func draw(_ text: String) {
+        write("\r\u{1B}[K" + text, to: .standardError)
+    }
+
     /// A result for a script.
     func emit(_ value: JSONValue) {
         write(value.serialized() + "\n", to: .standardOutput)

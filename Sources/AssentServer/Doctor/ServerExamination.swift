@@ -90,6 +90,7 @@ package enum ServerExamination {
             return findings + [Diagnosis(.problem, "\(name ?? "the database \(database)"): \(error)")]
         }
         findings += found.findings.map { Diagnosis($0.isProblem ? .problem : .fine, $0.text) }
+        findings += unfinished(found)
         if configuration.postgreSQL == nil, found.schema != .missing {
             findings.append(
                 found.isWhole
@@ -125,6 +126,15 @@ package enum ServerExamination {
                 ? Diagnosis(.fine, "\(name), decides by the policies of this file")
                 : Diagnosis(.note, "\(name), decides by other policies than this file: start it again with this file")
         }
+    }
+
+    private static func unfinished(_ found: DatabaseExamination) -> [Diagnosis] {
+        guard found.isUnfinishedCopy else { return [] }
+        return [
+            Diagnosis(
+                .problem,
+                "a copy to this database was begun and has not ended: run the same 'assent database copy' again")
+        ]
     }
 
     private static func time(_ now: Date) -> Diagnosis {

@@ -44,20 +44,25 @@ public final class IdentityServer: Service {
         directory = try DataDirectory(configuration.dataDirectory)
         lock = try DataDirectoryLock(directory)
         let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
-        location = try Self.database(configuration, in: directory)
-        database = try await Self.explaining(location) { [location] in try await location.open(clock: clock) }
+        location = try DatabaseLocation(configuration, in: directory)
+        database = try await location.explaining { [location] in try await location.open(clock: clock) }
+        guard try await !location.explaining({ [database] in try await UnfinishedCopy.isThere(in: database) }) else {
+            throw ConfigurationError(
+                file: location.name, line: nil,
+                "a copy to this database was begun and has not ended: run the same 'assent database copy' again")
+        }
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey,
             node: try directory.node(random: random), logger: logger)
         let check = MasterKeyCheck(context)
-        guard try await Self.explaining(location, { try await check.isRight() }) else {
+        guard try await location.explaining({ try await check.isRight() }) else {
             throw ConfigurationError(
                 file: directory.keyPath(configuration.masterKeyFile), line: nil,
-                "this is not the master key of the database \(Self.name(location)): restore the key that it was made with"
+                "this is not the master key of the database \(location.name): restore the key that it was made with"
             )
         }
         let audit = AuditLog(context)
-        try await Self.explaining(location) { try await audit.resume() }
+        try await location.explaining { try await audit.resume() }
         keys = ServerKeys(context)
         cookie = SessionCookie(name: configuration.cookieName, sameSite: configuration.cookieSameSite)
         credentials =
@@ -83,47 +88,10 @@ public final class IdentityServer: Service {
         }
         let seeding = UserSeeding(
             context: context, passwords: passwords, isDevelopment: configuration.isDevelopment)
-        let plan = try await Self.explaining(location) { try await seeding.plan(configuration.realms) }
+        let plan = try await location.explaining { try await seeding.plan(configuration.realms) }
         firstStart = FirstStart(
             context: context, seeding: seeding, plan: plan, realms: configuration.realms,
             bootstrapPath: directory.file("bootstrap-token"))
-    }
-
-    /// Where the data is. What keeps others from it is checked.
-    private static func database(
-        _ configuration: ServerConfiguration, in directory: DataDirectory
-    ) throws -> DatabaseLocation {
-        guard let postgreSQL = configuration.postgreSQL else {
-            try directory.keepDatabasePrivate()
-            return directory.databaseLocation
-        }
-        if let file = postgreSQL.passwordFile { _ = try PrivateFile.read(file, limit: 4096, isNamed: true) }
-        return .postgresql(postgreSQL)
-    }
-
-    private static func name(_ database: DatabaseLocation) -> String {
-        switch database {
-        case .sqlite(let path): path
-        case .postgresql(let configuration): configuration.database
-        }
-    }
-
-    private static func explaining<Result>(
-        _ database: DatabaseLocation, _ body: () async throws -> Result
-    ) async throws -> Result {
-        do {
-            return try await body()
-        } catch let error as StoreError {
-            switch database {
-            case .sqlite(let path):
-                throw ConfigurationError(
-                    file: path, line: nil,
-                    "the database cannot be used: \(error). Look at who owns the file, at its mode, and at the disk")
-            case .postgresql(let configuration):
-                throw ConfigurationError(
-                    file: configuration.database, line: nil, "the PostgreSQL database cannot be used: \(error)")
-            }
-        }
     }
 
     /// What clients must know, once the server listens.
@@ -137,7 +105,7 @@ public final class IdentityServer: Service {
             if let gateway = configuration.gateway, let gatewayListener {
                 gatewayURL = Self.withPort(try await gatewayListener.port, in: gateway.publicURL)
             }
-            let stored = try await Self.explaining(location) { try await firstStart.result() }
+            let stored = try await location.explaining { try await firstStart.result() }
             return Endpoints(
                 server: publicURL, gateway: gatewayURL, authorityFile: authorityFile, pins: credentials.pins,
                 cookieName: configuration.cookieName, accounts: stored.accounts, bootstrapFile: stored.bootstrapFile)

@@ -6,31 +6,68 @@ import Foundation
 /// Looks at a PostgreSQL database without changing it.
 struct PostgreSQLExamination: Sendable {
     let configuration: PostgreSQLConfiguration
-    let schema: Schema
-    let clock: any WallClock
-    let statements: [SQLStatement]
+    var schema = Schema.current
+    var clock: any WallClock = SystemClock()
+    var statements: [SQLStatement] = []
 
     /// What is wrong with the clocks beyond this. Times in the database come from the nodes.
     private static let clockTolerance: Int64 = 2_000
 
     /// - Throws: ``StoreError``: `unavailable` when it cannot be reached, with what to do.
-    func run() async throws -> DatabaseExamination {
+    func run() async throws -> DatabaseExamination { try await onThread { try examine() } }
+
+    /// How many connections of servers the database has.
+    ///
+    /// - Throws: ``StoreError``: `unavailable` when it cannot be reached, with what to do.
+    func connectionsOfServers() async throws -> Int { try await onThread { try countConnections() } }
+
+    private func onThread<Found: Sendable>(_ body: @escaping @Sendable () throws -> Found) async throws -> Found {
         try await withCheckedThrowingContinuation { continuation in
             // It blocks.
-            Thread.detachNewThread { continuation.resume(with: Result { try examine() }) }
+            Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
         }
     }
 
+    private func open() throws -> PostgreSQLSession {
+        try PostgreSQLOpening(configuration: configuration, isForService: false).open(bell: PostgreSQLBell())
+    }
+
     private func examine() throws -> DatabaseExamination {
-        let opening = PostgreSQLOpening(configuration: configuration, isForService: false)
-        let session = try opening.open(bell: PostgreSQLBell())
+        let session = try open()
         let row = try one(Self.look, session)
         let state = try state(row, session)
         let isCurrent = if case .current = state { true } else { false }
         return DatabaseExamination(
-            schema: state, isWhole: true, findings: try findings(row, session),
+            schema: state, isWhole: true, isUnfinishedCopy: try isUnfinishedCopy(session),
+            findings: try findings(row, session),
             rows: isCurrent ? try statements.map { try rows(PostgreSQLCommand($0), session) } : [])
     }
+
+    private func isUnfinishedCopy(_ session: PostgreSQLSession) throws -> Bool {
+        let table = "to_regclass(quote_ident(current_schema()) || '.\(UnfinishedCopy.table)')"
+        guard try one(PostgreSQLCommand("SELECT \(table) IS NOT NULL AS known"), session).bool("known") else {
+            return false
+        }
+        return try one(PostgreSQLCommand(UnfinishedCopy.counting), session).integer("marks") > 0
+    }
+
+    private func countConnections() throws -> Int {
+        let session = try open()
+        var count = 0
+        // The server hears of a connection that has just ended a moment later.
+        for attempt in 0..<20 {
+            if attempt > 0 { session.pause(milliseconds: 50) }
+            count = Int(try one(Self.connections, session).integer("connections"))
+            if count == 0 { break }
+        }
+        return count
+    }
+
+    private static let connections = PostgreSQLCommand(
+        """
+        SELECT count(*) AS connections FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name LIKE 'assent %' AND pid <> pg_backend_pid()
+        """)
 
     /// How far another program's tables are told from the server's.
     static let tables = PostgreSQLCommand(

@@ -22,6 +22,12 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     /// A text with arguments.
     package init(stringInterpolation: StringInterpolation) { self = stringInterpolation.sql }
 
+    /// Values with commas between them.
+    init(list values: [SQLValue]) {
+        texts = values.isEmpty ? [""] : [""] + Array(repeating: ", ", count: values.count - 1) + [""]
+        arguments = values
+    }
+
     /// The text with a parameter for each argument, numbered from 1: `?1`, `?2`, … or with another sign before the
     /// number.
     package func text(parameter sign: Character = "?") -> String {

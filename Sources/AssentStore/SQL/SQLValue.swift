@@ -50,7 +50,8 @@ package struct SQLRow: Sendable, Hashable {
         self.values = values
     }
 
-    private func value(_ name: String) -> SQLValue? {
+    /// The value of a column, whatever it is; `nil` if there is no such column.
+    func value(_ name: String) -> SQLValue? {
         names.firstIndex(of: name).map { values[$0] }
     }
 

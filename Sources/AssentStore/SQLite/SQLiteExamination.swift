@@ -44,10 +44,14 @@ struct SQLiteExamination {
         let isWhole = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") == "ok"
         guard tables.contains("schema_steps") else { return DatabaseExamination(schema: .foreign, isWhole: isWhole) }
         let steps = try Int.fetchOne(database, sql: SchemaState.count.sql.text()) ?? 0
+        // A file that is not whole may not be readable there.
+        let isUnfinishedCopy =
+            try isWhole && tables.contains(UnfinishedCopy.table)
+            && SQLiteDatabase.execute(UnfinishedCopy.reading, index: 0, in: database).count > 0
         let state = schema.state(applied: steps)
         let isCurrent = state == .current(step: steps)
         return DatabaseExamination(
-            schema: state, isWhole: isWhole,
+            schema: state, isWhole: isWhole, isUnfinishedCopy: isUnfinishedCopy,
             rows: isCurrent ? try statements.map { try SQLiteDatabase.execute($0, index: 0, in: database) } : [])
     }
 }

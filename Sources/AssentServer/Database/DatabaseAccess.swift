@@ -1,0 +1,61 @@
+import AssentConfiguration
+import AssentCore
+import AssentEngine
+import AssentStore
+import Foundation
+
+/// The database of a configuration while its servers are stopped, for commands that work on it.
+struct DatabaseAccess {
+    let location: DatabaseLocation
+
+    /// Keeps servers out of the data directory of a SQLite file. Several nodes may be on a PostgreSQL database.
+    private let lock: DataDirectoryLock?
+
+    /// Milliseconds that a statement may take here: counting the rows of a large table is one.
+    private static let statementLimit = 600_000
+
+    /// - Throws: ``ConfigurationError`` when a server has the data directory, or when others can read what they must
+    ///   not.
+    init(_ configuration: ServerConfiguration) throws {
+        if var postgreSQL = configuration.postgreSQL {
+            postgreSQL.connections = 2
+            postgreSQL.statementLimit = Self.statementLimit
+            location = try DatabaseLocation(postgreSQL)
+            lock = nil
+        } else {
+            let directory = try DataDirectory(configuration.dataDirectory)
+            lock = try DataDirectoryLock(directory)
+            location = try DatabaseLocation(configuration, in: directory)
+        }
+    }
+
+    /// Lets servers in again.
+    func release() { lock?.release() }
+
+    /// Whether a configuration's database is there. Of a database on a server, that server tells.
+    static func mayExist(_ configuration: ServerConfiguration) -> Bool {
+        configuration.postgreSQL != nil || FileManager.default.fileExists(atPath: path(configuration))
+    }
+
+    /// The path of the SQLite file of a configuration.
+    static func path(_ configuration: ServerConfiguration) -> String {
+        configuration.dataDirectory + "/assent.sqlite"
+    }
+
+    /// The master key of a configuration, which must be there.
+    static func masterKey(_ configuration: ServerConfiguration) throws -> MasterKey {
+        let path = keyPath(configuration)
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw ConfigurationError(
+                file: path, line: nil,
+                "the master key is missing: put the key of the data there, with mode 0600. A copy needs it on both sides"
+            )
+        }
+        return try DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
+    }
+
+    /// Where the master key of a configuration is.
+    static func keyPath(_ configuration: ServerConfiguration) -> String {
+        configuration.masterKeyFile ?? configuration.dataDirectory + "/master.key"
+    }
+}

@@ -1,0 +1,49 @@
+import AssentConfiguration
+import AssentStore
+
+extension DatabaseLocation {
+    /// Where a server's data is. What keeps others from it is checked.
+    ///
+    /// - Throws: ``ConfigurationError`` when others can read what they must not.
+    init(_ configuration: ServerConfiguration, in directory: DataDirectory) throws {
+        if let postgreSQL = configuration.postgreSQL {
+            try self.init(postgreSQL)
+        } else {
+            try directory.keepDatabasePrivate()
+            self = directory.databaseLocation
+        }
+    }
+
+    /// A PostgreSQL database, whose password file only this user can read.
+    ///
+    /// - Throws: ``ConfigurationError`` when others can read it, or it is missing.
+    init(_ configuration: PostgreSQLConfiguration) throws {
+        if let file = configuration.passwordFile { _ = try PrivateFile.read(file, limit: 4096, isNamed: true) }
+        self = .postgresql(configuration)
+    }
+
+    /// How the operator knows it: the file's path, or the database's name.
+    var name: String {
+        switch self {
+        case .sqlite(let path): path
+        case .postgresql(let configuration): configuration.database
+        }
+    }
+
+    /// Runs `body`; an error of the store becomes one that says which database cannot be used.
+    func explaining<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch let error as StoreError {
+            switch self {
+            case .sqlite(let path):
+                throw ConfigurationError(
+                    file: path, line: nil,
+                    "the database cannot be used: \(error). Look at who owns the file, at its mode, and at the disk")
+            case .postgresql(let configuration):
+                throw ConfigurationError(
+                    file: configuration.database, line: nil, "the PostgreSQL database cannot be used: \(error)")
+            }
+        }
+    }
+}
