@@ -1,6 +1,6 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
-# make docs: the reference of all products.
-.PHONY: demo test races bench check docs setup setup-tests build
+# make docs: the reference of all products. make cluster: two nodes, of which one is killed, and a database that moves.
+.PHONY: demo cluster test races bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package).
@@ -31,6 +31,11 @@ demo: setup
 	@swift build $(ASSENT_BUILD_FLAGS) --product assent
 	@swift build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
 	@"$$(swift build $(ASSENT_BUILD_FLAGS) --show-bin-path)/assent" demo
+
+cluster: setup-tests
+	@swift build $(ASSENT_BUILD_FLAGS) --product assent
+	@swift build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
+	@Examples/cluster/run.sh "$$(swift build $(ASSENT_BUILD_FLAGS) --show-bin-path)"
 
 bench: setup-tests
 	@swift build -c release $(ASSENT_BUILD_FLAGS) --product AssentBench

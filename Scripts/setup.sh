@@ -24,12 +24,14 @@ if [ -n "$tests" ]; then
     packages+=(nginx-light glewlwyd sqlite3 apache2 libapache2-mod-oauth2 python3-venv)
     # A database server; each test run starts its own.
     packages+=(postgresql)
+    # The cluster example's load balancer, and what reads JSON in its script.
+    packages+=(haproxy jq)
     # A browser, and what drives it through the hosted pages.
     packages+=(chromium chromium-driver)
 fi
 
 # The services that these packages would start, now and with the machine.
-services=(nginx apache2 glewlwyd postgresql)
+services=(nginx apache2 glewlwyd postgresql haproxy)
 
 fail() { echo "setup: $1" >&2; exit 1; }
 

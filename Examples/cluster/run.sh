@@ -1,0 +1,275 @@
+#!/usr/bin/env bash
+# Starts two nodes of Assent behind HAProxy on a PostgreSQL with a synchronous replica, all on loopback and in a temporary
+# directory, and shows that a payment is made once: over both nodes, after one of them is killed, and after the database has
+# moved to the replica. Ends what it has started, and removes the directory. `make cluster` builds what it needs.
+set -euo pipefail
+programs=$(realpath "${1:-.}")
+here=$(dirname "$(realpath "$0")")
+cd "$here"
+
+# Nothing here takes minutes.
+[ -n "${ASSENT_CLUSTER_LIMIT:-}" ] || ASSENT_CLUSTER_LIMIT=yes exec timeout --foreground --kill-after=30 240 "$here/run.sh" "${@:+$programs}"
+
+fail() { echo "✘ $*" >&2; exit 1; }
+say() { echo "✔ $*"; }
+
+[ $# -gt 0 ] || programs=$(cd ../.. && swift build "${ASSENT_BUILD_FLAGS:---enable-all-traits}" --show-bin-path)
+assent=$programs/assent
+bank=$programs/AssentExampleBank
+if ! [ -x "$assent" ] || ! [ -x "$bank" ]; then fail "assent and AssentExampleBank are not in $programs: run 'make cluster'."; fi
+for program in haproxy openssl oathtool curl jq python3; do
+    command -v "$program" >/dev/null || fail "$program is missing. On Debian: apt-get install haproxy openssl oathtool curl jq python3"
+done
+postgresql=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
+[ -x "$postgresql/initdb" ] || fail "PostgreSQL is missing. On Debian: apt-get install postgresql"
+
+place=$(mktemp -d /tmp/assent-cluster-XXXXXX)
+pids=()
+cleanup() {
+    local status=$? pid
+    trap - EXIT
+    # shellcheck disable=SC2024
+    for data in "$place"/primary "$place"/replica; do
+        [ ! -e "$data/data/postmaster.pid" ] || as_postgres pg_ctl -D "$data/data" -m immediate stop >/dev/null 2>&1 || true
+    done
+    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    wait 2>/dev/null || true
+    if [ "$status" -ne 0 ]; then
+        for log in "$place"/*.log "$place"/*/log; do
+            [ ! -s "$log" ] || { echo "--- the end of $log" >&2; tail -n 15 "$log" >&2; }
+        done
+    fi
+    rm -rf "$place"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+# --- Helpers
+
+# PostgreSQL refuses to run as root.
+as_postgres() {
+    local program=$1
+    shift
+    if [ "$(id -u)" -eq 0 ]; then
+        (cd / && exec setpriv --reuid=postgres --regid=postgres --clear-groups "$postgresql/$program" "$@")
+    else
+        "$postgresql/$program" "$@"
+    fi
+}
+# Runs a program beside this script; its pid is in $!.
+start() { # log, words…
+    local log=$place/$1.log
+    shift
+    "$@" >"$log" 2>&1 </dev/null &
+    pids+=($!)
+}
+until_true() { # what is waited for, words…
+    local what=$1 end=$((SECONDS + 60))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || fail "$what did not happen within a minute"
+        sleep 0.1
+    done
+}
+sql() { as_postgres psql -h "$1" -U postgres -d "${3:-postgres}" -XAtq -v ON_ERROR_STOP=1 -c "$2"; }
+secret() { (umask 077 && cat >"$place/$1"); }
+code() { oathtool --totp -b - <"$place/seed"; }
+
+# --- A place for everything
+
+read -r server gateway server_a gateway_a server_b gateway_b < <(python3 -c '
+import socket
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(6)]
+print(*(s.getsockname()[1] for s in sockets))')
+head -c 32 /dev/urandom | base64 | secret master.key
+head -c 20 /dev/urandom | base32 | secret seed
+head -c 18 /dev/urandom | base64 | secret password
+head -c 18 /dev/urandom | base64 | secret database-password
+(
+    cd "$place" && umask 077
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout authority.key -out authority.pem -days 2 \
+        -subj '/CN=Cluster example' -addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,keyCertSign'
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=localhost
+    printf '%s\n' 'subjectAltName=DNS:localhost' 'extendedKeyUsage=serverAuth' 'keyUsage=critical,digitalSignature' >server.ext
+    openssl x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 -extfile server.ext \
+        -out server.pem
+    cat server.pem authority.pem >chain.pem
+) >/dev/null 2>&1 || fail "openssl made no certificate"
+
+# --- PostgreSQL and its replica
+
+primary=$place/primary
+replica=$place/replica
+for data in "$primary" "$replica"; do
+    mkdir -m 700 "$data"
+    [ "$(id -u)" -ne 0 ] || chown postgres: "$data"
+done
+# So that PostgreSQL's user reaches its own directories, and nobody else's.
+chmod 711 "$place"
+as_postgres initdb -D "$primary/data" -U postgres -E UTF8 --locale=C.UTF-8 --auth=trust -N >/dev/null
+cat >>"$primary/data/postgresql.conf" <<END
+listen_addresses = ''
+unix_socket_directories = '$primary'
+END
+printf '%s\n' 'local assent assent scram-sha-256' 'local all postgres trust' 'local replication postgres trust' \
+    >"$primary/data/pg_hba.conf"
+as_postgres pg_ctl -D "$primary/data" -l "$primary/log" -w start >/dev/null
+as_postgres psql -h "$primary" -U postgres -XAtq -v ON_ERROR_STOP=1 <<END
+CREATE ROLE assent LOGIN PASSWORD '$(cat "$place/database-password")';
+CREATE DATABASE assent OWNER assent ENCODING 'UTF8' TEMPLATE template0;
+END
+as_postgres pg_basebackup -h "$primary" -U postgres -D "$replica/data" -R -C -S replica -c fast \
+    -d "host=$primary user=postgres application_name=replica" -X stream
+echo "unix_socket_directories = '$replica'" >>"$replica/data/postgresql.conf"
+as_postgres pg_ctl -D "$replica/data" -l "$replica/log" -w start >/dev/null
+# From here on a commit is acknowledged when both have it.
+sql "$primary" "ALTER SYSTEM SET synchronous_standby_names = 'replica'"
+sql "$primary" "SELECT pg_reload_conf()" >/dev/null
+is_synchronous() { [ "$(sql "$primary" "SELECT sync_state FROM pg_stat_replication")" = sync ]; }
+until_true "replication" is_synchronous
+say "PostgreSQL runs, and a replica gets every commit before it is acknowledged"
+
+# --- The bank, two nodes, HAProxy
+
+start bank env BANK_DATABASE="$place/bank.sqlite" BANK_PORT=0 BANK_OWNERS=ana,ben "$bank"
+until_true "the bank's start" grep -q listening "$place/bank.log"
+bank_port=$(sed -n 's/.*127.0.0.1:\([0-9]*\)$/\1/p' "$place/bank.log")
+fill() { # template, node, its two ports
+    sed -e "s|@PLACE@|$place|g; s|@PRIMARY@|$primary|; s|@REPLICA@|$replica|; s|@BANK@|$bank_port|" \
+        -e "s|@SERVER@|$server|; s|@GATEWAY@|$gateway|; s|@SERVER_A@|$server_a|; s|@GATEWAY_A@|$gateway_a|" \
+        -e "s|@SERVER_B@|$server_b|; s|@GATEWAY_B@|$gateway_b|" \
+        -e "s|@DATA_NODE@|$place/node-${2:-}|; s|@SERVER_NODE@|${3:-}|; s|@GATEWAY_NODE@|${4:-}|" "$1"
+}
+fill assent.yaml a "$server_a" "$gateway_a" >"$place/node-a.yaml"
+fill assent.yaml b "$server_b" "$gateway_b" >"$place/node-b.yaml"
+fill haproxy.cfg >"$place/haproxy.cfg"
+is_ready() { curl -sf --max-time 5 --cacert "$place/authority.pem" "https://localhost:$1/readyz"; }
+start node-a "$assent" serve --config "$place/node-a.yaml"
+node_a=$!
+start node-b "$assent" serve --config "$place/node-b.yaml"
+until_true "the start of node A" is_ready "$server_a"
+until_true "the start of node B" is_ready "$server_b"
+start haproxy haproxy -db -f "$place/haproxy.cfg"
+until_true "HAProxy's start" is_ready "$server"
+say "Two nodes on one database are ready, behind HAProxy"
+
+# --- Requests: to node a, to node b, or (with -) to whichever HAProxy takes. The address is always the public one.
+
+call() { # node, curl's words…
+    local node=$1 to_server=$server to_gateway=$gateway
+    shift
+    case $node in
+        a) to_server=$server_a to_gateway=$gateway_a ;;
+        b) to_server=$server_b to_gateway=$gateway_b ;;
+    esac
+    curl -s --max-time 30 --cacert "$place/authority.pem" --connect-to "localhost:$server:localhost:$to_server" \
+        --connect-to "localhost:$gateway:localhost:$to_gateway" "$@"
+}
+authenticate=https://localhost:$server/am/json/realms/root/realms/alpha/authenticate
+# Fills what a step of a journey asks for, from the environment.
+filled() {
+    jq -c '.callbacks |= map(
+        {NameCallback: env.NAME, PasswordCallback: env.PASSWORD, TextInputCallback: env.CODE, ConfirmationCallback: 0}[.type]
+            as $answer | if $answer == null then . else .input[0].value = $answer end)'
+}
+session() { printf 'iPlanetDirectoryPro: %s\n' "$1" | secret session; }
+pay() { # node, amount, id of a transaction; prints the status
+    call "$1" -X POST "https://localhost:$gateway/transfers${3:+?_txid=$3}" -H @"$place/session" -D "$place/head" \
+        -H 'Content-Type: application/json' -H 'x-authenticate-response: header' -o "$place/body" -w '%{http_code}' \
+        -d "{\"to\":\"Bob\",\"amount\":\"$2\",\"currency\":\"EUR\"}"
+}
+# The transaction that a refused payment has to be approved in.
+transaction() {
+    sed -n 's/.*advices="\([^"]*\)".*/\1/p' "$place/head" | base64 -d | jq -r '.TransactionConditionAdvice[0]'
+}
+asked() { # node, amount; sets $id
+    [ "$(pay "$1" "$2")" = 401 ] || fail "a payment of $2 was not refused"
+    id=$(transaction)
+}
+approve() { # node, id
+    local advice="<Advices><AttributeValuePair><Attribute name=\"TransactionConditionAdvice\"/><Value>$2</Value>"
+    call "$1" -X POST "$authenticate" --url-query authIndexType=composite_advice \
+        --url-query "authIndexValue=$advice</AttributeValuePair></Advices>" -H @"$place/session" \
+        | filled | call "$1" -X POST "$authenticate" -H @"$place/session" -H 'Content-Type: application/json' -d @- \
+        | jq -e .tokenId >/dev/null || fail "the payment could not be approved"
+}
+spent() { [ "$(pay "$1" "$2" "$3")" = 201 ] || fail "the approved payment of $2 was not made: $(cat "$place/body")"; }
+refused() { # the same again
+    local status
+    status=$(pay "$1" "$2" "$3")
+    [ "$status" = 401 ] || [ "$status" = 403 ] || [ "$status" = 409 ] || fail "the same again got $status: $(cat "$place/body")"
+}
+
+# --- The story
+
+PASSWORD=$(cat "$place/password")
+export NAME=ana PASSWORD
+CODE=$(code) && export CODE
+step=$(call a -X POST "$authenticate?authIndexType=service&authIndexValue=Login" | filled)
+step=$(call b -X POST "$authenticate" -H 'Content-Type: application/json' -d @- <<<"$step" | filled)
+token=$(call a -X POST "$authenticate" -H 'Content-Type: application/json' -d @- <<<"$step" | jq -er .tokenId) \
+    || fail "ana could not sign in"
+session "$token"
+say "Ana has signed in: the password at node A, checked by node B, the code by node A"
+
+asked a 10.00
+say "A payment of 10.00 at node A is refused until Ana approves it"
+approve a "$id"
+spent b 10.00 "$id"
+say "Approved at node A, it is made by node B"
+refused a 10.00 "$id"
+refused b 10.00 "$id"
+say "The same again is refused by both"
+
+export XDG_CONFIG_HOME=$place/config XDG_STATE_HOME=$place/state
+cp "$place/node-a/client.yaml" "$place/client.yaml"
+echo "authority: authority.pem" >>"$place/client.yaml"
+code | "$assent" login --config "$place/client.yaml" --username ben --password-file "$place/password" >"$place/login.log" 2>&1 \
+    || fail "ben could not sign in: $(cat "$place/login.log")"
+cli_pays() { # amount
+    echo 1 | "$assent" request POST "https://localhost:$gateway/transfers" \
+        --data "{\"to\":\"Bob\",\"amount\":\"$1\",\"currency\":\"EUR\"}" >"$place/request.log" 2>&1 \
+        || fail "ben's payment of $1 failed: $(cat "$place/request.log")"
+}
+cli_pays 20.00
+say "Ben signs in and pays 20.00 with the assent program, through HAProxy"
+
+asked a 30.00
+kill -9 "$node_a"
+wait "$node_a" 2>/dev/null || true
+say "Node A is killed, after Ana has asked it for a payment of 30.00"
+approve - "$id"
+spent - 30.00 "$id"
+refused - 30.00 "$id"
+cli_pays 40.00
+say "Through HAProxy she approves it and it is made, once; Ben goes on paying, too"
+
+asked - 50.00
+approve - "$id"
+kill -9 "$(head -n 1 "$primary/data/postmaster.pid")"
+is_not_ready() { ! is_ready "$server_b"; }
+until_true "the end of the database" is_not_ready
+say "The database's primary is killed, after Ana has approved a payment of 50.00: node B is not ready"
+as_postgres pg_ctl -D "$replica/data" -w promote >/dev/null
+until_true "the recovery of node B" is_ready "$server_b"
+until_true "HAProxy's return to node B" is_ready "$server"
+say "The replica is promoted: node B has found it, without a restart"
+spent - 50.00 "$id"
+refused - 50.00 "$id"
+refused b 10.00 "$id"
+cli_pays 60.00
+say "What Ana had approved is made, once; Ben is still signed in, and pays"
+
+start node-a-again "$assent" serve --config "$place/node-a.yaml"
+until_true "the return of node A" is_ready "$server_a"
+asked a 70.00
+approve b "$id"
+spent a 70.00 "$id"
+refused b 70.00 "$id"
+say "Node A is started again, and both work together as before"
+
+# Every payment once, in the bank's own books.
+payments=$(call b -H @"$place/session" "https://localhost:$gateway/transfers" | jq -c '[.. | .amount? // empty] | sort')
+[ "$payments" = '["10.00","30.00","50.00","70.00"]' ] || fail "the bank has booked for ana: $payments"
+say "The bank's books have each of Ana's payments once: 10.00, 30.00, 50.00, 70.00"
