@@ -133,7 +133,8 @@ package enum ServerExamination {
         return [
             Diagnosis(
                 .problem,
-                "a copy to this database was begun and has not ended: run the same 'assent database copy' again")
+                "a copy to this database was begun and has not ended: run the same 'assent database copy' again, "
+                    + "or name an empty database")
         ]
     }
 

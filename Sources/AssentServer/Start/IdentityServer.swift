@@ -49,7 +49,8 @@ public final class IdentityServer: Service {
         guard try await !location.explaining({ [database] in try await UnfinishedCopy.isThere(in: database) }) else {
             throw ConfigurationError(
                 file: location.name, line: nil,
-                "a copy to this database was begun and has not ended: run the same 'assent database copy' again")
+                "a copy to this database was begun and has not ended: run the same 'assent database copy' again, "
+                    + "or name an empty database")
         }
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey,
