@@ -253,6 +253,35 @@ struct ConfiguredCopyTests {
         #expect(try await world.count(target) == 1)
     }
 
+    @Test("Killed in the middle of a table, the command goes on; at a terminal it draws a bar and removes it")
+    func killed() async throws {
+        let world = try CopyWorld()
+        let (source, target) = (try world.sqlite(), try await world.postgreSQL())
+        try await world.fill(source)
+        _ = try await world.open(source) { database in
+            try await database.run(
+                SQLStatement(
+                    """
+                    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 30000)
+                    INSERT INTO audit (id, at, event, outcome, detail, position)
+                    SELECT 'row ' || n, n, 'e', 'o', '{}', n FROM numbers
+                    """))
+        }
+        let program = try WatchedProcess.product("assent")
+        let words = ["database", "copy", "--config", source.file, "--to", target.file]
+        let process = try WatchedProcess.start([program] + words)
+        #expect(await process.nextLine() == "Copying   attempts  1 rows")
+        await process.stop()
+        #expect(await Self.problems(target).contains { $0.contains("has not ended") })
+        let terminal = try PseudoTerminal()
+        let again = try SpawnedProcess(program, words, environment: ["PATH": "/usr/bin:/bin"], at: terminal)
+        #expect(await again.ended() == 0)
+        await terminal.wait(for: "the same on both sides")
+        #expect(terminal.text.contains("[##########] 100 %  30000 of 30000\r\u{1B}[K"), "\(terminal.text)")
+        let count = try await world.open(target) { try await SQLDatabaseContract.count("audit", in: $0) }
+        #expect(count == 30_000)
+    }
+
     @Test("The command tells each table, as lines or as JSON, and what is wrong with a status and a code")
     func command() async throws {
         let world = try CopyWorld()
