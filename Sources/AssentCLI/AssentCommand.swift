@@ -19,8 +19,8 @@ struct AssentCommand: AsyncParsableCommand {
         version: "0.1.0-dev",
         subcommands: [
             ServeCommand.self, DemoCommand.self, LoginCommand.self, StatusCommand.self, RequestCommand.self,
-            TokenCommand.self, UserInfoCommand.self, LogoutCommand.self, VaultCommand.self, AdminCommand.self,
-            DatabaseCommand.self, DoctorCommand.self,
+            TokenCommand.self, UserInfoCommand.self, LogoutCommand.self, ConsentsCommand.self, VaultCommand.self,
+            AdminCommand.self, DatabaseCommand.self, DoctorCommand.self,
         ])
     static func main() async {
         // tpm2-tss writes to standard error what we say ourselves. To see it, set TSS2_LOG.

@@ -133,7 +133,7 @@ struct AdminCommand: AsyncParsableCommand {
 }
 
 /// A call to the server itself with the user's session.
-private struct AdminCall {
+struct AdminCall {
     private let client: ClientOptions
     private let console = Console()
 
@@ -155,6 +155,19 @@ private struct AdminCall {
         if let transaction { path = URLText.appending("transaction", transaction, to: path) }
         let reply = try await send { .get(path) }
         for record in reply["result"]?.array ?? [] { console.emit(record) }
+        try console.finish()
+    }
+
+    /// What the user has agreed to, one consent a line.
+    func consents() async throws {
+        let reply = try await send { .get("consents") }
+        for consent in reply["result"]?.array ?? [] { console.emit(consent) }
+        try console.finish()
+    }
+
+    func withdrawConsent(to client: String) async throws {
+        _ = try await send { .post("consents?_action=withdraw", json: ["clientId": .string(client)]) }
+        console.say("Done: what \(DisplayText.escapedForTerminal(client)) had got is not valid any more.")
         try console.finish()
     }
 

@@ -46,6 +46,8 @@ extension AuditEvent {
     package static let oauthRefresh = AuditEvent("oauth.refresh")
     /// A client got a token of its own.
     package static let oauthClient = AuditEvent("oauth.client")
+    /// A user has agreed to what a client wants, or has taken that back.
+    package static let oauthConsent = AuditEvent("oauth.consent")
     /// A token or a grant was revoked.
     package static let oauthRevoke = AuditEvent("oauth.revoke")
 }

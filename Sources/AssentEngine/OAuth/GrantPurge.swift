@@ -10,6 +10,7 @@ extension OAuthProvider {
                 UPDATE refresh_tokens SET sealed_successor = NULL
                 WHERE sealed_successor IS NOT NULL AND used_at <= \(now - configuration.refreshGrace)
                 """),
+            SQLStatement("DELETE FROM consents WHERE expires_at <= \(now) AND realm = \(configuration.realm)"),
             SQLStatement("DELETE FROM revoked_access_tokens WHERE expires_at <= \(now)"),
             SQLStatement(
                 "DELETE FROM grants WHERE expires_at <= \(now) AND realm = \(configuration.realm) RETURNING id"),

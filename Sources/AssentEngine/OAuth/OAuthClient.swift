@@ -59,6 +59,12 @@ package struct OAuthClient: Sendable, Hashable {
     /// Whether the user is taken to agree, since the client is the operator's own. The vendor's SDKs need it.
     package var consentImplied = true
 
+    /// How many seconds a user's consent is remembered.
+    package var consentLifetime: Int64 = 365 * 86400
+
+    /// What users know it as; its id when `nil`.
+    package var name: String?
+
     /// Whether a code needs a PKCE challenge (RFC 7636). A public client always needs one.
     package var requiresPKCE = true
 
@@ -127,7 +133,7 @@ extension OAuthClient {
         if Set(scopes).count != scopes.count { faults.append("\(id): a scope is there twice") }
         for (name, seconds) in [
             ("access token", accessTokenLifetime), ("refresh token", refreshTokenLifetime),
-            ("ID token", idTokenLifetime),
+            ("ID token", idTokenLifetime), ("user's consent", consentLifetime),
         ] where !(1...10 * 366 * 86400).contains(seconds) {
             faults.append("\(id): the lifetime of an \(name) must be between a second and ten years")
         }

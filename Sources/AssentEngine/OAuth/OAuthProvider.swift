@@ -18,6 +18,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// What clients may ask for and are told about how their users signed in.
     package let contexts: AuthenticationContexts
 
+    /// What scopes mean to people.
+    package var scopeTexts: [String: String] = [:]
+
     /// How many seconds a code may be used.
     package var codeLifetime: Int64 = 60
 
@@ -31,8 +34,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// A configuration. Of clients with the same id the last is taken, so validate beforehand.
     package init(
         realm: String, issuer: String, endpointBase: String? = nil, clients: [OAuthClient],
-        contexts: AuthenticationContexts = AuthenticationContexts()
+        contexts: AuthenticationContexts = AuthenticationContexts(), scopeTexts: [String: String] = [:]
     ) {
+        self.scopeTexts = scopeTexts
         self.contexts = contexts
         self.realm = realm
         self.issuer = issuer

@@ -34,7 +34,7 @@ struct RealmLoader {
         transactions?.finish()
         let realm = RealmConfiguration(
             name: name, journeys: journeys, defaultJourney: defaultJourney, sessionLimits: limits,
-            transactionFailureStatus: failureStatus, contexts: try contexts(journeys),
+            transactionFailureStatus: failureStatus, contexts: try contexts(journeys), scopeTexts: try scopeTexts(),
             allowedOrigins: try WebOrigins.read(reader),
             clients: try clients(),
             policySets: try policySets(realm: name, journeys: names), users: try users())
@@ -99,6 +99,9 @@ struct RealmLoader {
                 read.idTokenAlgorithm = SignatureAlgorithm(rawValue: text)
             }
             read.consentImplied = client.bool("consentImplied", default: true)
+            read.consentLifetime = Int64(client.integer("consentDays", default: 365, in: 1...3650)) * 86_400
+            read.name = client.optionalString("name")
+            if let name = read.name { try Self.check(name, of: client, "name") }
             read.introspectsAll = client.bool("introspectsAll", default: false)
             let year = 366 * 86_400
             read.accessTokenLifetime = Int64(client.integer("accessTokenSeconds", default: 3600, in: 10...86_400))
@@ -109,6 +112,24 @@ struct RealmLoader {
             if let fault = read.validate().first { throw client.issue(nil, "client \(fault)") }
             return read
         }
+    }
+
+    /// The key `scopeTexts`: what the consent page says of a scope.
+    private func scopeTexts() throws -> [String: String] {
+        guard let texts = reader.optionalMapping("scopeTexts") else { return [:] }
+        var read: [String: String] = [:]
+        for scope in texts.keys {
+            let text = texts.string(scope)
+            try Self.check(text, of: texts, scope)
+            read[scope] = text
+        }
+        texts.finish()
+        return read
+    }
+
+    /// What people read is not empty, and fits into a line or two.
+    private static func check(_ text: String, of reader: SettingsReader<Void>, _ key: String) throws {
+        guard (1...200).contains(text.utf8.count) else { throw reader.issue(key, "must have 1 to 200 bytes") }
     }
 
     private func users() throws -> [UserSeed] {

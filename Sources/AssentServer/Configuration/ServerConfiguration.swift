@@ -114,6 +114,9 @@ package struct RealmConfiguration: Sendable {
     /// What clients may ask for and are told about how users signed in.
     package let contexts: AuthenticationContexts
 
+    /// What scopes mean to people.
+    package let scopeTexts: [String: String]
+
     /// The web origins whose pages may use sessions of the realm.
     package let allowedOrigins: [String]
 

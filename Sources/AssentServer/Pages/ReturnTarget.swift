@@ -58,6 +58,11 @@ struct ReturnTarget: Hashable {
     /// say it (an IPv6 address) or nobody knows where redirects will lead.
     var formTargets: [String]? {
         guard case .authorization(_, let uri?) = kind else { return nil }
+        return Self.formTargets(redirectURI: uri)
+    }
+
+    /// The same for a client's redirect URI.
+    static func formTargets(redirectURI uri: String) -> [String]? {
         if let origin = try? Origin(uri) {
             return origin.host.kind == .ipv6 ? nil : [origin.description]
         }

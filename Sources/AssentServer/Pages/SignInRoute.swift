@@ -138,7 +138,7 @@ struct SignInRoute: Sendable {
         return "\(basePath)/UI/Login" + (query.isEmpty ? "" : "?\(query)")
     }
 
-    private var stylesheet: String { "\(basePath)/UI/style.css?\(Stylesheet.version)" }
+    private var stylesheet: String { Stylesheet.path(below: basePath) }
 
     private func page(_ message: SignInMessage, _ status: Int) -> Response {
         PageDocument(title: message.title, body: message.html).response(status, stylesheet: stylesheet)

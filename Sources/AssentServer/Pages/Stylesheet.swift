@@ -5,6 +5,9 @@ import NIOCore
 
 /// How the hosted pages look.
 enum Stylesheet {
+    /// Where it is, below the path of the public URL.
+    static func path(below basePath: String) -> String { "\(basePath)/UI/style.css?\(version)" }
+
     /// Changes with the text, so that a browser may keep it for ever.
     static let version = Hex.encode(SHA2.sha256(text.utf8).prefix(6))
 

@@ -17,6 +17,7 @@ struct JSONInterface: Sendable {
     let sessions: SessionRoutes
     let policies: PolicyRoutes
     let administration: AdministrationRoutes
+    let consents: ConsentRoutes
     let logger: Logger
 
     /// Answers a request; `path` is what follows `/json`.
@@ -74,6 +75,7 @@ struct JSONInterface: Sendable {
         case "sessions": return try await sessions.respond(to: call)
         case "policies": return try await policies.respond(to: call)
         case "administration": return try await administration.respond(to: call)
+        case "consents": return try await consents.respond(to: call)
         case "audit": return try await administration.audit(call)
         case "serverinfo/*": return .json(200, ServerInformation(cookie: cookie, realm: target.realm).json)
         default: throw AMError.notFound

@@ -1,6 +1,7 @@
 import AssentCore
 import AssentEngine
 import AssentJOSE
+import Foundation
 import HTTPTypes
 import Hummingbird
 
@@ -99,13 +100,21 @@ struct OAuthRoutes: Sendable {
         var decision: AuthorizationDecision?
         if let text = parameters["decision"] {
             guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
-                let session = caller.session, let csrf = parameters["csrf"],
-                provider.isCSRFToken(Secret(csrf), of: session)
+                let session = caller.session,
+                isOwnForm(request.headers, provider)
+                    || parameters["csrf"].map({ provider.isCSRFToken(Secret($0), of: session) }) ?? false
             else { throw OAuthError(.badRequest, "The decision does not come from the user's own page.") }
             decision = said
         }
         switch try await provider.authorize(parameters, session: caller.session, decision: decision) {
-        case .redirect(let redirect): return Self.redirect(redirect.location)
+        case .redirect(let redirect):
+            // Browsers hold the redirect that follows a form against the form's policy.
+            guard decision != nil, ReturnTarget.formTargets(redirectURI: redirect.uri) == nil else {
+                return Self.redirect(redirect.location)
+            }
+            return PageDocument(
+                title: "Going back", body: SignInPages.goingBack(redirect.location), next: redirect.location
+            ).response(stylesheet: Stylesheet.path(below: basePath))
         case .login(let demand):
             let goto = "\(provider.configuration.endpointBase)/authorize?\(demand.query)"
             var location = URLText.appending("realm", provider.configuration.realm, to: "\(serverURL)/UI/Login")
@@ -119,10 +128,31 @@ struct OAuthRoutes: Sendable {
             }
             if demand.replacesSession { location = URLText.appending("prompt", "login", to: location) }
             return Self.redirect(location)
-        case .consent:
-            return Self.redirect(try provider.withoutConsent(parameters).location)
+        case .consent(let demand):
+            // An app that presents its session itself has no browser that could show the question.
+            guard case .session(_, .cookie) = caller else {
+                return Self.redirect(try provider.withoutConsent(parameters).location)
+            }
+            let page = ConsentPage(demand: demand, scopeTexts: provider.configuration.scopeTexts)
+            let action = "\(basePath)/oauth2\(RealmPath.path(of: provider.configuration.realm))/authorize"
+            return PageDocument(
+                title: page.title, body: page.html(action: action),
+                formTargets: ReturnTarget.formTargets(redirectURI: demand.redirectURI) ?? []
+            ).response(stylesheet: Stylesheet.path(below: basePath))
         }
     }
+
+    /// Whether a browser says that a form is the page of ours. One that says nothing is not believed.
+    private func isOwnForm(_ fields: HTTPFields, _ provider: OAuthProvider) -> Bool {
+        switch origins.oauth(realm: provider.configuration.realm)?.sender(of: fields) {
+        case .own: true
+        case .unnamed: fields[.secFetchSite] == "same-origin"
+        default: false
+        }
+    }
+
+    /// The path of the public URL, for example `/am`.
+    private var basePath: String { URLComponents(string: serverURL)?.path ?? "" }
 
     private func endSession(_ request: Request, _ rule: RouteRule, _ provider: OAuthProvider) async throws -> Response {
         let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)

@@ -36,6 +36,10 @@ enum RouteTable {
             "administration", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 16 << 10,
             takesAction: true),
 
+        // Ours. Everybody sees and takes back what they have agreed to themselves.
+        RouteRule(
+            "consents", methods: [.get, .post], caller: .session(foreign: .unauthorized), bodyLimit: 16 << 10),
+
         // Ours. The engine asks for the role `auditor` or `admin` and records that somebody looked.
         RouteRule("audit", methods: [.get], caller: .session(foreign: .unauthorized)),
 

@@ -37,7 +37,8 @@ struct ServerParts: Sendable {
                 context, keys: keys,
                 configuration: OAuthProviderConfiguration(
                     realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
-                    clients: realm.clients, contexts: realm.contexts))
+                    clients: realm.clients, contexts: realm.contexts,
+                    scopeTexts: realm.scopeTexts))
         }
         self.providers = providers
         callers = Callers(sessions: sessions, providers: providers)
@@ -72,6 +73,7 @@ struct ServerParts: Sendable {
                 sessions: SessionRoutes(sessions: sessions, cookie: cookie),
                 policies: PolicyRoutes(sessions: sessions, access: access),
                 administration: AdministrationRoutes(administration: Administration(context), keys: keys),
+                consents: ConsentRoutes(providers: providers),
                 logger: context.logger),
             oauth: OAuthRoutes(
                 providers: providers, callers: callers, cookie: cookie, origins: origins, serverURL: endpoints.server),

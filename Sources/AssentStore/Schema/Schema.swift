@@ -15,7 +15,7 @@ package struct Schema: Sendable {
     /// The schema of this version.
     package static let current = Schema([
         .users, .sessions, .audit, .serverKeys, .transactions, .grants, .journeySteps, .administration,
-        .auditSequence, .boundFields, .serverState, .auditNodes, .nodes, .grantContexts, .repeatedRequests,
+        .auditSequence, .boundFields, .serverState, .auditNodes, .nodes, .grantContexts, .repeatedRequests, .consents,
     ])
 
     /// Brings a database up to date. All missing steps are one transaction: if one fails, the older version of the

@@ -59,6 +59,8 @@ struct ConfigurationLoaderTests {
             Mistake("journey: Login}", "journey: Lgin}", at: "journey: Lgin}", "nobody can reach it"),
             Mistake("level: 1}", "level: 7}", at: "level: 7}", "nobody can reach it"),
             Mistake("level: 1}", "level: 1, journey: Login}", at: "level: 1, journey", "an acr has one of"),
+            Mistake("{accounts: See <your> accounts}", "{accounts: }", at: "scopeTexts", "accounts"),
+            Mistake("consentImplied: false", "consentDays: 0", at: "consentDays", "from 1"),
             Mistake("mediaType: text/plain", "mediaType: text", at: "mediaType: text", "one type without parameters"),
             Mistake(
                 "mediaType: text/plain", "mediaType: text/plain;charset=utf-8", at: "mediaType: text",

@@ -102,7 +102,7 @@ struct OAuthRouteTests {
             text: ServerFixture.query(items))
     }
 
-    @Test("Consent is given by the user's own page alone: with the session's token as csrf")
+    @Test("An app that has the session itself is told, and may decide with the session's token as csrf alone")
     func consent() async throws {
         let fixture = try #require(ServerFixture.shared)
         let session = try await fixture.session()

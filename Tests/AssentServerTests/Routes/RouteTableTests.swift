@@ -74,7 +74,7 @@ struct RouteTableTests {
             let reply = try await fixture.send(method, url, foreign + Self.requested)
             #expect(reply.status == (answer == .forbidden ? 403 : 401), "\(rule.path)")
         }
-        #expect(asked == 3)
+        #expect(asked == 4)
         let tokens = try await fixture.tokens(session: try await fixture.signIn())
         for rule in RouteTable.oauth where rule.caller == .accessToken {
             let method = try #require(rule.methods?.first).rawValue

@@ -23,6 +23,7 @@ enum FixtureConfiguration {
           alpha:
             defaultJourney: Login
             sessions: {maxMinutes: 120, idleMinutes: 30}
+            scopeTexts: {accounts: See <your> accounts}
             acr:
               - {value: "urn:bank:code", journey: Login}
               - {value: "urn:bank:level1", level: 1}
@@ -89,8 +90,9 @@ enum FixtureConfiguration {
                 audience: ["https://elsewhere.example", "https://own.example"]
                 idTokenAlgorithm: ES256
               asking-app:
-                redirectURIs: ["https://asking.example/callback"]
-                scopes: [openid]
+                name: Asking & Co
+                redirectURIs: ["https://asking.example/callback", "http://[::1]/callback"]
+                scopes: [openid, accounts, offline_access]
                 consentImplied: false
                 idTokenAlgorithm: ES256
             policySets:

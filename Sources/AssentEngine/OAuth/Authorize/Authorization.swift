@@ -99,22 +99,37 @@ extension OAuthProvider {
         {
             return .login(try demand(request, unmet: unmet, replacesSession: false))
         }
-        let isAgreed = decision == .allow || (request.client.consentImplied && !request.prompts.contains(.consent))
+        let remembered =
+            request.client.consentImplied
+            ? nil : try await consent(of: session.user.id, to: request.client)
+        let isRemembered = remembered?.covers(request.scopes) == true && !request.prompts.contains(.consent)
         if decision == .deny {
             _ = try await context.database.run(
                 audit.statement(record(.oauthAuthorize, .refused, reason: "denied", request, session)))
             throw OAuthError(.accessDenied, "Resource Owner did not authorize the request")
         }
-        guard isAgreed else {
-            if request.prompts.contains(.none) {
-                throw OAuthError(.consentRequired, "The request requires consent.")
+        var agreement: [SQLStatement] = []
+        if !request.client.consentImplied {
+            if decision == .allow {
+                agreement = remembering(request.scopes, to: request.client, earlier: remembered, of: session)
+            } else if isRemembered, let remembered {
+                agreement = [using(remembered, of: session.user.id)]
+            } else {
+                return try consentDemand(request, session)
             }
-            return .consent(ConsentDemand(client: request.client, scopes: request.scopes))
         }
         if request.responseType == .none {
+            _ = try await context.database.run(agreement)
             return .redirect(redirect(to: request.redirectURI, [:], state: request.state))
         }
-        let code = try await issueCode(request, session: session)
+        let code: Secret
+        do {
+            code = try await issueCode(request, session: session, agreement: agreement)
+        } catch let error as StoreError where error.code == .unexpectedCount && error.statement == 0 {
+            guard isRemembered else { throw error }
+            // It was taken back between our look and this.
+            return try consentDemand(request, session)
+        }
         return .redirect(
             redirect(
                 to: request.redirectURI, ["code": code.reveal()], state: request.state,
@@ -130,29 +145,46 @@ extension OAuthProvider {
             requirement: unmet ?? configuration.contexts.unmet(request.acrValues, by: nil))
     }
 
-    private func issueCode(_ request: AuthorizationRequest, session: LiveSession) async throws -> Secret {
+    /// The question, unless nobody may be asked.
+    private func consentDemand(
+        _ request: AuthorizationRequest, _ session: LiveSession
+    ) throws(OAuthError) -> AuthorizationOutcome {
+        guard !request.prompts.contains(.none) else {
+            throw OAuthError(.consentRequired, "The request requires consent.")
+        }
+        return .consent(
+            ConsentDemand(
+                client: request.client, user: session.user, scopes: request.scopes,
+                expiresAt: now + request.client.consentLifetime, parameters: try request.withDecision(),
+                redirectURI: request.redirectURI))
+    }
+
+    private func issueCode(
+        _ request: AuthorizationRequest, session: LiveSession, agreement: [SQLStatement]
+    ) async throws -> Secret {
         let code = Secret(context.random.token())
         let grantID = context.random.uuid()
         let expiresAt = now + configuration.codeLifetime
-        _ = try await context.database.run([
-            SQLStatement(
-                """
-                INSERT INTO grants
-                    (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
-                    auth_level, acr, created_at, expires_at)
-                VALUES (\(grantID), \(configuration.realm), \(request.client.id), \(session.user.id), \(session.id),
-                    \(session.auditID), \(request.scopes.joined(separator: " ")),
-                    \(request.scopes.contains(OAuthClient.offlineAccess)), \(session.createdAt), \(session.authLevel),
-                    \(configuration.contexts.reached(by: session, wanted: request.acrValues)), \(now), \(expiresAt))
-                """, expecting: .exactly(1)),
-            SQLStatement(
-                """
-                INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce, expires_at)
-                VALUES (\(TokenHash.of(code)), \(grantID), \(request.client.id), \(request.redirectURI),
-                    \(request.codeChallenge ?? ""), \(request.nonce), \(expiresAt))
-                """, expecting: .exactly(1)),
-            audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grantID)),
-        ])
+        _ = try await context.database.run(
+            agreement + [
+                SQLStatement(
+                    """
+                    INSERT INTO grants
+                        (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
+                        auth_level, acr, created_at, expires_at)
+                    VALUES (\(grantID), \(configuration.realm), \(request.client.id), \(session.user.id), \(session.id),
+                        \(session.auditID), \(request.scopes.joined(separator: " ")),
+                        \(request.scopes.contains(OAuthClient.offlineAccess)), \(session.createdAt), \(session.authLevel),
+                        \(configuration.contexts.reached(by: session, wanted: request.acrValues)), \(now), \(expiresAt))
+                    """, expecting: .exactly(1)),
+                SQLStatement(
+                    """
+                    INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce, expires_at)
+                    VALUES (\(TokenHash.of(code)), \(grantID), \(request.client.id), \(request.redirectURI),
+                        \(request.codeChallenge ?? ""), \(request.nonce), \(expiresAt))
+                    """, expecting: .exactly(1)),
+                audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grantID)),
+            ])
         return code
     }
 

@@ -62,6 +62,18 @@ package struct ConsentDemand: Sendable {
     /// Who asks.
     package let client: OAuthClient
 
+    /// Of whom.
+    package let user: User
+
     /// For what.
     package let scopes: [String]
+
+    /// Until when the answer would be remembered, in seconds since 1970.
+    package let expiresAt: Int64
+
+    /// The request to send again with the user's decision.
+    package let parameters: OAuthParameters
+
+    /// Where the answer goes.
+    package let redirectURI: String
 }

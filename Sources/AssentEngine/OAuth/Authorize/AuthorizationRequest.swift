@@ -84,6 +84,12 @@ struct AuthorizationRequest: Sendable {
         return try OAuthParameters(FormItems(items))
     }
 
+    /// The request to send again with the user's decision, however long that takes.
+    func withDecision() throws(OAuthError) -> OAuthParameters {
+        let dropped: Set = ["max_age", "decision", "csrf"]
+        return try OAuthParameters(FormItems(parameters.form.items.filter { !dropped.contains($0.name) }))
+    }
+
     private static func scopes(_ parameters: OAuthParameters, client: OAuthClient) throws(OAuthError) -> [String] {
         let scopes = try parameters.scopes() ?? client.defaultScopes
         guard !scopes.isEmpty else { throw OAuthError(.invalidScope, "No scope requested and no default scope.") }

@@ -1,0 +1,122 @@
+import AssentCore
+import AssentStore
+
+/// What a user has agreed to.
+package struct Consent: Sendable, Hashable {
+    /// The client that may have it.
+    package let clientID: String
+
+    /// What it may have.
+    package let scopes: [String]
+
+    /// When the user agreed last, in seconds since 1970.
+    package let grantedAt: Int64
+
+    /// When a code was issued by it last, in seconds since 1970.
+    package let usedAt: Int64
+
+    /// When the user is asked again, in seconds since 1970.
+    package let expiresAt: Int64
+
+    /// Whether it is enough for these scopes.
+    func covers(_ wanted: [String]) -> Bool { Set(wanted).isSubset(of: scopes) }
+}
+
+extension Consent {
+    init(_ row: SQLRow) throws {
+        clientID = try row.text("client_id")
+        scopes = try row.text("scope").split(separator: " ").map(String.init)
+        grantedAt = try row.integer("granted_at")
+        usedAt = try row.integer("used_at")
+        expiresAt = try row.integer("expires_at")
+    }
+}
+
+extension OAuthProvider {
+    /// What a user has agreed to, by client.
+    package func consents(of session: LiveSession) async throws -> [Consent] {
+        guard session.realm == configuration.realm else { return [] }
+        return try await context.database.run(
+            .read(
+                """
+                SELECT * FROM consents
+                WHERE user_id = \(session.user.id) AND realm = \(configuration.realm) AND expires_at > \(now)
+                ORDER BY client_id
+                """)
+        ).map(Consent.init)
+    }
+
+    /// Takes a consent back, together with all that the client has got by it: its tokens stop counting at once. Returns
+    /// whether there was one.
+    package func withdrawConsent(to clientID: String, by session: LiveSession) async throws -> Bool {
+        let userID = session.user.id
+        let ended: SQL = "user_id = \(userID) AND client_id = \(clientID) AND realm = \(configuration.realm)"
+        do {
+            _ = try await context.database.run([
+                SQLStatement("DELETE FROM consents WHERE \(ended)", expecting: .exactly(1)),
+                SQLStatement(
+                    """
+                    UPDATE refresh_tokens SET sealed_successor = NULL
+                    WHERE grant_id IN (SELECT id FROM grants WHERE \(ended) AND revoked_at IS NULL)
+                    """),
+                SQLStatement(
+                    """
+                    UPDATE grants SET revoked_at = \(now), revoked_because = 'consent'
+                    WHERE \(ended) AND revoked_at IS NULL
+                    """),
+                audit.statement(
+                    AuditRecord(
+                        .oauthConsent, .success, reason: "withdrawn", realm: configuration.realm, userID: userID,
+                        sessionAuditID: session.auditID, detail: ["client": .string(clientID)])),
+            ])
+            return true
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            return false
+        }
+    }
+
+    /// What the user has agreed to give to a client.
+    func consent(of userID: String, to client: OAuthClient) async throws -> Consent? {
+        try await context.database.run(
+            .read(
+                """
+                SELECT * FROM consents
+                WHERE user_id = \(userID) AND client_id = \(client.id) AND realm = \(configuration.realm)
+                    AND expires_at > \(now)
+                """)
+        ).first.map(Consent.init)
+    }
+
+    /// The statement that a code needs which is issued by a remembered consent: that it is as it was when we looked.
+    func using(_ consent: Consent, of userID: String) -> SQLStatement {
+        SQLStatement(
+            """
+            UPDATE consents SET used_at = \(now)
+            WHERE user_id = \(userID) AND client_id = \(consent.clientID) AND realm = \(configuration.realm)
+                AND scope = \(consent.scopes.joined(separator: " ")) AND expires_at > \(now)
+            """, expecting: .exactly(1))
+    }
+
+    /// The statements that remember that the user has agreed, now, to these scopes and still to the earlier ones.
+    func remembering(
+        _ scopes: [String], to client: OAuthClient, earlier: Consent?, of session: LiveSession
+    ) -> [SQLStatement] {
+        let all = (earlier?.scopes ?? []).filter { !scopes.contains($0) && client.scopes.contains($0) } + scopes
+        let text = all.joined(separator: " ")
+        return [
+            SQLStatement(
+                """
+                INSERT INTO consents (user_id, client_id, realm, scope, granted_at, used_at, expires_at)
+                VALUES (\(session.user.id), \(client.id), \(configuration.realm), \(text), \(now), \(now),
+                    \(now + client.consentLifetime))
+                ON CONFLICT (user_id, client_id) DO UPDATE SET scope = excluded.scope,
+                    granted_at = excluded.granted_at, used_at = excluded.used_at, expires_at = excluded.expires_at
+                """, expecting: .exactly(1)),
+            audit.statement(
+                AuditRecord(
+                    .oauthConsent, .success, reason: "given", realm: configuration.realm, userID: session.user.id,
+                    sessionAuditID: session.auditID,
+                    detail: ["client": .string(client.id), "scope": .string(scopes.joined(separator: " "))])),
+        ]
+    }
+}

@@ -1,0 +1,40 @@
+import AssentCore
+import AssentEngine
+import HTTPTypes
+import Hummingbird
+
+/// `/json/…/consents`: what the caller has agreed to, and how to take it back. Ours, not AM's.
+struct ConsentRoutes: Sendable {
+    let providers: [String: OAuthProvider]
+
+    /// Answers with the caller's consents, or takes one back.
+    func respond(to call: RouteCall) async throws -> Response {
+        let session = try call.session
+        guard let provider = providers[call.realm] else { throw AMError.notFound }
+        guard call.request.method == .post else {
+            let consents = try await provider.consents(of: session)
+            let told = consents.map { json($0, provider) }
+            return .json(200, ["result": .array(told), "resultCount": .integer(told.count)])
+        }
+        let body = try await call.jsonObject()
+        switch try call.action() {
+        case "withdraw":
+            guard let client = body["clientId"]?.string else { throw AMError(400, "Invalid value clientId") }
+            guard try await provider.withdrawConsent(to: client, by: session) else { throw EngineError(.notFound) }
+            return .json(200, [:])
+        case let action?: throw AMError.unknownAction(action)
+        case nil: throw AMError.missingAction
+        }
+    }
+
+    private func json(_ consent: Consent, _ provider: OAuthProvider) -> JSONValue {
+        var object = JSONObject()
+        object["clientId"] = .string(consent.clientID)
+        object["clientName"] = provider.configuration.client(consent.clientID)?.name.map(JSONValue.string)
+        object["scopes"] = .array(consent.scopes.map(JSONValue.string))
+        object["grantedAt"] = .integer(consent.grantedAt)
+        object["usedAt"] = .integer(consent.usedAt)
+        object["expiresAt"] = .integer(consent.expiresAt)
+        return .object(object)
+    }
+}
