@@ -230,6 +230,19 @@ struct CommandTests {
         }
     }
 
+    @Test("Consents are listed, and what was never agreed to cannot be taken back")
+    func consents() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.program.run("consents").status != 0, "nobody is signed in")
+            #expect(try await typist.login().status == 0)
+            let none = try await typist.program.run("consents")
+            #expect(none.status == 0 && none.output.isEmpty, "\(none.errors)")
+            let refused = try await typist.program.run("consents", "withdraw", "bank-app")
+            #expect(refused.status == 2 && refused.errors.contains("The server says no"))
+            #expect(try await typist.program.run("consents", "withdraw").status == 64)
+        }
+    }
+
     @Test("A body comes from standard input, with header fields of one's own")
     func standardInput() async throws {
         try await Typist.run { typist in
