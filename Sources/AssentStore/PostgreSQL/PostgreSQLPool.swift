@@ -98,13 +98,13 @@ final class PostgreSQLPool: Sendable {
     /// The connection was lost under a call of which nothing has happened: another one may serve it, once.
     func lost(_ connection: UInt64, _ call: UInt64, _ error: StoreError) {
         change { contents in
+            contents.workers[connection] = nil
             if contents.calls[call]?.isSecondAttempt == false {
                 contents.calls[call]?.isSecondAttempt = true
-                contents.workers[connection] = nil
-                return contents.state.gone(connection, again: call, now: .now)
+                return contents.state.gone(connection, now: .now)
             }
             contents.calls.removeValue(forKey: call)?.answer.resume(throwing: error)
-            return []
+            return contents.state.gone(connection, answered: call, now: .now)
         }
     }
 

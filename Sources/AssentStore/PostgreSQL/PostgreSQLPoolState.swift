@@ -120,13 +120,15 @@ struct PostgreSQLPoolState: Sendable {
         return serve(connection)
     }
 
-    /// A connection is gone. `again` is the call that it served, if nothing of it has happened and another connection
-    /// may serve it.
-    mutating func gone(_ connection: UInt64, again call: UInt64? = nil, now: ContinuousClock.Instant) -> [Action] {
+    /// A connection is gone. A call that it was given, and that it has not `answered`, is given to another one: nothing
+    /// of it has happened. The connection may have ended before it heard of the call.
+    mutating func gone(
+        _ connection: UInt64, answered: UInt64? = nil, now: ContinuousClock.Instant
+    ) -> [Action] {
         guard let phase = members.removeValue(forKey: connection) else { return [] }
         idle.removeAll { $0 == connection }
         var actions: [Action] = []
-        if let call, phase == .busy(call: call) {
+        if case .busy(let call) = phase, call != answered {
             if isEnding { return [.refuse(call: call, .ended)] }
             waiting.insert(call, at: 0)
             actions = [.limitWait(call: call)] + idle.map { .end($0) }
