@@ -14,7 +14,9 @@ import Testing
 
 @Suite("assent database copy", .timeLimit(.minutes(10)))
 struct ConfiguredCopyTests {
-    @Test("Sessions, tokens and an approved payment go on on PostgreSQL, and back in a file; the log is the same")
+    @Test(
+        "Sessions, tokens and an approved payment go on on PostgreSQL, and back in a file; the log is the same",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it says itself which database each server has"))
     func story() async throws {
         let world = try CopyWorld()
         let section = try await CopyWorld.postgreSQL()
