@@ -52,7 +52,7 @@ extension Request {
 
     /// A query parameter; `nil` when it is missing. A plus sign is a space, as browsers write it. One that occurs twice
     /// is refused.
-    func query(_ name: String) throws -> String? {
+    func query(_ name: String) throws(RequestError) -> String? {
         do {
             return try QueryString(uri.query ?? "").single(name)
         } catch {

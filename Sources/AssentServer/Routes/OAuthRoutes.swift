@@ -22,8 +22,9 @@ struct OAuthRoutes: Sendable {
 
     /// Answers a request below `/oauth2`; `path` is what follows.
     func respond(to request: Request, path: String) async throws -> Response {
-        guard
-            let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.firstSegments),
+        let realm: String?
+        do throws(RequestError) { realm = try request.query("realm") } catch { return .oauth(error) }
+        guard let target = RealmPath(path, realmParameter: realm, endpoints: Self.firstSegments),
             let provider = providers[target.realm], let trusted = origins.oauth(realm: target.realm),
             let rule = RouteTable.rule(target.endpoint, of: RouteTable.oauth)
         else { return .oauth(404, "not_found", "There is no such endpoint.") }

@@ -85,6 +85,8 @@ struct OAuthRouteTests {
             "POST", fixture.oauth("access_token"), [Self.form],
             text: "grant_type=refresh_token&refresh_token=a&refresh_token=b&client_id=bank-app")
         #expect(token.status == 400 && token.error == "invalid_request")
+        let realms = try await fixture.send("GET", fixture.server("/oauth2/userinfo?realm=/alpha&realm=/beta"))
+        #expect(realms.status == 400 && realms.error == "invalid_request")
     }
 
     /// A decision, as a page of ours posts it.
