@@ -1,4 +1,5 @@
 #if PostgreSQL && os(Linux)
+import AssentCore
 import AssentStore
 import CPQ
 import Foundation
@@ -6,7 +7,7 @@ import Foundation
 /// With libpq on the same server: a connection and a thread for each lane, prepared statements, no pool between.
 final class HandMadePostgreSQLTake: HandMadeTake {
     /// One connection, used by one thread at a time.
-    private final class Lane: @unchecked Sendable {
+    private final class Lane {
         private let connection: OpaquePointer
         private var take: String?
 
@@ -78,11 +79,12 @@ final class HandMadePostgreSQLTake: HandMadeTake {
         }
     }
 
-    private let lanes: [Lane]
+    /// One thread at a time uses a lane, so no thread waits for a lock.
+    private let lanes: [Locked<Lane>]
 
     /// As many connections as will be used at one time.
     init(_ configuration: PostgreSQLConfiguration, parallel: Int) throws {
-        lanes = try (0..<parallel).map { _ in try Lane(configuration) }
+        lanes = try (0..<parallel).map { _ in Locked(try Lane(configuration)) }
     }
 
     func take(_ prepared: [TakeWorld.Prepared], parallel: Int) async throws {
@@ -95,7 +97,7 @@ final class HandMadePostgreSQLTake: HandMadeTake {
                             done.resume(
                                 with: Result {
                                     for index in stride(from: number, to: prepared.count, by: parallel) {
-                                        try lane.take(prepared[index])
+                                        try lane.withLock { try $0.take(prepared[index]) }
                                     }
                                 })
                         }

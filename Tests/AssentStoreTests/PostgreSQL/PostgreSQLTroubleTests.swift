@@ -97,6 +97,10 @@ struct PostgreSQLTroubleTests {
         #expect(connections == "3")
         try await database.close()
         await #expect(throws: StoreError(.unavailable, "")) { try await database.run(insertNote("b")) }
+        // Where calls may wait for long, as many at once are all served.
+        place.configuration.waitLimit = 60_000
+        let patient = try await place.open()
+        #expect(await Self.touch(patient, times: 30).served == 30)
     }
 
     @Test("A hundred want a connection and the server allows five: all are served by those")
