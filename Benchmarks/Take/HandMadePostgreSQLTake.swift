@@ -33,21 +33,18 @@ final class HandMadePostgreSQLTake: HandMadeTake {
             }
             guard take == text else { throw BenchFailure("the take has another text") }
             try Self.check(PQexec(connection, "BEGIN"), PGRES_COMMAND_OK)
-            let row = try run("take", prepared.take.arguments, PGRES_TUPLES_OK) { result in
-                guard PQntuples(result) == 1 else { throw BenchFailure("a transaction was not taken") }
-                let names: [String] = ["realm", "user_id", "session_audit_id"]
-                return names.map { (name: String) -> String in
-                    String(cString: PQgetvalue(result, 0, PQfnumber(result, name)))
+            try run("take", prepared.take.arguments) { result in
+                guard String(cString: PQcmdTuples(result)) == "1" else {
+                    throw BenchFailure("a transaction was not taken")
                 }
             }
-            let values = HandMadeRecord.values(prepared.id, realm: row[0], user: row[1], session: row[2])
-            try run("note", values, PGRES_COMMAND_OK) { _ in }
+            try run("note", HandMadeRecord.values(prepared)) { _ in }
             try Self.check(PQexec(connection, "COMMIT"), PGRES_COMMAND_OK)
         }
 
-        private func run<Value>(
-            _ name: String, _ arguments: [SQLValue], _ expected: ExecStatusType, _ read: (OpaquePointer) throws -> Value
-        ) throws -> Value {
+        private func run(
+            _ name: String, _ arguments: [SQLValue], _ check: (OpaquePointer) throws -> Void
+        ) throws {
             let texts = arguments.map { strdup(Self.text($0)) }
             defer { for text in texts { free(text) } }
             let values = texts.map { UnsafePointer($0) }
@@ -55,10 +52,10 @@ final class HandMadePostgreSQLTake: HandMadeTake {
                 throw BenchFailure("PostgreSQL gave no answer")
             }
             defer { PQclear(result) }
-            guard PQresultStatus(result) == expected else {
+            guard PQresultStatus(result) == PGRES_COMMAND_OK else {
                 throw BenchFailure("PostgreSQL: \(String(cString: PQresultErrorMessage(result)))")
             }
-            return try read(result)
+            try check(result)
         }
 
         private static func text(_ value: SQLValue) -> String {

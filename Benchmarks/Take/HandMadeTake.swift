@@ -1,3 +1,4 @@
+import AssentEngine
 import AssentStore
 import Foundation
 import GRDB
@@ -22,12 +23,13 @@ enum HandMadeRecord {
         {"policySet":"bank","policy":"pay","resource":"https://localhost:8444/transfers"}
         """
 
-    /// The values for ``columns``; `realm`, `user` and `session` are what the take has returned.
-    static func values(_ id: String, realm: String, user: String, session: String) -> [SQLValue] {
+    /// The values for ``columns``.
+    static func values(_ prepared: TakeWorld.Prepared) -> [SQLValue] {
         let now = Date().timeIntervalSince1970
         return [
             .text(UUID().uuidString.lowercased()), .integer(Int64(now * 1000)), .text("transaction.take"),
-            .text("success"), .text(realm), .text(user), .text(session), .text(id), .text(detail), .text("by hand"),
+            .text("success"), .text(prepared.realm), .text(prepared.session.user.id),
+            .text(prepared.session.auditID), .text(prepared.id), .text(detail), .text("by hand"),
             .integer(Int64(now * 1_000_000)),
         ]
     }
@@ -73,11 +75,10 @@ struct HandMadeSQLiteTake: HandMadeTake {
         let isTaken = try await pool.write { database in
             let take = try database.cachedStatement(sql: prepared.take.text())
             try take.setArguments(Self.arguments(prepared.take.arguments))
-            guard let row = try Row.fetchOne(take) else { return false }
+            try take.execute()
+            guard database.changesCount == 1 else { return false }
             let note = try database.cachedStatement(sql: Self.note)
-            let values = HandMadeRecord.values(
-                prepared.id, realm: row["realm"], user: row["user_id"], session: row["session_audit_id"])
-            try note.setArguments(Self.arguments(values))
+            try note.setArguments(Self.arguments(HandMadeRecord.values(prepared)))
             try note.execute()
             return true
         }

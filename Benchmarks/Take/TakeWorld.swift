@@ -9,10 +9,14 @@ struct TakeWorld: Sendable {
     /// A transaction that its user has approved, and the statement that takes it, ready to be bound by hand.
     struct Prepared: Sendable {
         let id: String
+        let realm: String
+        let session: LiveSession
         let take: SQL
 
-        init(id: String, binding: TransactionBinding, at now: Int64) {
+        init(id: String, binding: TransactionBinding, session: LiveSession, at now: Int64) {
             self.id = id
+            self.session = session
+            realm = TakeWorld.realm
             take = TransactionSQL.take(id, binding: binding, at: now).withoutNulls()
         }
     }
@@ -26,13 +30,35 @@ struct TakeWorld: Sendable {
     private static let body = Array(#"{"to":"Bob","amount":"200.00","currency":"EUR"}"#.utf8)
     private static let url = "https://localhost:8444/transfers"
 
+    /// The first on a database.
     init(_ location: DatabaseLocation) async throws {
-        database = try await location.open(clock: SystemClock())
+        let context = try await Self.context(location)
+        (database, transactions, access) = try Self.parts(context)
+        let user = try await Users(context).create(username: "ana", realm: Self.realm, passwordHash: nil)
+        guard let user else { throw BenchFailure("the user is there already") }
+        let sessions = Sessions(context)
+        let begun = try await sessions.begin(userID: user.id, realm: Self.realm, limits: SessionLimits())
+        guard let session = try await sessions.live(token: begun.token) else { throw BenchFailure("no session") }
+        self.session = session
+    }
+
+    /// One more node on the database of another one, with connections of its own.
+    init(beside other: TakeWorld, _ location: DatabaseLocation) async throws {
+        (database, transactions, access) = try Self.parts(try await Self.context(location))
+        session = other.session
+    }
+
+    private static func context(_ location: DatabaseLocation) async throws -> EngineContext {
         let random = SystemRandom()
-        let context = EngineContext(
-            database: database, clock: SystemClock(), random: random,
+        return EngineContext(
+            database: try await location.open(clock: SystemClock()), clock: SystemClock(), random: random,
             masterKey: try MasterKey(Secret(bytes: random.bytes(MasterKey.byteCount))),
             logger: Logger(label: "bench", factory: { _ in SwiftLogNoOpLogHandler() }))
+    }
+
+    private static func parts(
+        _ context: EngineContext
+    ) throws -> (database: any SQLDatabase, transactions: Transactions, access: AccessSettlement) {
         let policy = Policy(
             name: "pay", resources: [try ResourcePattern("https://localhost:*/transfers")],
             actionValues: ["POST": true], subject: .authenticatedUsers,
@@ -42,18 +68,12 @@ struct TakeWorld: Sendable {
                 DisplayRule(label: "Amount", field: "amount", suffix: "currency"),
                 DisplayRule(label: "To", field: "to"),
             ])
-        transactions = Transactions(context, limits: TransactionLimits(creations: 1_000_000))
-        access = AccessSettlement(
+        let transactions = Transactions(context, limits: TransactionLimits(creations: 1_000_000))
+        let access = AccessSettlement(
             context,
-            decisions: PolicyDecisionPoint(
-                policySets: [PolicySet(name: "bank", realm: Self.realm, policies: [policy])]),
+            decisions: PolicyDecisionPoint(policySets: [PolicySet(name: "bank", realm: realm, policies: [policy])]),
             transactions: transactions)
-        let user = try await Users(context).create(username: "ana", realm: Self.realm, passwordHash: nil)
-        guard let user else { throw BenchFailure("the user is there already") }
-        let sessions = Sessions(context)
-        let begun = try await sessions.begin(userID: user.id, realm: Self.realm, limits: SessionLimits())
-        guard let session = try await sessions.live(token: begun.token) else { throw BenchFailure("no session") }
-        self.session = session
+        return (context.database, transactions, access)
     }
 
     /// Makes `count` approved transactions: one by the engine, the others as copies of its row.
@@ -77,7 +97,7 @@ struct TakeWorld: Sendable {
             _ = try await database.run(copies)
         }
         let now = SystemClock().epochSeconds
-        return ids.map { Prepared(id: $0, binding: made.binding, at: now) }
+        return ids.map { Prepared(id: $0, binding: made.binding, session: session, at: now) }
     }
 
     private func columns() async throws -> [String] {

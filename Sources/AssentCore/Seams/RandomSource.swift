@@ -15,14 +15,8 @@ extension RandomSource {
         var value = bytes(16)
         value[6] = value[6] & 0x0F | 0x40
         value[8] = value[8] & 0x3F | 0x80
-        let hex = Hex.encode(value)
-        var parts: [Substring] = []
-        var rest = hex[...]
-        for length in [8, 4, 4, 4, 12] {
-            parts.append(rest.prefix(length))
-            rest = rest.dropFirst(length)
-        }
-        return parts.joined(separator: "-")
+        let parts = [value[..<4], value[4..<6], value[6..<8], value[8..<10], value[10...]]
+        return parts.map(Hex.encode).joined(separator: "-")
     }
 }
 

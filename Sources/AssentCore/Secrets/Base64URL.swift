@@ -4,6 +4,11 @@ public enum Base64URL {
 
     /// The unpadded text for `bytes`.
     public static func encode(_ bytes: some Collection<UInt8>) -> String {
+        bytes.withContiguousStorageIfAvailable { encode(contiguous: $0) }
+            ?? Array(bytes).withUnsafeBufferPointer { encode(contiguous: $0) }
+    }
+
+    private static func encode(contiguous bytes: UnsafeBufferPointer<UInt8>) -> String {
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count * 4 + 2) / 3)
         var buffer: UInt32 = 0

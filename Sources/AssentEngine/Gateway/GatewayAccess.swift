@@ -40,7 +40,7 @@ package struct GatewayAccess: Sendable {
 
     /// Forwards the request of a taken transaction, once; see ``Transactions/forwarding(_:send:)``.
     package func forwarding<Reply: Sendable>(
-        _ transaction: TransactionRecord, send: @escaping @Sendable () async -> (Reply, UpstreamOutcome)
+        _ transaction: TakenTransaction, send: @escaping @Sendable () async -> (Reply, UpstreamOutcome)
     ) async -> ForwardingResult<Reply> {
         await settlement.transactions.forwarding(transaction, send: send)
     }

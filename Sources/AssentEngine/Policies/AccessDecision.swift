@@ -2,8 +2,8 @@ package import AssentCore
 
 /// What is decided on one access. Its transaction, where there is one, is settled then.
 package enum AccessDecision: Sendable, Hashable {
-    /// It is granted; with a record, once: that transaction is spent, whatever happens from here.
-    case granted(taken: TransactionRecord?)
+    /// It is granted; with a transaction, once: that one is spent, whatever happens from here.
+    case granted(taken: TakenTransaction?)
     /// The user must do something first; with a record, have that transaction approved.
     case advised(Advice, transaction: TransactionRecord?)
     /// The transaction was used before for this very access.

@@ -50,7 +50,7 @@ package struct AccessSettlement: Sendable {
         if let id = question.transactionID {
             let result = try await transactions.take(id: id, binding: binding)
             switch result {
-            case .taken(let record): return .granted(taken: record)
+            case .taken(let taken): return .granted(taken: taken)
             case .alreadyTaken(let record):
                 reasons.append("the transaction was taken before")
                 if !question.kind.replacesUselessTransactions { return .alreadyTaken(record) }

@@ -1,5 +1,4 @@
 package import AssentCore
-import Crypto
 
 /// What a transaction was made for: what must be the same when it is used, and what is only known of the request.
 package struct TransactionBinding: Sendable, Hashable {
@@ -42,7 +41,7 @@ package struct TransactionBinding: Sendable, Hashable {
         query = resource.comparedQuery
         method = content?.method
         mediaType = content?.mediaType.map(Self.normalised(mediaType:))
-        bodyDigest = content?.body.map { Base64URL.encode(Array(SHA256.hash(data: $0))) }
+        bodyDigest = content?.body.map { Base64URL.encode(SHA2.sha256($0)) }
         userID = presented.session.user.id
         sessionID = presented.session.id
         sessionAuditID = presented.session.auditID
@@ -60,7 +59,7 @@ package struct TransactionBinding: Sendable, Hashable {
             mediaType, bodyDigest, userID, sessionID, sessionAuditID, grantID, keyThumbprint, idempotencyKey,
         ]
         let json = JSONValue.array(parts.map { $0.map(JSONValue.string) ?? .null })
-        return Base64URL.encode(Array(SHA256.hash(data: json.serializedBytes())))
+        return Base64URL.encode(SHA2.sha256(json.serializedBytes()))
     }
 
     /// Type, parameter names and character set in lower case, without white space around the delimiters (RFC 9110
@@ -68,12 +67,15 @@ package struct TransactionBinding: Sendable, Hashable {
     static func normalised(mediaType: String) -> String {
         let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         var parts: [String] = []
-        for bytes in mediaType.utf8.split(separator: UInt8(ascii: ";")) {
-            let trimmed = bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed()
-            let name = String(decoding: trimmed.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self).lowercased()
-            let rest = String(decoding: trimmed.drop { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+        for part in Array(mediaType.utf8).split(separator: UInt8(ascii: ";")) {
+            var trimmed = part.drop(while: isSpace)
+            while let last = trimmed.last, isSpace(last) { trimmed.removeLast() }
+            guard !trimmed.isEmpty else { continue }
+            let split = trimmed.firstIndex(of: UInt8(ascii: "=")) ?? trimmed.endIndex
+            let name = String(decoding: trimmed[..<split], as: UTF8.self).lowercased()
+            let rest = String(decoding: trimmed[split...], as: UTF8.self)
             let ignoresCase = parts.isEmpty || name == "charset"
-            if !trimmed.isEmpty { parts.append(name + (ignoresCase ? rest.lowercased() : rest)) }
+            parts.append(name + (ignoresCase ? rest.lowercased() : rest))
         }
         return parts.joined(separator: ";")
     }

@@ -24,7 +24,7 @@ extension Transactions {
     ///   - send: sends the request; called once at most.
     /// - Returns: what came of it.
     package func forwarding<Reply: Sendable>(
-        _ transaction: TransactionRecord, send: @escaping @Sendable () async -> (Reply, UpstreamOutcome)
+        _ transaction: TakenTransaction, send: @escaping @Sendable () async -> (Reply, UpstreamOutcome)
     ) async -> ForwardingResult<Reply> {
         await Task {
             do {

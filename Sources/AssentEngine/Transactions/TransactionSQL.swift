@@ -119,7 +119,7 @@ package enum TransactionSQL {
                 AND user_id = \(binding.userID) AND session_id = \(binding.sessionID)
                 AND session_audit_id = \(binding.sessionAuditID)
                 AND grant_id IS NOT DISTINCT FROM \(binding.grantID)
-                AND key_thumbprint IS NOT DISTINCT FROM \(binding.keyThumbprint) AND \(live(at: now)) RETURNING *
+                AND key_thumbprint IS NOT DISTINCT FROM \(binding.keyThumbprint) AND \(live(at: now))
             """
     }
 

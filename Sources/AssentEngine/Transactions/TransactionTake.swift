@@ -1,10 +1,19 @@
 import AssentCore
 import AssentStore
 
+/// A transaction that was taken for one access. Nobody else has one with this id.
+package struct TakenTransaction: Sendable, Hashable {
+    /// The id.
+    package let id: String
+
+    /// Only a take makes one.
+    init(id: String) { self.id = id }
+}
+
 /// What came of the attempt to use a transaction.
 package enum TakeResult: Sendable, Hashable {
     /// This access, and no other, is granted.
-    case taken(TransactionRecord)
+    case taken(TakenTransaction)
     /// It was used before, for the very same request.
     case alreadyTaken(TransactionRecord)
     /// It grants nothing. That is in the audit log.
@@ -22,10 +31,8 @@ extension Transactions {
                 TransactionSQL.take(id, binding: binding, at: now), expecting: .exactly(1))
             let note = audit.statement(record(.transactionTake, .success, id: id, binding: binding))
             do {
-                guard let row = try await context.database.run([take, note]).first?.first else {
-                    throw StoreError(.corrupt, "a take without a row")
-                }
-                return .taken(try TransactionRecord(row))
+                _ = try await context.database.run([take, note])
+                return .taken(TakenTransaction(id: id))
             } catch let error as StoreError where error.code == .unexpectedCount {
                 return try await explain(id, binding: binding, at: now)
             }

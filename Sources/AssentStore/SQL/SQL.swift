@@ -32,6 +32,7 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     /// number.
     package func text(parameter sign: Character = "?") -> String {
         var text = texts[0]
+        text.reserveCapacity(texts.reduce(0) { $0 + $1.utf8.count + 3 })
         for (index, next) in texts.dropFirst().enumerated() {
             text.append(sign)
             text += String(index + 1)

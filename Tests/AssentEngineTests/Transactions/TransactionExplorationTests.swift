@@ -104,8 +104,8 @@ struct TransactionExplorationTests {
             switch try await transactions.take(id: id, binding: fixture.binding()) {
             case .alreadyTaken: reply = .usedBefore
             case .refused: reply = .refused
-            case .taken(let record):
-                let result = await transactions.forwarding(record) {
+            case .taken(let taken):
+                let result = await transactions.forwarding(taken) {
                     // A process that has died sends nothing.
                     if !database.isDead { forwards.withLock { $0 += 1 } }
                     return ((), UpstreamOutcome.answered(status: 201))

@@ -7,11 +7,11 @@ import Testing
 
 @Suite("Forwarding the request of a taken transaction")
 struct TransactionForwardingTests {
-    private static func taken(_ fixture: TransactionFixture) async throws -> TransactionRecord {
+    private static func taken(_ fixture: TransactionFixture) async throws -> TakenTransaction {
         let id = try await fixture.approved()
-        guard case .taken(let record) = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        guard case .taken(let taken) = try await fixture.transactions.take(id: id, binding: try fixture.binding())
         else { throw EngineError.internalFailure("the transaction was not taken") }
-        return record
+        return taken
     }
 
     private static func outcome(_ id: String, _ fixture: TransactionFixture) async throws -> UpstreamOutcome? {
@@ -21,12 +21,12 @@ struct TransactionForwardingTests {
     @Test("Of 20 who forward at once one sends, and what became of it is on record")
     func once() async throws {
         let fixture = try await TransactionFixture()
-        let record = try await Self.taken(fixture)
+        let taken = try await Self.taken(fixture)
         let sends = Locked(0)
         let results = await withTaskGroup(of: String?.self) { group in
             for _ in 0..<20 {
                 group.addTask {
-                    let result = await fixture.transactions.forwarding(record) {
+                    let result = await fixture.transactions.forwarding(taken) {
                         sends.withLock { $0 += 1 }
                         return ("reply", UpstreamOutcome.answered(status: 201))
                     }
@@ -38,17 +38,17 @@ struct TransactionForwardingTests {
         }
         #expect(results.compactMap(\.self) == ["reply"])
         #expect(sends.withLock { $0 } == 1)
-        #expect(try await Self.outcome(record.id, fixture) == .answered(status: 201))
+        #expect(try await Self.outcome(taken.id, fixture) == .answered(status: 201))
     }
 
     @Test("A client that goes away stops neither the sending nor the record of it")
     func cancelled() async throws {
         let fixture = try await TransactionFixture()
-        let record = try await Self.taken(fixture)
+        let taken = try await Self.taken(fixture)
         let wasCancelled = Locked<Bool?>(nil)
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return await fixture.transactions.forwarding(record) {
+            return await fixture.transactions.forwarding(taken) {
                 wasCancelled.withLock { $0 = Task.isCancelled }
                 return ((), UpstreamOutcome.unknown)
             }
@@ -58,20 +58,20 @@ struct TransactionForwardingTests {
             return
         }
         #expect(wasCancelled.withLock { $0 } == false)
-        #expect(try await Self.outcome(record.id, fixture) == .unknown)
+        #expect(try await Self.outcome(taken.id, fixture) == .unknown)
     }
 
     @Test("Nothing is sent that could not be recorded before, or that was not taken")
     func unrecorded() async throws {
         let fixture = try await TransactionFixture()
-        let record = try await Self.taken(fixture)
-        let approved = try await fixture.create()
+        let taken = try await Self.taken(fixture)
+        let approved = TakenTransaction(id: try await fixture.create().id)
         guard case .sentBefore = await fixture.transactions.forwarding(approved, send: Self.unexpected) else {
             Issue.record("a transaction that was not taken sends nothing")
             return
         }
         try await fixture.database.close()
-        guard case .notRecorded = await fixture.transactions.forwarding(record, send: Self.unexpected) else {
+        guard case .notRecorded = await fixture.transactions.forwarding(taken, send: Self.unexpected) else {
             Issue.record("without a record nothing may be sent")
             return
         }
