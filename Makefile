@@ -1,6 +1,6 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
 # make docs: the reference of all products. make cluster: two nodes, of which one is killed, and a database that moves.
-.PHONY: demo cluster test races bench check docs setup setup-tests build
+.PHONY: demo cluster test races soak bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package).
@@ -21,11 +21,15 @@ check:
 test: setup-tests check build
 	@Scripts/check_linkage.sh
 	@Scripts/run_tests.sh
-	@ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh --filter 'AssentEngineTests|AssentServerTests'
+	@ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh --filter 'AssentEngineTests|AssentServerTests|EndToEndTests'
 
 # The tests of races under the thread sanitizer: a build of its own, and about ten minutes at first. .ci/run calls it.
 races: setup-tests
 	@Scripts/check_races.sh
+
+# What takes too long for every run: thousands of requests over two processes, and a database that is away for minutes.
+soak: build
+	@ASSENT_SOAK=1 Scripts/run_tests.sh --filter NodeProcessTests
 
 demo: setup
 	@swift build $(ASSENT_BUILD_FLAGS) --product assent

@@ -245,7 +245,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentOTP", "AssentPeers",
-                "AssentTesting", "AssentExampleBank", "TestSupport", httpTypes, logging,
+                "AssentStore", "AssentTesting", "AssentExampleBank", "StoreTesting", "TestSupport", httpTypes, logging,
             ]),
         .testTarget(
             name: "InteropTests",

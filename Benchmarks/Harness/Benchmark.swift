@@ -49,7 +49,7 @@ enum Benchmarks {
             Entry(GuessingBenchmark.self), Entry(VaultBenchmark.self),
         ]
         #if PostgreSQL && os(Linux)
-        all.insert(Entry(PostgreSQLTakeBenchmark.self), at: 2)
+        all.insert(contentsOf: [Entry(PostgreSQLTakeBenchmark.self), Entry(NodesBenchmark.self)], at: 2)
         #endif
         return all
     }

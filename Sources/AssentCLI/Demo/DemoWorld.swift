@@ -36,6 +36,8 @@ final class DemoWorld: Sendable {
         var configurationFile: String
         /// The bank's executable.
         var bankExecutable: String
+        /// What else is different, once its directory is known.
+        var configure: @Sendable (inout ServerConfiguration) throws -> Void = { _ in }
     }
 
     private init(
@@ -75,6 +77,7 @@ final class DemoWorld: Sendable {
             configuration.gateway?.port = 0
             configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
             configuration.gateway?.setUpstream("http://127.0.0.1:\(bankRelay.port)", ofRoute: "bank")
+            try sources.configure(&configuration)
             let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
             let services = ServiceGroup(services: [server], logger: logger)
             let running = Task { try await services.run() }

@@ -25,7 +25,7 @@ public struct ServerConfiguration: Sendable {
     package var dataDirectory: String
 
     /// The master key's file, when it is not in the data directory.
-    package let masterKeyFile: String?
+    package var masterKeyFile: String?
 
     /// The PostgreSQL database; `nil` for the SQLite file in the data directory.
     package var postgreSQL: PostgreSQLConfiguration?

@@ -204,8 +204,15 @@ public final class IdentityServer: Service {
             gatewayListener.answer(with: gateway)
         }
         serverListener.answer(with: try parts.serverHandler())
+        // Behind a load balancer the ports in the public URLs are not this node's.
+        let port = try await serverPort
+        let gatewayPort = try await gatewayPort
         logger.notice(
-            "serving", metadata: ["server": "\(endpoints.server)", "gateway": "\(endpoints.gateway ?? "none")"])
+            "serving",
+            metadata: [
+                "server": "\(endpoints.server)", "gateway": "\(endpoints.gateway ?? "none")", "port": "\(port)",
+                "gatewayPort": "\(gatewayPort.map { "\($0)" } ?? "none")",
+            ])
         try await parts.housekeeping.run()
     }
 }

@@ -14,7 +14,7 @@ struct ProcessTests {
     func terminate() async throws {
         try await ProcessWorld.run { world in
             let serve = try await world.start()
-            let payments = try await Payments.begin(serve, workers: 6)
+            let payments = try await Payments.begin([serve], workers: 6)
             await payments.waitUntilPaid(12)
             // What 'timeout' and some supervisors do: to the process, and to its group.
             for _ in 0..<2 { serve.process.signal(SIGTERM) }
@@ -39,7 +39,7 @@ struct ProcessTests {
     func killed() async throws {
         try await ProcessWorld.run { world in
             let first = try await world.start()
-            let payments = try await Payments.begin(first, workers: 6)
+            let payments = try await Payments.begin([first], workers: 6)
             await payments.waitUntilPaid(12)
             first.process.signal(SIGKILL)
             #expect(await first.process.exit() == -SIGKILL)
@@ -248,54 +248,5 @@ final class ProcessWorld: Sendable {
         for process in processes.withLock({ $0 }) { await process.stop() }
         await bank?.stop()
         try? FileManager.default.removeItem(atPath: directory)
-    }
-}
-
-/// Users that pay one transfer after the other until the server is gone.
-private final class Payments: Sendable {
-    /// A transfer that was approved and sent.
-    struct Attempt: Sendable {
-        let payee: String
-        let session: String
-        let transaction: String
-        /// The reply's status; `nil` when there was none.
-        let status: Int?
-    }
-
-    private let attempts = Watched<[Attempt]>([])
-    private let tasks: Locked<[Task<Void, Never>]> = Locked([])
-
-    static func begin(_ serve: ServeProcess, workers: Int) async throws -> Payments {
-        let payments = Payments()
-        let password = try #require(serve.password)
-        for worker in 0..<workers {
-            let session = try await serve.signIn("ana", password: password)
-            let task = Task { [attempts = payments.attempts] in
-                for number in 0... {
-                    let payee = "P\(worker)-\(number)"
-                    guard let refused = try? await serve.transfer(to: payee, session: session),
-                        let id = try? ServerFixture.transactionID(refused),
-                        let approved = try? await serve.approve(id, session: session), approved.status == 200
-                    else { return }
-                    let reply = try? await serve.transfer(to: payee, session: session, transaction: id)
-                    attempts.update {
-                        $0.append(Attempt(payee: payee, session: session, transaction: id, status: reply?.status))
-                    }
-                    if reply == nil { return }
-                }
-            }
-            payments.tasks.withLock { $0.append(task) }
-        }
-        return payments
-    }
-
-    func waitUntilPaid(_ count: Int) async {
-        await attempts.wait { $0.count { $0.status == 201 } >= count }
-    }
-
-    /// Waits until the last user has given up.
-    func end() async -> [Attempt] {
-        for task in tasks.withLock({ $0 }) { await task.value }
-        return attempts.value
     }
 }

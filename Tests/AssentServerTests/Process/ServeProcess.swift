@@ -22,24 +22,27 @@ final class ServeProcess: Sendable {
         directory: String, prefix: [String] = [], options: [String] = [], client: HTTPClient
     ) async throws -> ServeProcess {
         let process = try WatchedProcess.start(prefix + command(directory: directory) + options)
-        var server: String?
-        var gateway: String?
         var password: String?
         while let line = await process.nextLine() {
             let words = line.split(separator: " ").map(String.init)
-            switch words.first {
-            case "Server:": server = words.last
-            case "Gateway:": gateway = words.last
-            case "password": password = words.last
-            default: break
-            }
+            if words.first == "password" { password = words.last }
             if line.hasPrefix("Next, in another terminal") { break }
         }
-        guard let server, let gateway else {
+        // The ports in the public URLs are a load balancer's where there are several nodes.
+        await process.waitUntilSaid(" serving")
+        guard let server = port("port", in: process.errors), let gateway = port("gatewayPort", in: process.errors)
+        else {
             _ = await process.exit()
             throw ProcessFailure(description: "assent serve did not start: \(process.errors)")
         }
-        return ServeProcess(process: process, server: server, gateway: gateway, password: password, client: client)
+        return ServeProcess(
+            process: process, server: "https://localhost:\(server)/am", gateway: "https://localhost:\(gateway)",
+            password: password, client: client)
+    }
+
+    private static func port(_ name: String, in log: String) -> Int? {
+        let words = log.split(whereSeparator: \.isWhitespace)
+        return words.first { $0.hasPrefix("\(name)=") }.flatMap { Int($0.dropFirst(name.count + 1)) }
     }
 
     static func command(directory: String) throws -> [String] {

@@ -72,6 +72,11 @@ final class WatchedProcess: Sendable {
     /// What it has written to standard error until now.
     var errors: String { String(decoding: errorText.value.bytes, as: UTF8.self) }
 
+    /// Waits until it has written `text` to standard error, or its last.
+    func waitUntilSaid(_ text: String) async {
+        await errorText.wait { $0.isAtEnd || String(decoding: $0.bytes, as: UTF8.self).contains(text) }
+    }
+
     /// Waits until it has written its last to standard error.
     func waitUntilRead() async { await errorText.wait { $0.isAtEnd } }
 

@@ -24,7 +24,7 @@ struct BrowserWorld: Sendable {
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        var sources = World.sources
+        var sources = try await World.sources()
         let original = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
         sources.configurationFile = directory + "/assent.yaml"
         try change(original).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)

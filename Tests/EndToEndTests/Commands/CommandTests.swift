@@ -50,7 +50,8 @@ struct CommandTests {
             defer { try? FileManager.default.removeItem(atPath: directory) }
             // The program goes by the machine's clock: the server's stays behind it, however often it is moved.
             let clock = ManualClock(Date(timeIntervalSinceNow: -150))
-            let world = try await DemoWorld.start(sources: World.sources, clock: clock, logger: CollectingLog().logger)
+            let world = try await DemoWorld.start(
+                sources: World.sources(), clock: clock, logger: CollectingLog().logger)
             do {
                 let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration))
                 let program = try Program(below: directory, client: file.yaml)
@@ -153,7 +154,7 @@ struct CommandTests {
     func badInput() async throws {
         try await Typist.run { typist in
             let broken = typist.program.home + "/broken.yaml"
-            let example = try String(contentsOfFile: World.sources.configurationFile, encoding: .utf8)
+            let example = try String(contentsOfFile: World.configurationFile, encoding: .utf8)
             try ("nonsense: 1\n" + example).write(toFile: broken, atomically: false, encoding: .utf8)
             for command in ["doctor", "serve"] {
                 let result = try await typist.program.run(command, "--config", broken)

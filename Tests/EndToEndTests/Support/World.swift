@@ -1,6 +1,10 @@
 import AssentCore
+import AssentEngine
+import AssentServer
+import AssentStore
 import Foundation
 import Logging
+import StoreTesting
 
 @testable import AssentCLI
 
@@ -10,12 +14,31 @@ enum World {
     static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    static var sources: DemoWorld.Sources {
+    static var configurationFile: String { package.appendingPathComponent("Examples/bank/assent.yaml").path }
+
+    /// The demo's files; its database is where the tests have theirs (``TestDatabase``).
+    static func sources() async throws -> DemoWorld.Sources {
         // The bank is built beside the tests.
         let products = Bundle.main.executableURL?.deletingLastPathComponent() ?? package
-        return DemoWorld.Sources(
-            configurationFile: package.appendingPathComponent("Examples/bank/assent.yaml").path,
+        var sources = DemoWorld.Sources(
+            configurationFile: configurationFile,
             bankExecutable: products.appendingPathComponent("AssentExampleBank").path)
+        #if os(Linux)
+        if case .postgresql(let database) = try await TestDatabase.location(SystemRandom().uuid()) {
+            sources.configure = { configuration in
+                let directory = configuration.dataDirectory
+                try FileManager.default.createDirectory(
+                    atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+                let key = Data(SystemRandom().bytes(MasterKey.byteCount)).base64EncodedString()
+                let file = directory + "/master.key"
+                FileManager.default.createFile(
+                    atPath: file, contents: Data(key.utf8), attributes: [.posixPermissions: 0o600])
+                configuration.masterKeyFile = file
+                configuration.postgreSQL = database
+            }
+        }
+        #endif
+        return sources
     }
 
     /// Runs `body` in a world of its own, and ends it whatever happens.
@@ -24,7 +47,7 @@ enum World {
         _ body: (Story) async throws -> Void
     ) async throws {
         let clock = DemoClock()
-        let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
+        let world = try await DemoWorld.start(sources: sources(), clock: clock, logger: logger)
         do {
             let narration = Narration(console: Console(silent: true))
             try await body(

@@ -24,6 +24,7 @@ package final class PostgreSQLServer: Sendable {
     package let version: Int
 
     private let programs: URL
+    private let tablespace: Int?
     private let guardian: SpawnedProcess
     private let lastDatabase = Locked(0)
 
@@ -49,26 +50,14 @@ package final class PostgreSQLServer: Sendable {
     ///   - access: its `pg_hba.conf`; by default everybody who reaches the socket may be anybody.
     ///   - listens: whether it listens on a free port of 127.0.0.1, too.
     ///   - files: what is put beside its data, by name.
+    ///   - tablespace: how many MiB the tablespace `small` has, a file system of its own that only the server sees;
+    ///     only where ``canMount``.
     /// - Throws: ``Failure``, or what the file system says.
-    package init(
-        settings: [String] = [], access: String = "local all all trust\n", listens: Bool = false,
-        files: [String: String] = [:]
+    package convenience init(
+        settings: [String] = [], access: String = "local all all trust\nlocal replication all trust\n",
+        listens: Bool = false, files: [String: String] = [:], tablespace: Int? = nil
     ) throws {
-        let places = try FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql").compactMap { Int($0) }
-        guard let version = places.max() else { throw Failure(description: "PostgreSQL is not installed") }
-        self.version = version
-        programs = URL(filePath: "/usr/lib/postgresql/\(version)/bin")
-        port = listens ? try Self.freePort() : 5432
-        directory = URL(filePath: "/tmp/assent-pg-\(UUID().uuidString.prefix(8))")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
-        let stop = Self.asServer([
-            programs.appending(path: "pg_ctl").path, "-D", directory.appending(path: "data").path,
-        ])
-        // Its standard input ends with this process.
-        guardian = try SpawnedProcess(
-            "/bin/sh", ["-c", "cat >/dev/null; cd /; \"$@\" -m immediate stop; rm -rf \"$0\"", directory.path] + stop,
-            input: .pipe, errors: .nothing)
-        _ = try FinishedProcess.run("/bin/chown", ["\(Self.account ?? "\(getuid())")", directory.path])
+        try self.init(port: listens ? try Self.freePort() : 5432, tablespace: tablespace)
         try run("initdb", ["-D", data, "-N", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=trust"])
         for (name, content) in files { try write(content, name) }
         try write(access, "pg_hba.conf")
@@ -80,9 +69,50 @@ package final class PostgreSQLServer: Sendable {
         try write(lines.map { $0 + "\n" }.joined(), "postgresql.auto.conf")
         try start()
         try sql("CREATE ROLE assent LOGIN PASSWORD 'a long password'")
+        if tablespace != nil {
+            try sql("CREATE TABLESPACE small LOCATION '\(small)'")
+            try sql("GRANT CREATE ON TABLESPACE small TO assent")
+        }
+    }
+
+    /// Starts a standby that streams from a server, with the name `standby`. It blocks for a second.
+    package convenience init(standbyOf primary: PostgreSQLServer) throws {
+        try self.init(port: 5432, tablespace: nil)
+        let connection = "host=\(primary.directory.path) port=\(primary.port) user=postgres application_name=standby"
+        let slot = ["-C", "-S", "standby", "-R"]
+        try run("pg_basebackup", ["-d", connection, "-D", data, "-c", "fast", "-X", "stream"] + slot)
+        try append("unix_socket_directories = '\(directory.path)'\n", "postgresql.auto.conf")
+        try start()
+    }
+
+    private init(port: Int, tablespace: Int?) throws {
+        let places = try FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql").compactMap { Int($0) }
+        guard let version = places.max() else { throw Failure(description: "PostgreSQL is not installed") }
+        self.version = version
+        self.port = port
+        self.tablespace = tablespace
+        programs = URL(filePath: "/usr/lib/postgresql/\(version)/bin")
+        directory = URL(filePath: "/tmp/assent-pg-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+        let stop = Self.asServer([
+            programs.appending(path: "pg_ctl").path, "-D", directory.appending(path: "data").path,
+        ])
+        // Its standard input ends with this process.
+        guardian = try SpawnedProcess(
+            "/bin/sh", ["-c", "cat >/dev/null; cd /; \"$@\" -m immediate stop; rm -rf \"$0\"", directory.path] + stop,
+            input: .pipe, errors: .nothing)
+        _ = try FinishedProcess.run("/bin/chown", ["\(Self.account ?? "\(getuid())")", directory.path])
     }
 
     deinit { try? guardian.input?.close(); _ = guardian.wait() }
+
+    /// Runs what blocks on a thread on which that holds nobody up.
+    @discardableResult
+    package func offPool<Result: Sendable>(_ body: @escaping @Sendable (PostgreSQLServer) throws -> Result) async throws
+        -> Result
+    {
+        try await Self.offPool { try body(self) }
+    }
 
     /// The directory of its data.
     package var data: String { directory.appending(path: "data").path }
@@ -91,8 +121,25 @@ package final class PostgreSQLServer: Sendable {
 
     /// Starts it after ``stop(_:)``.
     package func start() throws {
-        try run("pg_ctl", ["-D", data, "-l", directory.appending(path: "log").path, "-w", "start"])
+        let words = ["-D", data, "-l", directory.appending(path: "log").path, "-w", "start"]
+        guard let tablespace else {
+            try run("pg_ctl", words)
+            return
+        }
+        try FileManager.default.createDirectory(atPath: small, withIntermediateDirectories: true)
+        let owner = Self.account.flatMap { getpwnam($0) }?.pointee.pw_uid ?? getuid()
+        // What is mounted there goes with the server's last process.
+        let mount = "mount -t tmpfs -o size=\(tablespace)m,mode=700,uid=\(owner) tmpfs \"$0\" && exec \"$@\""
+        try run("pg_ctl", words, within: ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", mount, small])
     }
+
+    private var small: String { directory.appending(path: "small").path }
+
+    /// Whether a server can have a tablespace of its own.
+    package static let canMount: Bool = {
+        let words = ["--mount", "/bin/sh", "-c", "mount -t tmpfs tmpfs /mnt"]
+        return getuid() == 0 && (try? FinishedProcess.run("/usr/bin/unshare", words))?.status == 0
+    }()
 
     /// Stops it: `fast` ends all connections, `immediate` is what a crash does.
     package func stop(_ mode: String = "fast") throws {
@@ -140,8 +187,8 @@ package final class PostgreSQLServer: Sendable {
     }
 
     @discardableResult
-    private func run(_ program: String, _ arguments: [String]) throws -> String {
-        let words = Self.asServer([programs.appending(path: program).path] + arguments)
+    private func run(_ program: String, _ arguments: [String], within prefix: [String] = []) throws -> String {
+        let words = prefix + Self.asServer([programs.appending(path: program).path] + arguments)
         let finished = try FinishedProcess.run(
             words[0], Array(words.dropFirst()), environment: ["PATH": "/usr/bin:/bin"], directory: directory.path)
         guard finished.status == 0 else {
@@ -157,6 +204,10 @@ package final class PostgreSQLServer: Sendable {
         try Data(content.utf8).write(to: URL(filePath: path))
         _ = chmod(path, 0o600)
         if let account = Self.account { _ = try FinishedProcess.run("/bin/chown", [account, path]) }
+    }
+
+    private func append(_ content: String, _ name: String) throws {
+        try write(try String(contentsOfFile: "\(data)/\(name)", encoding: .utf8) + content, name)
     }
 
     /// A port that was free a moment ago.

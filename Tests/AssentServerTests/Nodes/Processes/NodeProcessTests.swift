@@ -1,0 +1,117 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import AssentStore
+import Foundation
+import StoreTesting
+import TestSupport
+import Testing
+
+@testable import AssentServer
+
+@Suite("Two processes of assent serve on one database", .timeLimit(.minutes(Soak.isOn ? 30 : 10)))
+struct NodeProcessTests {
+    @Test("Many requests with each of several transactions, at both processes at once: each transaction pays once")
+    func takes() async throws {
+        try await NodeProcesses.run { world in
+            let nodes = [try await world.start(), try await world.start()]
+            let session = try await nodes[0].signIn("ana", password: #require(nodes[0].password))
+            var ids: [String] = []
+            for number in 0..<20 {
+                let id = try ServerFixture.transactionID(
+                    try await nodes[number % 2].transfer(to: "P\(number)", session: session))
+                #expect(try await nodes[(number + 1) % 2].approve(id, session: session).status == 200)
+                ids.append(id)
+            }
+            let requests = Soak.isOn ? 10_000 : 600
+            let statuses = try await withThrowingTaskGroup(of: [Int].self) { [ids] group in
+                for lane in 0..<40 {
+                    group.addTask {
+                        var statuses: [Int] = []
+                        for request in stride(from: lane, to: requests, by: 40) {
+                            // Neighbouring lanes have the same transaction and different nodes.
+                            let number = (request / 8) % ids.count
+                            let answer = try await nodes[request % 2].transfer(
+                                to: "P\(number)", session: session, transaction: ids[number])
+                            statuses.append(answer.status)
+                        }
+                        return statuses
+                    }
+                }
+                return try await group.reduce(into: []) { $0 += $1 }
+            }
+            #expect(statuses.count == requests)
+            #expect(statuses.count { $0 == 201 } == ids.count)
+            #expect(statuses.allSatisfy { [201, 409].contains($0) })
+            #expect(world.payees.sorted() == (0..<20).map { "P\($0)" }.sorted())
+        }
+    }
+
+    @Test("A node is killed while users pay at both: the other one knows every outcome, and nothing is paid twice")
+    func killed() async throws {
+        try await NodeProcesses.run { world in
+            let nodes = [try await world.start(), try await world.start()]
+            let payments = try await Payments.begin(nodes, workers: 6)
+            await payments.waitUntilPaid(8)
+            nodes[0].process.signal(SIGKILL)
+            #expect(await nodes[0].process.exit() == -SIGKILL)
+            await payments.waitUntilPaid(payments.paid + 4)
+            let attempts = await payments.stop()
+            try await check(attempts, at: nodes[1], world)
+            // A node that takes its place serves like the others.
+            let third = try await world.start()
+            try await check(attempts, at: third, world)
+        }
+    }
+
+    @Test(
+        "PostgreSQL crashes while users pay, and is away for a while: 503 until it is back, then both nodes go on by themselves"
+    )
+    func databaseAway() async throws {
+        try await NodeProcesses.run { world in
+            let nodes = [try await world.start(), try await world.start()]
+            let payments = try await Payments.begin(nodes, workers: 8)
+            await payments.waitUntilPaid(20)
+            let before = try nodes.map { try $0.memory }
+            for round in 1...2 {
+                try await PostgreSQLServer.offPool { try world.database.stop("immediate") }
+                for node in nodes { try await node.wait(untilReady: false) }
+                // Each refused request is an answer: nobody waits for the database.
+                await payments.waitUntilUnavailable(payments.unavailable + 100)
+                if Soak.isOn { try await SystemClock().sleep(until: .now + 60) }
+                try await PostgreSQLServer.offPool { try world.database.start() }
+                for node in nodes { try await node.wait(untilReady: true) }
+                await payments.waitUntilPaid(payments.paid + 10 * round)
+            }
+            let after = try nodes.map { try $0.memory }
+            for (after, before) in zip(after, before) { #expect(after - before < 64, "MiB more") }
+            if Soak.isOn {
+                print("memory of the nodes in MiB: \(before) before, \(after) after two minutes without PostgreSQL")
+            }
+            let attempts = await payments.stop()
+            // Nobody was without an answer.
+            #expect(attempts.allSatisfy { $0.status != nil })
+            try await check(attempts, at: nodes[1], world)
+        }
+    }
+
+    /// Asks once more for each payment: those that were paid stay so, the others are paid now or have a known outcome.
+    private func check(_ attempts: [Payments.Attempt], at node: ServeProcess, _ world: NodeProcesses) async throws {
+        for attempt in attempts {
+            let reply = try await node.transfer(
+                to: attempt.payee, session: attempt.session, transaction: attempt.transaction)
+            switch reply.status {
+            case 201: #expect(attempt.status != 201)
+            case 409:
+                let state = try #require(reply.json["outcome"]?["state"]?.string)
+                if attempt.status == 201 { #expect(state == "answered") }
+            // It was approved for a time that is over.
+            case 403: #expect(attempt.status != 201 && !world.payees.contains(attempt.payee))
+            default: Issue.record("\(reply.status) \(reply.text)")
+            }
+        }
+        #expect(Set(world.payees).count == world.payees.count)
+        let paid = attempts.filter { $0.status == 201 }.map(\.payee)
+        #expect(Set(paid).isSubset(of: world.payees))
+    }
+}
+#endif
