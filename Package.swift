@@ -65,6 +65,7 @@ let package = Package(
         .target(name: "AssentJOSE", dependencies: ["AssentCore", crypto, cryptoExtras]),
         .target(name: "AssentOTP", dependencies: ["AssentCore", crypto]),
         .target(name: "AssentVault", dependencies: ["AssentCore", crypto, cryptoExtras, logging]),
+        .target(name: "AssentSigningProtocol", dependencies: ["AssentCore", "AssentJOSE", "AssentOTP", crypto]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
         .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
         .target(
@@ -178,6 +179,9 @@ let package = Package(
         .testTarget(name: "AssentCoreTests", dependencies: ["AssentCore", "AssentTesting"]),
         .testTarget(
             name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "TestSupport", crypto, cryptoExtras]),
+        .testTarget(
+            name: "AssentSigningProtocolTests",
+            dependencies: ["AssentSigningProtocol", "AssentCore", "AssentJOSE", crypto]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "TestSupport"]),
         .testTarget(
             name: "AssentVaultTests",

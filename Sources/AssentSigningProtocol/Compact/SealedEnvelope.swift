@@ -1,0 +1,104 @@
+package import AssentCore
+import AssentJOSE
+
+/// Encrypting and decrypting (TSP/1 "JWE"). An envelope says nothing about its sender: a request gets its sender from
+/// its proof, a reply from the signed message inside.
+package struct SealedEnvelope: Sendable {
+    /// What is inside.
+    package enum Content: String, Hashable, Sendable {
+        /// A request's JSON.
+        case request = "json"
+        /// A reply's signed message.
+        case reply = "JWT"
+    }
+
+    /// The key to which it is said to be encrypted.
+    package let kid: KeyThumbprint
+
+    private let message: SealedJWE
+
+    /// Reads an envelope without opening it.
+    ///
+    /// - Throws: ``SigningProtocolError`` with `tooLarge` or `malformed`.
+    package init(_ compact: String) throws(SigningProtocolError) {
+        guard compact.utf8.count <= MessageType.maximumBody else {
+            throw SigningProtocolError(.tooLarge, "An encrypted message has at most \(MessageType.maximumBody) bytes.")
+        }
+        do {
+            message = try SealedJWE.parse(compact, limit: MessageType.maximumBody)
+        } catch {
+            throw SigningProtocolError(.malformed, "It is not an encrypted message of this protocol. \(error.detail)")
+        }
+        let header = message.header
+        let names = ["alg", "enc", "cty", "kid", "apu", "apv", "epk"]
+        guard header.members.count == names.count, names.allSatisfy({ header[$0] != nil }), header["alg"] == "ECDH-ES",
+            header["enc"] == "A256GCM", let kid = header["kid"]?.string.flatMap({ KeyThumbprint(text: $0) }),
+            let epk = header["epk"]
+        else {
+            throw SigningProtocolError(
+                .malformed, "The header of an encrypted message has exactly \(names.joined(separator: ", ")).")
+        }
+        _ = try ProtocolKey(epk, at: "epk")
+        self.kid = kid
+    }
+
+    /// Compares the header with what is expected, and decrypts.
+    ///
+    /// - Parameters:
+    ///   - key: the recipient's key.
+    ///   - content: what must be inside.
+    ///   - sender: the sender's name: a device's `did` (for `start` the thumbprint of its device key), or `iss`.
+    ///   - recipient: the recipient's name.
+    /// - Returns: the plaintext.
+    /// - Throws: ``SigningProtocolError`` with `wrongRecipient` before it decrypts, or `decryptionFailed`; and what the
+    ///   key throws.
+    package func opened(
+        with key: any KeyAgreementKey, content: Content, sender: String, recipient: String
+    ) async throws -> [UInt8] {
+        let header = message.header
+        guard kid == (try ProtocolKey(key).thumbprint), header["cty"] == content.json,
+            header["apu"] == .string(Self.encoded(sender)), header["apv"] == .string(Self.encoded(recipient))
+        else {
+            throw SigningProtocolError(
+                .wrongRecipient, "The message is encrypted for somebody else, or by somebody else, than expected.")
+        }
+        do {
+            return try await message.opened(with: key).plaintext
+        } catch is JOSEError {
+            throw SigningProtocolError(.decryptionFailed, "The message cannot be decrypted.")
+        }
+    }
+
+    /// Encrypts.
+    ///
+    /// - Parameters:
+    ///   - plaintext: what goes inside.
+    ///   - key: the recipient's key.
+    ///   - content: what it is.
+    ///   - sender: the sender's name.
+    ///   - recipient: the recipient's name.
+    ///   - random: where the initialization vector comes from.
+    /// - Returns: the compact JWE.
+    /// - Throws: ``SigningProtocolError`` with `tooLarge`, or `malformed` when it could not be encrypted.
+    package static func seal(
+        _ plaintext: [UInt8], to key: ProtocolKey, content: Content, sender: String, recipient: String,
+        random: any RandomSource = SystemRandom()
+    ) throws(SigningProtocolError) -> String {
+        let header: JSONObject = [
+            "cty": content.json, "kid": key.thumbprint.json, "apu": .string(encoded(sender)),
+            "apv": .string(encoded(recipient)),
+        ]
+        let compact: String
+        do {
+            compact = try JWE.encrypt(plaintext, to: key.jwk, algorithm: .ecdhES, header: header, random: random)
+        } catch {
+            throw SigningProtocolError(.malformed, "The message could not be encrypted. \(error.detail)")
+        }
+        guard compact.utf8.count <= MessageType.maximumBody else {
+            throw SigningProtocolError(.tooLarge, "An encrypted message has at most \(MessageType.maximumBody) bytes.")
+        }
+        return compact
+    }
+
+    private static func encoded(_ name: String) -> String { Base64URL.encode(Array(name.utf8)) }
+}

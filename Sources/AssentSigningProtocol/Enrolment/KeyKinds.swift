@@ -1,0 +1,88 @@
+/// What a key of a container is for.
+package enum SigningKeyUsage: String, Hashable, Sendable, CaseIterable {
+    /// Proofs of possession with each call, and refusals.
+    case device
+    /// Decrypting replies.
+    case transport
+    /// Approving transactions.
+    case sign
+    /// Approving sign-ins.
+    case auth
+    /// One-time codes; the secret comes from the server.
+    case otp
+
+    /// How many keys of this usage a container may have.
+    var count: ClosedRange<Int> {
+        switch self {
+        case .device, .transport: 1...1
+        case .sign, .otp: 0...4
+        case .auth: 0...2
+        }
+    }
+
+    /// Whether possession is proved by a signature of the key's own.
+    package var needsPossession: Bool { self == .sign || self == .auth }
+
+    /// The slot whose password may open a key of this usage; `nil` when no password may.
+    var passwordSlot: PasswordSlot? {
+        switch self {
+        case .device: nil
+        case .transport: .session
+        case .sign, .auth: .signing
+        case .otp: .otp
+        }
+    }
+}
+
+/// The keys that one password opens.
+package enum PasswordSlot: String, Hashable, Sendable, CaseIterable {
+    /// The transport key.
+    case session
+    /// `sign` and `auth` keys.
+    case signing
+    /// OTP keys.
+    case otp
+}
+
+/// Where a guess of a password is checked.
+package enum PasswordMode: String, Hashable, Sendable, CaseIterable {
+    /// On the device, by opening the sealed key.
+    case local
+    /// By opening the sealed key, after an evaluation by the server.
+    case assisted
+}
+
+/// What a device can do: a ``PasswordMode``, or keys without a password.
+package enum ProtectionMode: String, Hashable, Sendable, CaseIterable {
+    /// Keys without a password.
+    case device
+    /// Passwords that are checked on the device.
+    case local
+    /// Passwords that are checked with the server's help.
+    case assisted
+}
+
+/// Whether the user's digits end the enrolment.
+package enum CommitMode: String, Hashable, Sendable, CaseIterable {
+    /// The user types digits that the device shows.
+    case digits
+    /// The exchange is enough: the invite was scanned and no key approves, or an old key endorsed the new ones.
+    case exchange
+}
+
+/// What holds a private key.
+package struct Keystore: RawRepresentable, Hashable, Sendable {
+    /// The name in messages.
+    package let rawValue: String
+
+    /// A keystore by its name; `nil` when it is not known.
+    package init?(rawValue: String) {
+        let plain = ["software", "pkcs11", "tpm2", "secure-enclave"]
+        guard plain.contains(where: { StrictJSON.same($0, rawValue) || StrictJSON.same("software+" + $0, rawValue) })
+        else { return nil }
+        self.rawValue = rawValue
+    }
+
+    /// Whether software made the key and sealed it under a password.
+    package var isSealed: Bool { rawValue.utf8.starts(with: "software+".utf8) }
+}

@@ -1,0 +1,280 @@
+package import AssentCore
+
+/// How keys are protected: an entry of an offer's `policies`.
+package struct ProtectionPolicy: MessagePart {
+    /// What opens a key.
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// Nothing more than the device.
+        case device
+        /// A password.
+        case password
+        /// A password or biometry.
+        case bioPassword
+    }
+
+    /// What a policy with a password asks for.
+    package struct Password: Sendable {
+        /// Where a guess is checked.
+        package let mode: PasswordMode
+        /// The cost of a guess.
+        package let cost: PasswordCost
+        /// Which passwords are allowed.
+        package let rules: PasswordRules
+        /// What happens after wrong passwords.
+        package let lock: PasswordLock
+
+        /// What a policy with a password asks for.
+        package init(mode: PasswordMode, cost: PasswordCost, rules: PasswordRules, lock: PasswordLock) {
+            self.mode = mode
+            self.cost = cost
+            self.rules = rules
+            self.lock = lock
+        }
+    }
+
+    /// Its name in the offer.
+    package let id: String
+    /// What opens a key.
+    package let kind: Kind
+    /// What is asked of the password; `nil` for keys without one.
+    package let password: Password?
+
+    /// A policy for keys without a password.
+    package init(deviceOnly id: String) {
+        self.id = id
+        kind = .device
+        password = nil
+    }
+
+    /// A policy with a password.
+    package init(id: String, biometry: Bool, password: Password) {
+        self.id = id
+        kind = biometry ? .bioPassword : .password
+        self.password = password
+    }
+
+    /// Reads the members and checks their bounds.
+    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
+        id = try reader.label("id")
+        kind = try reader.choice("type")
+        guard kind != .device else {
+            password = nil
+            return
+        }
+        let mode: PasswordMode = try reader.choice("mode")
+        let text = try reader.ascii("kdf", 1...64)
+        guard let cost = PasswordCost(text) else {
+            throw .invalid(reader.path("kdf"), "is not scrypt at a cost that is allowed")
+        }
+        password = Password(
+            mode: mode, cost: cost, rules: try reader.object("password"),
+            lock: mode == .local
+                ? .local(try reader.object("lock")) : .assisted(try reader.object("lock")))
+    }
+
+    /// The members, in the order of the specification's example.
+    package var members: JSONObject {
+        JSONObject(omittingNil: [
+            "id": .string(id), "type": kind.json, "mode": password?.mode.json,
+            "kdf": password.map { .string($0.cost.text) }, "password": password?.rules.json,
+            "lock": password.map { password in
+                switch password.lock {
+                case .local(let lock): lock.json
+                case .assisted(let lock): lock.json
+                }
+            },
+        ])
+    }
+}
+
+/// The cost of scrypt (RFC 7914) for a password.
+package struct PasswordCost: Hashable, Sendable {
+    /// log₂ N, 14 to 18.
+    package let logN: Int
+    /// r, 8 to 16.
+    package let r: Int
+    /// p, 1 to 4.
+    package let p: Int
+
+    /// A cost; `nil` when it is not one that is allowed.
+    package init?(logN: Int, r: Int, p: Int) {
+        guard (14...18).contains(logN), (8...16).contains(r), (1...4).contains(p) else { return nil }
+        self.logN = logN
+        self.r = r
+        self.p = p
+    }
+
+    /// Reads the one text that a cost has.
+    package init?(_ text: String) {
+        for logN in 14...18 {
+            for r in 8...16 {
+                for p in 1...4 where StrictJSON.same(text, "$scrypt$ln=\(logN),r=\(r),p=\(p)") {
+                    self.init(logN: logN, r: r, p: p)
+                    return
+                }
+            }
+        }
+        return nil
+    }
+
+    /// As it stands in a policy.
+    package var text: String { "$scrypt$ln=\(logN),r=\(r),p=\(p)" }
+}
+
+/// Which passwords are allowed. Lengths are counted in Unicode scalars.
+package struct PasswordRules: MessagePart {
+    /// The shortest.
+    package var minLength: Int
+    /// The longest.
+    package var maxLength: Int
+    /// How many characters of a kind there must or may be, by the member's name without `min` or `max`.
+    package var least: [CharacterKind: Int] = [:]
+    /// How many characters of a kind there may be.
+    package var most: [CharacterKind: Int] = [:]
+    /// Whether runs and repeated characters are allowed.
+    package var sequences = true
+    /// Whether the most common PINs are allowed.
+    package var common = true
+    /// How many earlier passwords may not come back.
+    package var history = 0
+    /// Days before a password may be changed.
+    package var minAge = 0
+    /// Days after which it must be changed; 0: never.
+    package var maxAge = 0
+    /// Seconds for which it may be kept in memory.
+    package var cache = 0
+
+    /// A kind of character.
+    package enum CharacterKind: String, Hashable, Sendable, CaseIterable {
+        /// Capital letters.
+        case upper = "Upper"
+        /// Small letters.
+        case lower = "Lower"
+        /// Letters.
+        case alpha = "Alpha"
+        /// Digits.
+        case numeric = "Numeric"
+        /// Anything but letters.
+        case nonAlpha = "NonAlpha"
+    }
+
+    /// Rules about the length only.
+    package init(minLength: Int, maxLength: Int) {
+        self.minLength = minLength
+        self.maxLength = maxLength
+    }
+
+    /// Reads the members and checks their bounds.
+    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
+        minLength = try reader.integer("minLength", 4...64)
+        maxLength = try reader.integer("maxLength", 4...128)
+        guard minLength <= maxLength else { throw .invalid(reader.path("maxLength"), "is less than minLength") }
+        for kind in CharacterKind.allCases {
+            if reader.has("min" + kind.rawValue) { least[kind] = try reader.integer("min" + kind.rawValue, 0...128) }
+            if reader.has("max" + kind.rawValue) { most[kind] = try reader.integer("max" + kind.rawValue, 0...128) }
+        }
+        sequences = try reader.bool("sequences")
+        common = try reader.bool("common")
+        history = try reader.integer("history", 0...24)
+        minAge = try reader.integer("minAge", 0...3650)
+        maxAge = try reader.integer("maxAge", 0...3650)
+        cache = try reader.integer("cache", 0...3600)
+    }
+
+    /// The members, in the order of the specification's example.
+    package var members: JSONObject {
+        var members: JSONObject = ["minLength": .integer(minLength), "maxLength": .integer(maxLength)]
+        for kind in CharacterKind.allCases {
+            members["min" + kind.rawValue] = least[kind].map { .integer($0) }
+            members["max" + kind.rawValue] = most[kind].map { .integer($0) }
+        }
+        members["sequences"] = .bool(sequences)
+        members["common"] = .bool(common)
+        for (name, value) in [("history", history), ("minAge", minAge), ("maxAge", maxAge), ("cache", cache)] {
+            members[name] = .integer(value)
+        }
+        return members
+    }
+}
+
+/// What happens after wrong passwords.
+package enum PasswordLock: Sendable {
+    /// On the device.
+    case local(LocalPasswordLock)
+    /// At the server.
+    case assisted(AssistedPasswordLock)
+}
+
+/// What a device does after wrong passwords of a `local` slot.
+package enum LocalPasswordLock: MessagePart, Hashable {
+    /// Nothing.
+    case none
+    /// It waits, longer each time: `seconds`·2^(*i*−1) after failure *i*, *i* at most `counter`.
+    case delay(seconds: Int, counter: Int)
+    /// It destroys what the password opens after so many failures.
+    case counter(max: Int)
+
+    /// Reads the members and checks their bounds.
+    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
+        switch try reader.ascii("type", 1...16) {
+        case "none": self = .none
+        case "delay":
+            self = .delay(
+                seconds: try reader.integer("delay", 1...3600), counter: try reader.integer("counter", 1...16))
+        case "counter": self = .counter(max: try reader.integer("max", 1...10))
+        default: throw .invalid(reader.path("type"), "has a value that is not known")
+        }
+    }
+
+    /// The members, in the order of the specification's example.
+    package var members: JSONObject {
+        switch self {
+        case .none: ["type": "none"]
+        case .delay(let seconds, let counter):
+            ["type": "delay", "delay": .integer(seconds), "counter": .integer(counter)]
+        case .counter(let max): ["type": "counter", "max": .integer(max)]
+        }
+    }
+}
+
+/// What a server does after evaluations of an `assisted` slot that were never confirmed.
+package struct AssistedPasswordLock: MessagePart, Hashable {
+    /// Tries until the slot is locked, 1 to 10.
+    package let max: Int
+    /// Evaluations until the key is destroyed, `max` to 100.
+    package let cap: Int
+    /// Seconds to wait after the first, second, … try; the last one repeats.
+    package let delays: [Int]
+
+    /// What a server does after evaluations that were never confirmed.
+    package init(max: Int, cap: Int, delays: [Int]) {
+        self.max = max
+        self.cap = cap
+        self.delays = delays
+    }
+
+    /// Reads the members and checks their bounds.
+    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
+        guard try reader.ascii("type", 1...16) == "counter" else {
+            throw .invalid(reader.path("type"), "has a value that is not known")
+        }
+        max = try reader.integer("max", 1...10)
+        cap = try reader.integer("cap", max...100)
+        var delays: [Int] = []
+        for element in try reader.elements("delays", 0...16) {
+            guard case .number(let number) = element, let delay = StrictJSON.integer(number), delay <= 86400 else {
+                throw .invalid(reader.path("delays"), "has a value that is not 0 to 86400 seconds")
+            }
+            delays.append(delay)
+        }
+        self.delays = delays
+    }
+
+    /// The members, in the order of the specification's example.
+    package var members: JSONObject {
+        [
+            "type": "counter", "max": .integer(max), "cap": .integer(cap),
+            "delays": .array(delays.map { .integer($0) }),
+        ]
+    }
+}

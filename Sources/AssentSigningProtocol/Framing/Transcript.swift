@@ -1,0 +1,89 @@
+import AssentCore
+
+/// The keys of an enrolment in the offer's order, without OTP keys: what the commitment and the transcript bind.
+package struct SigningKeyList: Hashable, Sendable {
+    /// One key.
+    package struct Entry: Hashable, Sendable {
+        /// What it is for.
+        package let usage: SigningKeyUsage
+        /// Its name in the container.
+        package let label: String
+        /// Its thumbprint.
+        package let kid: KeyThumbprint
+        /// The slot of the password that opens it.
+        package let slot: PasswordSlot?
+        /// The id of its policy.
+        package let policy: String
+        /// What holds it.
+        package let keystore: Keystore
+
+        /// One key.
+        package init(
+            usage: SigningKeyUsage, label: String, kid: KeyThumbprint, slot: PasswordSlot?, policy: String,
+            keystore: Keystore
+        ) {
+            self.usage = usage
+            self.label = label
+            self.kid = kid
+            self.slot = slot
+            self.policy = policy
+            self.keystore = keystore
+        }
+    }
+
+    /// The keys.
+    package let entries: [Entry]
+
+    /// A list of these keys.
+    package init(_ entries: [Entry]) {
+        self.entries = entries
+    }
+
+    /// *K*.
+    package var frame: Frame {
+        var frame = Frame("tsp/1 keys", .integer(UInt64(entries.count)))
+        for entry in entries {
+            let fields = [
+                entry.usage.rawValue, entry.label, entry.kid.text, entry.slot?.rawValue ?? "", entry.policy,
+                entry.keystore.rawValue,
+            ]
+            for field in fields { frame.append(.text(field)) }
+        }
+        return frame
+    }
+}
+
+/// All that both sides must agree on at enrolment. Its digits are typed by the user.
+package struct EnrolmentTranscript: Hashable, Sendable {
+    /// The transcript's bytes.
+    package let frame: Frame
+
+    /// - Parameters:
+    ///   - identity: the thumbprint of the issuer's identity key.
+    ///   - issuer: `iss`.
+    ///   - pid: the invite.
+    ///   - did: the container.
+    ///   - sub: the user's id.
+    ///   - offer: the offer's hash.
+    ///   - nonceD: the device's nonce.
+    ///   - nonceS: the server's nonce.
+    ///   - keys: the key list.
+    package init(
+        identity: KeyThumbprint, issuer: String, pid: SigningID, did: SigningID, sub: String, offer: SigningHash,
+        nonceD: SigningNonce, nonceS: SigningNonce, keys: SigningKeyList
+    ) {
+        frame = Frame(
+            "tsp/1 enrol", .text(identity.text), .text(issuer), .text(pid.text), .text(did.text), .text(sub),
+            .bytes(offer.bytes), .bytes(nonceD.bytes), .bytes(nonceS.bytes), .bytes(keys.frame.bytes))
+    }
+
+    /// The transcript's SHA-256, as it stands in the record.
+    package var hash: SigningHash { frame.hash }
+
+    /// The eight digits that the user types.
+    package var digits: String {
+        let value = hash.bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } % 100_000_000
+        let text = String(value)
+        return String(repeating: "0", count: 8 - text.utf8.count) + text
+    }
+}
