@@ -285,4 +285,25 @@ package struct MemberReader {
         }
         return text
     }
+
+    /// Base64url of at most 48 KiB of bytes that were hashed.
+    package mutating func frame(_ name: String) throws(SigningProtocolError) -> [UInt8] {
+        guard let text = try value(name).string, text.utf8.count <= 64 << 10, let bytes = Base64URL.decode(text) else {
+            throw .invalid(path(name), "is not base64url of at most 48 KiB")
+        }
+        return bytes
+    }
+
+    /// Different P-256 keys.
+    package mutating func keys(
+        _ name: String, _ count: ClosedRange<Int>
+    ) throws(SigningProtocolError) -> [ProtocolKey] {
+        var keys: [ProtocolKey] = []
+        for (index, element) in try elements(name, count).enumerated() {
+            let key = try ProtocolKey(element, at: path("\(name)[\(index)]"))
+            guard !keys.contains(key) else { throw .invalid(path(name), "has a key twice") }
+            keys.append(key)
+        }
+        return keys
+    }
 }

@@ -1,0 +1,157 @@
+/// What a bundle of evidence proves, what it only claims, and what is wrong with it.
+package struct EvidenceReport: Sendable {
+    /// The identity key that everything was judged by; `nil` when there is none that counts.
+    package var root: KeyThumbprint?
+
+    /// Whether whoever verifies named an identity key. A bundle cannot vouch for its own.
+    package let hasTrustAnchor: Bool
+
+    /// What follows from signatures and hashes.
+    package internal(set) var established: [EvidenceFinding] = []
+
+    /// What only the server says.
+    package internal(set) var attested: [EvidenceAttestation] = []
+
+    /// What the bundle does not show.
+    package internal(set) var notEstablished: [EvidenceGap] = EvidenceGap.always
+
+    /// Every check that failed.
+    package internal(set) var contradicted: [EvidenceContradiction] = []
+
+    /// 0: the root is trusted and nothing is contradicted. 64: nobody said which root is trusted. 2: otherwise.
+    package var exitStatus: Int32 {
+        guard hasTrustAnchor else { return 64 }
+        return contradicted.isEmpty && root != nil ? 0 : 2
+    }
+}
+
+/// Something that follows from signatures and hashes.
+package enum EvidenceFinding: Hashable, Sendable {
+    /// The server's messages are signed by keys that the identity key certified.
+    case certified(identity: KeyThumbprint)
+    /// The device's keys at this point of the container's life are those that its device key signed, each with a proof
+    /// of possession.
+    case keySet(sequence: Int, keys: [KeyThumbprint])
+    /// An old key of the container endorsed the new ones.
+    case endorsed(sequence: Int, by: KeyThumbprint)
+    /// A key signed a status for a document with these texts.
+    case decided(txn: SigningID, kid: KeyThumbprint, status: String, label: String, texts: [String])
+    /// The device key refused or reported a transaction whose document was not opened.
+    case refusedBlindly(txn: SigningID, kid: KeyThumbprint, status: String)
+    /// The device key signed the same decision.
+    case sameDecision(txn: SigningID, device: KeyThumbprint)
+    /// What was asked is this: the text that a relying party sent, or the fields of a policy transaction.
+    case request(txn: SigningID, EvidenceRequest)
+    /// A key of the slot confirmed the evaluation of a password.
+    case confirmed(txn: SigningID, slot: PasswordSlot, evaluation: Int)
+
+    /// The finding in a sentence.
+    package var sentence: String {
+        switch self {
+        case .certified(let identity):
+            "The server's messages are signed by keys that the identity key \(identity) certified."
+        case .keySet(let sequence, let keys):
+            "Key set \(sequence) of the container is signed by its device key, and each key proved its possession: "
+                + "\(keys.map(\.text).joined(separator: ", "))."
+        case .endorsed(let sequence, let key): "The old key \(key) endorsed key set \(sequence)."
+        case .decided(let txn, let kid, let status, let label, let texts):
+            "The key \(kid) signed \"\(status)\" (\"\(label)\") for transaction \(txn), for the document with these "
+                + "texts: \(texts.filter { !$0.isEmpty }.joined(separator: " | "))"
+        case .refusedBlindly(let txn, let kid, let status):
+            "The key \(kid) signed \"\(status)\" for transaction \(txn) without its document."
+        case .sameDecision(let txn, let device): "The device key \(device) signed the same decision about \(txn)."
+        case .request(let txn, .details(let text)): "What was asked with transaction \(txn) is: \(text)"
+        case .request(let txn, .policyTransaction(let fields)):
+            "What was asked with transaction \(txn) is the gateway's request: \(fields.joined(separator: " | "))"
+        case .confirmed(let txn, let slot, let evaluation):
+            "A key of the slot \(slot.rawValue) confirmed evaluation \(evaluation) for transaction \(txn)."
+        }
+    }
+}
+
+/// What was asked, as far as it can be read.
+package enum EvidenceRequest: Hashable, Sendable {
+    /// The text `authorization_details`, or the text of a device's own record.
+    case details(String)
+    /// The fields of a policy transaction; an absent one is empty.
+    case policyTransaction([String])
+}
+
+/// Something that only the server says.
+package enum EvidenceAttestation: Hashable, Sendable {
+    /// The keys belonged to this user.
+    case user(sub: String, name: String)
+    /// The decision was made at this time.
+    case decidedAt(txn: SigningID, time: Int)
+    /// The key was active then, since this time.
+    case keyActive(txn: SigningID, kid: KeyThumbprint, since: Int)
+    /// The number that the user typed was right.
+    case numberMatched(txn: SigningID)
+    /// The password's tries were counted.
+    case passwordCounted(txn: SigningID)
+    /// There is an audit record.
+    case audit(txn: SigningID, id: String)
+
+    /// The attestation in a sentence.
+    package var sentence: String {
+        switch self {
+        case .user(let sub, let name): "The keys belonged to the user \(sub) (\(name))."
+        case .decidedAt(let txn, let time): "Transaction \(txn) was decided at \(time) (seconds since 1970)."
+        case .keyActive(let txn, let kid, let since):
+            "The key \(kid) was active when it decided \(txn), since \(since) (seconds since 1970)."
+        case .numberMatched(let txn): "The number typed for transaction \(txn) was right."
+        case .passwordCounted(let txn): "The tries of the PIN were counted for transaction \(txn)."
+        case .audit(let txn, let id): "The audit record of transaction \(txn) is \(id)."
+        }
+    }
+}
+
+/// Something that the bundle does not show.
+package enum EvidenceGap: Hashable, Sendable {
+    /// Who held the device.
+    case person
+    /// That the key is the user's, and not one of the server's own.
+    case keyIsTheUsers
+    /// What was to be seen on the screen.
+    case screen
+    /// The time, if a key of the server was ever stolen.
+    case time
+    /// That the PIN was known: it was checked on the device only.
+    case localPassword(txn: SigningID)
+    /// That the new keys belong to the same person: no old key that approves signed for them.
+    case samePerson(sequence: Int)
+    /// What was asked: the request is not in the bundle.
+    case request(txn: SigningID)
+    /// What was shown: the user refused without opening the document.
+    case shown(txn: SigningID)
+
+    /// What no bundle shows.
+    package static let always: [EvidenceGap] = [.person, .keyIsTheUsers, .screen, .time]
+
+    /// What is not shown, in a sentence.
+    package var sentence: String {
+        switch self {
+        case .person: "Who the person in front of the device was."
+        case .keyIsTheUsers: "That the key is the user's, and not one of the server's own."
+        case .screen: "What was to be seen on the screen."
+        case .time: "The time, if a key of the server was ever stolen (there is no outside timestamp)."
+        case .localPassword(let txn): "That the PIN was known for transaction \(txn): only the device checked it."
+        case .samePerson(let sequence):
+            "That key set \(sequence) belongs to the same person as the one before: no old key for approving signed it."
+        case .request(let txn): "What was asked with transaction \(txn): the request is not in the bundle."
+        case .shown(let txn): "What was shown for transaction \(txn): it was refused without its document."
+        }
+    }
+}
+
+/// A check that failed.
+package struct EvidenceContradiction: Hashable, Sendable {
+    /// Where, as a path in the bundle, for example `transactions[0].receipt.dh`.
+    package let member: String
+
+    /// What is wrong.
+    package let reason: String
+
+    /// The contradiction in a sentence.
+    package var sentence: String { "\(member): \(reason)" }
+}

@@ -1,0 +1,46 @@
+import AssentCore
+import AssentSigningProtocol
+import Testing
+
+@Suite("Transaction signing: typed fields")
+struct FieldValueTests {
+    @Test(
+        "A value has the text to show that the page says",
+        arguments: [
+            (FieldType.text, "a", "a"), (.party, "Bob", "Bob"), (.date, "2026-12-31", "2026-12-31"),
+            (.amount, ["amount": "200.00", "currency": "EUR"], "200.00 EUR"),
+            (.maxAmount, ["amount": "0", "currency": "USD"], "0 USD"),
+            (.amount, ["amount": "0.000001", "currency": "BTC"], "0.000001 BTC"),
+            (.account, ["iban": "DE02120300000000202051"], "DE02 1203 0000 0000 2020 51"),
+            (.account, ["other": "account 7"], "account 7"), (.list, ["a", "b"], "a, b"),
+        ] as [(FieldType, JSONValue, String)])
+    func display(type: FieldType, json: JSONValue, shown: String) throws {
+        let value = try FieldValue(json, type: type)
+        #expect(value.display == shown)
+        #expect(value.json == json && value.type == type)
+    }
+
+    @Test(
+        "A value of another type, form or size is refused",
+        arguments: [
+            (FieldType.text, ""), (.text, 1), (.text, .string(String(repeating: "a", count: 201))), (.text, "a\nb"),
+            (.text, "\u{202E}b"), (.party, ["a"]), (.date, "2026-13-01"), (.date, "2026-00-01"), (.date, "2026-01-32"),
+            (.date, "2026-1-01"), (.date, "20260101"), (.date, "２026-01-01"),
+            (.amount, "200.00 EUR"), (.amount, ["amount": "200.00"]), (.amount, ["currency": "EUR"]),
+            (.amount, ["amount": "01", "currency": "EUR"]), (.amount, ["amount": "1.", "currency": "EUR"]),
+            (.amount, ["amount": ".5", "currency": "EUR"]), (.amount, ["amount": "-1", "currency": "EUR"]),
+            (.amount, ["amount": "1,000", "currency": "EUR"]), (.amount, ["amount": "1.0000001", "currency": "EUR"]),
+            (.amount, ["amount": "1e3", "currency": "EUR"]), (.amount, ["amount": 1, "currency": "EUR"]),
+            (.amount, ["amount": "1.2.3", "currency": "EUR"]), (.amount, ["amount": "", "currency": "EUR"]),
+            (.amount, ["amount": "1", "currency": "eur"]), (.amount, ["amount": "1", "currency": "EURO"]),
+            (.amount, ["amount": "1", "currency": "EUR", "note": "x"]), (.account, "DE02"),
+            (.account, ["iban": "DE0"]), (.account, ["iban": "DE02 1203"]), (.account, ["iban": "de021203"]),
+            (.account, ["iban": "DE02", "other": "x"]), (.account, [:]),
+            (.account, ["other": .string(String(repeating: "1", count: 35))]), (.list, []), (.list, "a"),
+            (.list, ["a", ""]), (.list, ["a", 1]), (.list, .array(Array(repeating: "a", count: 101))),
+            (.list, .array(Array(repeating: .string(String(repeating: "a", count: 400)), count: 5))),
+        ] as [(FieldType, JSONValue)])
+    func refused(type: FieldType, json: JSONValue) {
+        #expect(throws: SigningProtocolError.self) { try FieldValue(json, type: type) }
+    }
+}

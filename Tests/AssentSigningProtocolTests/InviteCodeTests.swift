@@ -1,0 +1,68 @@
+import AssentCore
+import AssentSigningProtocol
+import Testing
+
+@Suite("Transaction signing: the invite's code")
+struct InviteCodeTests {
+    let canonical = "ZFECEULFQPOBFTEPB2BQ"
+
+    @Test(
+        "A code is taken as people type it",
+        arguments: [
+            "ZFECEULFQPOBFTEPB2BQ", "ZFECE-ULFQP-OBFTE-PB2BQ", "zfece ulfqp obfte pb2bq", " zFeCe--ULFQP OBFTE-PB2BQ\n",
+            "ZFECEULFQP0BFTEPB2BQ", "ZFECEULFQPO8FTEP82BQ",
+        ])
+    func typed(text: String) throws {
+        #expect(InviteCode(typed: text)?.canonical.reveal() == canonical)
+    }
+
+    @Test("One wrong or missing character, two that are swapped, and other characters are refused")
+    func mistakes() {
+        let characters = Array(canonical)
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+        for index in characters.indices {
+            for letter in alphabet where letter != characters[index] {
+                var changed = characters
+                changed[index] = letter
+                #expect(InviteCode(typed: String(changed)) == nil, "\(index): \(letter)")
+            }
+            var shorter = characters
+            shorter.remove(at: index)
+            #expect(InviteCode(typed: String(shorter)) == nil)
+            if index + 1 < characters.count, characters[index] != characters[index + 1] {
+                var swapped = characters
+                swapped.swapAt(index, index + 1)
+                #expect(InviteCode(typed: String(swapped)) == nil)
+            }
+        }
+        for text in [
+            "", canonical + "A", canonical + canonical, "９" + canonical.dropFirst(), "Ｚ" + canonical.dropFirst(),
+        ] {
+            #expect(InviteCode(typed: text) == nil)
+        }
+    }
+
+    @Test("Messages have only the canonical form, whose last character has four zero bits")
+    func canonicalForm() {
+        #expect(InviteCode(canonical: canonical) != nil)
+        for text in [
+            canonical.lowercased(), "ZFECE-ULFQP-OBFTE-PB2BQ", canonical + "=", String(canonical.dropLast()) + "R",
+        ] {
+            #expect(InviteCode(canonical: text) == nil, "\(text)")
+        }
+    }
+
+    @Test("A new code is read again, and its descriptions do not show it")
+    func new() throws {
+        for _ in 0..<50 {
+            let code = InviteCode(random: SystemRandom())
+            #expect(InviteCode(typed: code.shown.reveal()) == code)
+            #expect(
+                !"\(code)".contains(code.canonical.reveal()) && !"\(code.canonical)".contains(code.canonical.reveal()))
+            let key = Secret("key")
+            #expect(code.lookup(key: key, issuer: "https://a").count == 32)
+            #expect(code.lookup(key: key, issuer: "https://a") != code.lookup(key: key, issuer: "https://b"))
+        }
+        #expect(InviteCode(bytes: [1, 2, 3]) == nil)
+    }
+}
