@@ -1,5 +1,6 @@
 #if PostgreSQL && os(Linux)
 import AssentCore
+import AssentStore
 import Foundation
 import StoreTesting
 import Testing

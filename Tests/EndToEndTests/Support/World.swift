@@ -31,7 +31,7 @@ enum World {
                     atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
                 let key = Data(SystemRandom().bytes(MasterKey.byteCount)).base64EncodedString()
                 let file = directory + "/master.key"
-                FileManager.default.createFile(
+                _ = FileManager.default.createFile(
                     atPath: file, contents: Data(key.utf8), attributes: [.posixPermissions: 0o600])
                 configuration.masterKeyFile = file
                 configuration.postgreSQL = database
