@@ -56,7 +56,8 @@ final class WatchedProcess: Sendable {
             output.update { $0.isAtEnd = true }
         }
         Thread.detachNewThread { [errorText] in
-            while let data = try? errors.read(upToCount: 4096), !data.isEmpty { errorText.update { $0.bytes += data } }
+            // Not read(upToCount:), which waits until there is as much.
+            while case let data = errors.availableData, !data.isEmpty { errorText.update { $0.bytes += data } }
             errorText.update { $0.isAtEnd = true }
         }
     }

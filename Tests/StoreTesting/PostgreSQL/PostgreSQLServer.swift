@@ -133,6 +133,14 @@ package final class PostgreSQLServer: Sendable {
         try run("pg_ctl", words, within: ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", mount, small])
     }
 
+    /// Gives the tablespace `small` another size, in MiB, while the server runs.
+    package func resizeTablespace(_ size: Int) throws {
+        let process = try String(contentsOfFile: data + "/postmaster.pid", encoding: .utf8).prefix { $0 != "\n" }
+        let mount = ["--mount", "/bin/mount", "-o", "remount,size=\(size)m", small]
+        let finished = try FinishedProcess.run("/usr/bin/nsenter", ["--target", String(process)] + mount)
+        guard finished.status == 0 else { throw Failure(description: finished.complaints) }
+    }
+
     private var small: String { directory.appending(path: "small").path }
 
     /// Whether a server can have a tablespace of its own.

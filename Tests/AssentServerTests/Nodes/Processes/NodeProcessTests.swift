@@ -103,7 +103,8 @@ struct NodeProcessTests {
             case 201: #expect(attempt.status != 201)
             case 409:
                 let state = try #require(reply.json["outcome"]?["state"]?.string)
-                if attempt.status == 201 { #expect(state == "answered") }
+                // The database may have been away when the service answered.
+                if attempt.status == 201 { #expect(["answered", "forwarded"].contains(state)) }
             // It was approved for a time that is over.
             case 403: #expect(attempt.status != 201 && !world.payees.contains(attempt.payee))
             default: Issue.record("\(reply.status) \(reply.text)")
