@@ -64,3 +64,26 @@ extension AuditEvent {
     /// Somebody has read the audit log.
     package static let auditRead = AuditEvent("audit.read")
 }
+
+extension AuditEvent {
+    /// An invite for a signing device was made, voided or used.
+    package static let signingInvite = AuditEvent("signing.invite")
+    /// A device has enrolled, its digits were entered, or it became active.
+    package static let signingEnrol = AuditEvent("signing.enrol")
+    /// A signing device was blocked, let in again, or has ended.
+    package static let signingContainer = AuditEvent("signing.container")
+    /// A transaction to sign was made, or refused by a limit.
+    package static let signingCreate = AuditEvent("signing.create")
+    /// A document was delivered to a device.
+    package static let signingFetch = AuditEvent("signing.fetch")
+    /// A transaction to sign was decided, has failed, or a decision was refused.
+    package static let signingDecide = AuditEvent("signing.decide")
+    /// A signed approval has completed the transaction of a policy.
+    package static let signingTake = AuditEvent("signing.take")
+    /// Who asked for a transaction to sign took it back.
+    package static let signingCancel = AuditEvent("signing.cancel")
+    /// Somebody has read a bundle of evidence.
+    package static let signingEvidence = AuditEvent("signing.evidence")
+    /// A key of an issuer was made or withdrawn.
+    package static let signingKeys = AuditEvent("signing.keys")
+}

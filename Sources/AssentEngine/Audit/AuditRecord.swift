@@ -73,18 +73,28 @@ package struct AuditLog: Sendable {
         self.context = context
     }
 
-    /// The statement that writes `record`, to be run beside the statements that it tells of.
-    package func statement(_ record: AuditRecord) -> SQLStatement {
-        SQLStatement(
-            """
-            INSERT INTO audit
-                (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, node,
-                position)
-            VALUES (\(context.random.uuid()), \(context.clock.epochMilliseconds), \(record.event.rawValue),
-                \(record.outcome.rawValue), \(record.reason), \(record.realm), \(record.userID),
-                \(record.sessionAuditID), \(record.transactionID), \(JSONValue.object(record.detail).serialized()),
-                \(series.node), \(series.next(at: 1000 * context.clock.epochMilliseconds)))
-            """, expecting: .exactly(1))
+    /// The statement that writes `record`, to be run beside the statements that it tells of. The `id` is a new one
+    /// unless something signed names it.
+    package func statement(_ record: AuditRecord, id: String? = nil) -> SQLStatement {
+        SQLStatement(inserting(record, id: id, when: "1 = 1"), expecting: .exactly(1))
+    }
+
+    /// The statement that writes `record` if a condition is true after the statements before it.
+    func statement(_ record: AuditRecord, when condition: SQL) -> SQLStatement {
+        SQLStatement(inserting(record, id: nil, when: condition))
+    }
+
+    private func inserting(_ record: AuditRecord, id: String?, when condition: SQL) -> SQL {
+        """
+        INSERT INTO audit
+            (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, node,
+            position)
+        SELECT \(id ?? context.random.uuid()), \(context.clock.epochMilliseconds), \(record.event.rawValue),
+            \(record.outcome.rawValue), \(record.reason), \(record.realm), \(record.userID),
+            \(record.sessionAuditID), \(record.transactionID), \(JSONValue.object(record.detail).serialized()),
+            \(series.node), \(series.next(at: 1000 * context.clock.epochMilliseconds))
+        WHERE \(condition)
+        """
     }
 
     /// Writes `record` by itself.

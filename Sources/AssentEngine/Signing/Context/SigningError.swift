@@ -1,0 +1,56 @@
+import AssentCore
+import AssentStore
+
+/// Why transaction signing did not do what it was asked to do: an entry of the list of errors in
+/// `docs/transaction-signing.md`. Errors are equal when their codes are.
+package struct SigningError: AssentError {
+    /// The name of the error on the wire.
+    package let code: Code
+
+    /// What is wrong, for people; never a secret.
+    package let detail: String
+
+    /// How many tries are left, for `digits_wrong`.
+    package let remaining: Int?
+
+    /// After how many seconds the same request may be answered otherwise.
+    package let retryAfter: Int64?
+
+    /// An error. Without `detail` it says what its code says.
+    package init(_ code: Code, _ detail: String? = nil, remaining: Int? = nil, retryAfter: Int64? = nil) {
+        self.code = code
+        self.detail = detail ?? code.sentence
+        self.remaining = remaining
+        self.retryAfter = retryAfter
+    }
+
+    /// The answer to whatever was thrown: what the protocol has a code for as it is, anything else as `unavailable`,
+    /// which says nothing about its cause.
+    package init(answering error: any Error) {
+        switch error {
+        case let error as SigningError: self = error
+        case let error as EngineError where error.code == .busy: self.init(.busy)
+        case let error as EngineError where error.code == .tooManyRequests: self.init(.rateLimited)
+        case let error as EngineError where error.code == .invalidRequest: self.init(.invalidRequest, error.detail)
+        default: self.init(.unavailable)
+        }
+    }
+
+    /// Whether the same request may succeed later. Nothing is known to have happened then.
+    package var isTransient: Bool { [.busy, .unavailable, .rateLimited].contains(code) }
+
+    /// The name of an error on the wire; more may be added.
+    package struct Code: ErrorCode {
+        /// The name.
+        package let rawValue: String
+
+        /// A code by its name.
+        package init(rawValue: String) { self.rawValue = rawValue }
+
+        /// What an error of this code says when it says nothing else.
+        var sentence: String { Self.sentences[self] ?? "The request is refused." }
+
+        /// All codes.
+        package static var all: Set<Code> { Set(sentences.keys) }
+    }
+}

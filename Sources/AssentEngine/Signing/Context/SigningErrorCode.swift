@@ -1,0 +1,115 @@
+import AssentCore
+
+extension SigningError.Code {
+    /// Malformed, out of bounds, or it does not decrypt.
+    package static let invalidRequest = Self(rawValue: "invalid_request")
+    /// A message of another version.
+    package static let versionUnsupported = Self(rawValue: "version_unsupported")
+    /// The request is encrypted to a key that is not used any more.
+    package static let unknownKey = Self(rawValue: "unknown_key")
+    /// The proof's nonce is unknown or old.
+    package static let useNonce = Self(rawValue: "use_nonce")
+    /// The proof is not good.
+    package static let badProof = Self(rawValue: "bad_proof")
+    /// The proof was used before.
+    package static let replay = Self(rawValue: "replay")
+    /// There is no such container.
+    package static let unknownContainer = Self(rawValue: "unknown_container")
+    /// An administrator has blocked it.
+    package static let containerBlocked = Self(rawValue: "container_blocked")
+    /// Its store was copied.
+    package static let containerSuspect = Self(rawValue: "container_suspect")
+    /// It has ended.
+    package static let containerRevoked = Self(rawValue: "container_revoked")
+    /// A new container may not approve yet.
+    package static let approvalsNotYet = Self(rawValue: "approvals_not_yet")
+    /// Its keys have expired.
+    package static let keyExpired = Self(rawValue: "key_expired")
+    /// The key was replaced.
+    package static let keyRetired = Self(rawValue: "key_retired")
+    /// The code is unknown, used or expired: nobody learns which.
+    package static let invalidCode = Self(rawValue: "invalid_code")
+    /// The user has as many containers as allowed.
+    package static let deviceLimit = Self(rawValue: "device_limit")
+    /// Another commitment than before.
+    package static let commitmentChanged = Self(rawValue: "commitment_changed")
+    /// The enrolment has ended.
+    package static let enrolmentVoid = Self(rawValue: "enrolment_void")
+    /// The user must authenticate first.
+    package static let freshAuthenticationRequired = Self(rawValue: "fresh_authentication_required")
+    /// The digits are not those of the device.
+    package static let digitsWrong = Self(rawValue: "digits_wrong")
+    /// Unknown, or somebody else's.
+    package static let transactionUnknown = Self(rawValue: "tx_unknown")
+    /// The container has no document of it.
+    package static let transactionNotFetched = Self(rawValue: "tx_not_fetched")
+    /// Its time is over.
+    package static let transactionExpired = Self(rawValue: "tx_expired")
+    /// Who asked for it took it back.
+    package static let transactionCanceled = Self(rawValue: "tx_canceled")
+    /// A wrong number or signature has ended it.
+    package static let transactionFailed = Self(rawValue: "tx_failed")
+    /// Another decision was first.
+    package static let alreadyDecided = Self(rawValue: "already_decided")
+    /// Status, effect, key or reason are not the document's.
+    package static let statusNotAllowed = Self(rawValue: "status_not_allowed")
+    /// The decision is about something else than the document.
+    package static let hashMismatch = Self(rawValue: "hash_mismatch")
+    /// The decision's signature is not good.
+    package static let badSignature = Self(rawValue: "bad_signature")
+    /// The number is wrong.
+    package static let matchWrong = Self(rawValue: "match_wrong")
+    /// Another decision has used the one try.
+    package static let matchUsed = Self(rawValue: "match_used")
+    /// The body is too large.
+    package static let tooLarge = Self(rawValue: "too_large")
+    /// There were too many.
+    package static let rateLimited = Self(rawValue: "rate_limited")
+    /// The server has too much to do.
+    package static let busy = Self(rawValue: "busy")
+    /// The database cannot be reached, or nobody knows whether it has answered.
+    package static let unavailable = Self(rawValue: "unavailable")
+    /// There is no such thing for this caller.
+    package static let notFound = Self(rawValue: "not_found")
+    /// The caller may not do this.
+    package static let forbidden = Self(rawValue: "forbidden")
+
+    static let sentences: [Self: String] = [
+        .invalidRequest: "The request is malformed.",
+        .versionUnsupported: "The server knows version 1 of the protocol only.",
+        .unknownKey: "The request is encrypted to a key that the server does not use. Read the configuration again.",
+        .useNonce: "Repeat the request with the nonce of TSP-Nonce.",
+        .badProof: "The proof of possession is not good.",
+        .replay: "The proof was used before.",
+        .unknownContainer: "There is no such container.",
+        .containerBlocked: "The container is blocked.",
+        .containerSuspect: "The container may have been copied. The user must authenticate.",
+        .containerRevoked: "The container has ended.",
+        .approvalsNotYet: "The container is new and may not approve yet.",
+        .keyExpired: "The keys of the container have expired.",
+        .keyRetired: "The key was replaced.",
+        .invalidCode: "The code is not valid. Ask for a new one.",
+        .deviceLimit: "The user has as many devices as allowed. Remove one first.",
+        .commitmentChanged: "The enrolment was changed on its way. Begin again with a new code.",
+        .enrolmentVoid: "The enrolment has ended. Begin again with a new code.",
+        .freshAuthenticationRequired: "Authenticate again first.",
+        .digitsWrong: "These are not the digits of the device.",
+        .transactionUnknown: "There is no such transaction.",
+        .transactionNotFetched: "Fetch the transaction first.",
+        .transactionExpired: "The time of the transaction is over.",
+        .transactionCanceled: "The transaction was canceled.",
+        .transactionFailed: "The transaction has failed.",
+        .alreadyDecided: "The transaction is already decided.",
+        .statusNotAllowed: "The document does not allow this status.",
+        .hashMismatch: "The decision does not fit the document.",
+        .badSignature: "The signature of the decision is not good.",
+        .matchWrong: "The number is wrong.",
+        .matchUsed: "The number was already tried.",
+        .tooLarge: "The request is too large.",
+        .rateLimited: "There were too many requests. Try again later.",
+        .busy: "The server is busy. Repeat the same request later.",
+        .unavailable: "The server cannot answer now. Repeat the same request later.",
+        .notFound: "It does not exist.",
+        .forbidden: "The caller may not do this.",
+    ]
+}

@@ -1,0 +1,44 @@
+import AssentCore
+import AssentStore
+
+extension SigningStore {
+    /// Seconds for which an invite is known after its end.
+    private static let inviteRetention: Int64 = 24 * 3600
+
+    /// Writes down what the time has decided: transactions that have expired, containers that never became active. No
+    /// other statement relies on it. Deletes proofs and enrolments that nobody can use any more. It is for all issuers
+    /// of the database.
+    package static func purge(_ context: EngineContext) async throws {
+        let now = context.clock.epochSeconds
+        try await context.translatingStoreErrors {
+            _ = try await context.database.run(SQLStatement(SigningSQL.expire(at: now)))
+            _ = try await context.database.run(
+                SQLStatement("DELETE FROM signing_proofs WHERE expires_at <= \(now)"))
+            let overdue = try await context.database.run(
+                .read(
+                    """
+                    SELECT did, user_id FROM signing_containers
+                    WHERE state = 'UNCONFIRMED' AND void_at <= \(now) LIMIT 100
+                    """))
+            for row in overdue {
+                try await end(did: row.text("did"), user: row.text("user_id"), context, at: now)
+            }
+            _ = try await context.database.run(
+                SQLStatement(
+                    """
+                    DELETE FROM signing_invites WHERE expires_at <= \(now - inviteRetention)
+                        AND NOT EXISTS (SELECT 1 FROM signing_containers c WHERE c.pid = signing_invites.pid)
+                    """))
+        }
+    }
+
+    private static func end(did: String, user: String, _ context: EngineContext, at now: Int64) async throws {
+        let store = SigningStore(context, issuer: SigningIssuer(name: "", realm: ""))
+        var note = store.record(.signingEnrol, .failed, reason: .enrolmentVoid, user: user, did: did)
+        note.realm = nil
+        _ = try await store.succeeds([
+            SQLStatement(SigningSQL.void(did: did, at: now), expecting: .exactly(1)),
+            SQLStatement(SigningSQL.deleteKeysOfVoid(did: did)), store.audit.statement(note),
+        ])
+    }
+}

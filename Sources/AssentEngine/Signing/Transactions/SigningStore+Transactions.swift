@@ -1,0 +1,120 @@
+import AssentStore
+
+/// What a device gets of a transaction.
+package struct SigningDocument: Sendable, Hashable {
+    /// The document, as it was signed.
+    package let txd: String
+
+    /// Its hash.
+    package let txh: String
+
+    /// A document.
+    package init(txd: String, txh: String) {
+        self.txd = txd
+        self.txh = txh
+    }
+}
+
+extension SigningStore {
+    /// Makes a transaction; for a request that has come before, gives the one of the first time.
+    ///
+    /// - Throws: ``SigningError``: `rate_limited`; `not_found` when the user is not active; `invalid_request` when the
+    ///   same `Idempotency-Key` came with another request.
+    package func create(_ new: SigningTransaction, limits: SigningLimits) async throws -> SigningTransaction {
+        if let known = try await repeated(new) { return known }
+        let outcome = try await attempt([
+            SQLStatement(SigningSQL.hold(user: new.userID), expecting: .exactly(1)),
+            SQLStatement(SigningSQL.create(new, issuer: issuer.name, limits: limits), expecting: .exactly(1)),
+            audit.statement(
+                record(.signingCreate, user: new.userID, did: new.did, txn: new.txn, ["client": new.clientID])),
+        ])
+        switch outcome {
+        case .done: return new
+        case .refused(by: 0): throw SigningError(.notFound)
+        case .refused:
+            if let known = try await repeated(new) { return known }
+            try await audit.write(
+                record(
+                    .signingCreate, .refused, reason: .rateLimited, user: new.userID, ["client": new.clientID]))
+            throw SigningError(.rateLimited)
+        }
+    }
+
+    private func repeated(_ new: SigningTransaction) async throws -> SigningTransaction? {
+        guard let idempotency = new.idempotency else { return nil }
+        let row = try await first(
+            """
+            SELECT * FROM signing_transactions
+            WHERE iss = \(issuer.name) AND client_id = \(new.clientID) AND idempotency_key = \(idempotency.key)
+            """)
+        guard let known = try row.map(SigningTransaction.init) else { return nil }
+        guard known.idempotency == idempotency else {
+            throw SigningError(.invalidRequest, "The Idempotency-Key was used for another request.")
+        }
+        return known
+    }
+
+    /// A transaction, whatever its state.
+    package func transaction(_ txn: String) async throws -> SigningTransaction? {
+        guard txn.utf8.count <= 64 else { return nil }
+        return try await first(
+            "SELECT * FROM signing_transactions WHERE txn = \(txn) AND iss = \(issuer.name) AND user_id IS NOT NULL"
+        ).map(SigningTransaction.init)
+    }
+
+    /// The open transactions of a container, oldest first, at most `limit`.
+    package func open(_ container: SigningContainer, limit: Int, at now: Int64) async throws -> [SigningTransaction] {
+        try await context.database.run(
+            .read(
+                """
+                SELECT * FROM signing_transactions WHERE \(SigningSQL.isOpen(for: container, at: now))
+                ORDER BY created_at, txn LIMIT \(limit)
+                """)
+        ).map(SigningTransaction.init)
+    }
+
+    /// The document that a container has of a transaction: `made` at the first time, that one at each later time.
+    ///
+    /// - Throws: ``SigningError``: `tx_unknown` or why it is not open.
+    package func deliver(
+        _ made: SigningDocument, of transaction: SigningTransaction, to container: SigningContainer, at now: Int64
+    ) async throws -> SigningDocument {
+        let done = try await succeeds([
+            SQLStatement(
+                SigningSQL.deliver(made, txn: transaction.txn, to: container, at: now), expecting: .exactly(1)),
+            audit.statement(
+                record(.signingFetch, user: container.userID, did: container.did, txn: transaction.txn)),
+        ])
+        if done { return made }
+        guard let known = try await self.transaction(transaction.txn) else { throw SigningError(.transactionUnknown) }
+        if let refusal = known.refusal(at: now) { throw refusal }
+        guard let document = try await document(of: transaction.txn, did: container.did) else {
+            throw SigningError(.transactionUnknown)
+        }
+        return document
+    }
+
+    /// The document that a container has of a transaction.
+    package func document(of txn: String, did: String) async throws -> SigningDocument? {
+        try await first("SELECT txd, txh FROM signing_documents WHERE txn = \(txn) AND did = \(did)")
+            .map { SigningDocument(txd: try $0.text("txd"), txh: try $0.text("txh")) }
+    }
+
+    /// PENDING → CANCELED, by who asked.
+    ///
+    /// - Throws: ``SigningError``: `tx_unknown`; `already_decided` when it is not open any more.
+    package func cancel(_ txn: String, client: String, at now: Int64) async throws {
+        let known = try await transaction(txn)
+        guard let known, known.clientID == client else { throw SigningError(.transactionUnknown) }
+        let done = try await succeeds([
+            SQLStatement(
+                SigningSQL.cancel(txn: txn, client: client, issuer: issuer.name, at: now), expecting: .exactly(1)),
+            audit.statement(record(.signingCancel, user: known.userID, txn: txn, ["client": client])),
+        ])
+        if done { return }
+        let latest = try await transaction(txn)
+        // What was canceled before stays canceled: the same answer to a repeated request.
+        if let latest, latest.state == .canceled, latest.decidedBy == nil { return }
+        throw SigningError(.alreadyDecided)
+    }
+}

@@ -1,0 +1,162 @@
+import AssentStore
+import AssentTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Transactions to sign, as statements")
+struct SigningTransactionStoreTests {
+    @Test("A repeated request gets the same transaction; another one under its key is refused")
+    func idempotency() async throws {
+        let fixture = try await SigningStoreFixture()
+        let key = SigningTransaction.Idempotency(key: "1", request: "a")
+        let first = try await fixture.store.create(
+            fixture.transaction(idempotency: key), limits: SigningLimits())
+        let again = try await fixture.store.create(
+            fixture.transaction(idempotency: key), limits: SigningLimits())
+        #expect(again == first)
+        let other = SigningTransaction.Idempotency(key: "1", request: "b")
+        #expect(
+            try await signingCode {
+                _ = try await fixture.store.create(
+                    fixture.transaction(idempotency: other), limits: SigningLimits())
+            } == .invalidRequest)
+        let foreign = try await fixture.store.create(
+            fixture.transaction(client: "other", idempotency: key), limits: SigningLimits())
+        #expect(foreign.txn != first.txn)
+    }
+
+    @Test("Of many repetitions at once there is one transaction")
+    func idempotencyRace() async throws {
+        let fixture = try await SigningStoreFixture()
+        let key = SigningTransaction.Idempotency(key: "1", request: "a")
+        let made = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    try await fixture.store.create(
+                        fixture.transaction(idempotency: key), limits: SigningLimits()
+                    ).txn
+                }
+            }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(made.count == 1)
+    }
+
+    @Test("A client has five open transactions of a user, another client has its own, a user has twenty")
+    func openLimits() async throws {
+        let fixture = try await SigningStoreFixture()
+        var limits = SigningLimits()
+        limits.perMinute = 100
+        limits.unanswered = 100
+        let made = try await Self.create(fixture, limits, tasks: 12) { _ in "shop" }
+        #expect(made == 5)
+        let others = try await Self.create(fixture, limits, tasks: 30) { "client \($0 / 4)" }
+        #expect(others == 15)
+        let own = try await fixture.store.create(fixture.transaction(own: true), limits: limits)
+        #expect(own.state == .pending)
+        #expect(try await !fixture.audited(.signingCreate, own.txn).isEmpty)
+    }
+
+    private static func create(
+        _ fixture: SigningStoreFixture, _ limits: SigningLimits, tasks: Int, client: @escaping @Sendable (Int) -> String
+    ) async throws -> Int {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for task in 0..<tasks {
+                group.addTask {
+                    try await signingCode {
+                        _ = try await fixture.store.create(
+                            fixture.transaction(client: client(task)), limits: limits)
+                    } != .rateLimited
+                }
+            }
+            return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+    }
+
+    @Test("Five in a minute, and eight that nobody has answered, until one is answered or an hour is over")
+    func rateLimits() async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.active()
+        func make() async throws -> SigningTransaction? {
+            do {
+                return try await fixture.store.create(fixture.transaction(), limits: SigningLimits())
+            } catch let error as SigningError where error.code == .rateLimited {
+                return nil
+            }
+        }
+        var made: [SigningTransaction] = []
+        for _ in 0..<4 { made.append(try #require(try await make())) }
+        try await fixture.store.cancel(made[0].txn, client: "shop", at: fixture.now)
+        made.append(try #require(try await make()))
+        try await fixture.store.cancel(made[1].txn, client: "shop", at: fixture.now)
+        #expect(try await make() == nil)
+        fixture.base.clock.advance(by: 200)
+        for _ in 0..<3 { made.append(try #require(try await make())) }
+        fixture.base.clock.advance(by: 61)
+        #expect(try await make() == nil)
+        let last = try #require(made.last)
+        _ = try await fixture.store.decide(
+            fixture.decision(last, container, .denied), container: container, proof: fixture.proof(container.did),
+            at: fixture.now)
+        fixture.base.clock.advance(by: 1)
+        #expect(try await make() != nil)
+    }
+
+    @Test("A document is made once for each container of the user, and only while the transaction is open")
+    func documents() async throws {
+        let fixture = try await SigningStoreFixture()
+        let (one, two) = (try await fixture.active(), try await fixture.active())
+        let transaction = try await fixture.pending()
+        let (store, now) = (fixture.store, fixture.now)
+        func document(_ text: String) -> SigningDocument { SigningDocument(txd: text, txh: "hash of \(text)") }
+        #expect(try await store.deliver(document("a"), of: transaction, to: one, at: now).txd == "a")
+        #expect(try await store.deliver(document("b"), of: transaction, to: one, at: now).txd == "a")
+        #expect(try await store.deliver(document("c"), of: transaction, to: two, at: now).txd == "c")
+        #expect(try await store.open(one, limit: 20, at: now).map(\.txn) == [transaction.txn])
+        #expect(try await store.pending(one, at: now) == 1)
+        let bound = try await store.create(fixture.transaction(did: one.did), limits: SigningLimits())
+        #expect(
+            try await signingCode { _ = try await store.deliver(document("d"), of: bound, to: two, at: now) }
+                == .transactionUnknown)
+        let late = transaction.expiresAt
+        #expect(
+            try await signingCode { _ = try await store.deliver(document("e"), of: transaction, to: one, at: late) }
+                == .transactionExpired)
+        #expect(try await store.change(one, .block, by: "admin", at: now))
+        #expect(try await store.open(one, limit: 20, at: now).isEmpty)
+    }
+
+    @Test("Who asked takes it back, and nobody else")
+    func cancel() async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.active()
+        let transaction = try await fixture.pending(client: "shop")
+        func cancel(_ client: String) async throws -> SigningError.Code? {
+            try await signingCode {
+                try await fixture.store.cancel(transaction.txn, client: client, at: fixture.now)
+            }
+        }
+        #expect(try await cancel("other") == .transactionUnknown)
+        #expect(try await cancel("shop") == nil)
+        #expect(try await cancel("shop") == nil)
+        let decision = fixture.decision(transaction, container)
+        #expect(
+            try await signingCode {
+                _ = try await fixture.store.decide(
+                    decision, container: container, proof: fixture.proof(container.did), at: fixture.now)
+            } == .transactionCanceled)
+        #expect(try await fixture.audited(.signingDecide, transaction.txn) == ["refused tx_canceled"])
+    }
+
+    @Test("Housekeeping writes that the time of a transaction is over")
+    func expiry() async throws {
+        let fixture = try await SigningStoreFixture()
+        let transaction = try await fixture.pending()
+        #expect(transaction.state(at: transaction.expiresAt - 1) == .pending)
+        #expect(transaction.state(at: transaction.expiresAt) == .expired)
+        fixture.base.clock.advance(by: 180)
+        try await SigningStore.purge(fixture.base.context)
+        #expect(try await fixture.store.transaction(transaction.txn)?.state == .expired)
+    }
+}
