@@ -103,7 +103,10 @@ let package = Package(
             ]),
         .target(
             name: "AssentEngine",
-            dependencies: ["AssentCore", "AssentJOSE", "AssentOTP", "AssentStore", crypto, cryptoExtras, logging]),
+            dependencies: [
+                "AssentCore", "AssentJOSE", "AssentOTP", "AssentSigningProtocol", "AssentStore", crypto, cryptoExtras,
+                logging,
+            ]),
         .target(
             name: "AssentServer",
             dependencies: [
@@ -155,6 +158,10 @@ let package = Package(
         .target(
             name: "StoreTesting", dependencies: ["AssentStore", "AssentCore", "TestSupport"], path: "Tests/StoreTesting"
         ),
+        // A device that does what the page on transaction signing says, for tests of the server.
+        .target(
+            name: "SigningTesting", dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol"],
+            path: "Tests/SigningTesting"),
         // What AssentVaultTests kill.
         .executableTarget(
             name: "VaultAgent", dependencies: ["AssentCore", "AssentVault"], path: "Tests/VaultAgent"),
@@ -224,8 +231,8 @@ let package = Package(
         .testTarget(
             name: "AssentEngineTests",
             dependencies: [
-                "AssentEngine", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP", "AssentTesting", "StoreTesting",
-                logging,
+                "AssentEngine", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP",
+                "AssentTesting", "SigningTesting", "StoreTesting", logging,
             ]),
         .testTarget(
             name: "AssentServerTests",

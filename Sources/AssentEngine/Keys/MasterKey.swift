@@ -21,6 +21,14 @@ package struct MasterKey: Sendable {
         case journeyAnswer = "journey-answer"
         /// The token that makes the first administrator.
         case bootstrapToken = "bootstrap-token"
+        /// The private keys of an issuer of transaction signing.
+        case signingKey = "signing-key"
+        /// What a signing device must send back, and the key of its transactions' handles.
+        case signingContainer = "signing-container"
+        /// Makes and recognises the nonces that signing devices put into their proofs.
+        case signingNonce = "signing-nonce"
+        /// Finds the invite of a code.
+        case signingCode = "signing-code"
         /// Tells whether it is the key of the database.
         case check
     }

@@ -68,7 +68,7 @@ enum TransactionDisplay {
     }
 
     /// The value at a JSON Pointer (RFC 6901), or of a member of the outermost object.
-    private static func value(_ field: String, in body: JSONValue) -> JSONValue? {
+    static func value(_ field: String, in body: JSONValue) -> JSONValue? {
         guard field.hasPrefix("/") else { return body[field] }
         var current = body
         for token in field.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {

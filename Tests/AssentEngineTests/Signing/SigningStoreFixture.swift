@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 import AssentTesting
 import Testing
@@ -99,7 +100,7 @@ final class SigningStoreFixture: Sendable {
         return try #require(try await store.container(did: container.did))
     }
 
-    func state(_ container: SigningContainer) async throws -> SigningContainer.State? {
+    func state(_ container: SigningContainer) async throws -> ContainerState? {
         try await store.container(did: container.did)?.state
     }
 

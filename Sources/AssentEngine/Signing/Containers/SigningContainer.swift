@@ -1,34 +1,8 @@
+package import AssentSigningProtocol
 import AssentStore
 
 /// One enrolment of one device for one user.
 package struct SigningContainer: Sendable, Hashable {
-    /// Where it stands.
-    package enum State: String, Sendable, Hashable, CaseIterable {
-        /// Its device has not confirmed, or the digits were not entered.
-        case unconfirmed = "UNCONFIRMED"
-        /// It may do everything.
-        case active = "ACTIVE"
-        /// Its store may have been copied: it may only refuse.
-        case suspect = "SUSPECT"
-        /// An administrator has blocked it.
-        case blocked = "BLOCKED"
-        /// It was ended.
-        case revoked = "REVOKED"
-        /// It never became active.
-        case void = "VOID"
-
-        /// Whether it has not ended.
-        package var isAlive: Bool { self != .revoked && self != .void }
-    }
-
-    /// How an enrolment is checked.
-    package enum CommitMode: String, Sendable, Hashable {
-        /// The user types digits.
-        case digits
-        /// Nothing more is asked.
-        case exchange
-    }
-
     /// The id.
     package let did: String
 
@@ -42,7 +16,7 @@ package struct SigningContainer: Sendable, Hashable {
     package let pid: String
 
     /// Where it stands.
-    package var state: State = .unconfirmed
+    package var state: ContainerState = .unconfirmed
 
     /// What the help desk knows it by.
     package let serial: String
@@ -145,10 +119,10 @@ package struct SigningContainer: Sendable, Hashable {
     }
 
     /// Where it stands at a time: housekeeping writes later that it is void.
-    package func state(at now: Int64) -> State { state == .unconfirmed && voidAt <= now ? .void : state }
+    package func state(at now: Int64) -> ContainerState { state == .unconfirmed && voidAt <= now ? .void : state }
 
     init(_ row: SQLRow) throws {
-        guard let state = State(rawValue: try row.text("state")),
+        guard let state = ContainerState(rawValue: try row.text("state")),
             let mode = CommitMode(rawValue: try row.text("commit_mode"))
         else { throw StoreError(.corrupt, "unknown state of a container") }
         self.init(
@@ -169,6 +143,11 @@ package struct SigningContainer: Sendable, Hashable {
         digitsAt = try row.optionalInteger("digits_at")
         endedAt = try row.optionalInteger("ended_at")
     }
+}
+
+extension ContainerState {
+    /// Whether it has not ended.
+    package var isAlive: Bool { self != .revoked && self != .void }
 }
 
 /// A key of a container.

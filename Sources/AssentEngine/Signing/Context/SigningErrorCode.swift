@@ -31,6 +31,8 @@ extension SigningError.Code {
     package static let invalidCode = Self(rawValue: "invalid_code")
     /// The user has as many containers as allowed.
     package static let deviceLimit = Self(rawValue: "device_limit")
+    /// The device cannot do what a rule asks for.
+    package static let ruleUnsupported = Self(rawValue: "rule_unsupported")
     /// Another commitment than before.
     package static let commitmentChanged = Self(rawValue: "commitment_changed")
     /// The enrolment has ended.
@@ -90,6 +92,7 @@ extension SigningError.Code {
         .keyRetired: "The key was replaced.",
         .invalidCode: "The code is not valid. Ask for a new one.",
         .deviceLimit: "The user has as many devices as allowed. Remove one first.",
+        .ruleUnsupported: "The device cannot do what the server asks for.",
         .commitmentChanged: "The enrolment was changed on its way. Begin again with a new code.",
         .enrolmentVoid: "The enrolment has ended. Begin again with a new code.",
         .freshAuthenticationRequired: "Authenticate again first.",

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 
 /// What makes a container active: the record that the server has signed for it.

@@ -1,0 +1,49 @@
+import AssentCore
+import AssentSigningProtocol
+import Crypto
+
+/// The nonces that devices put into their proofs: made and recognised without storage, by all nodes alike.
+package struct SigningNonces: Sendable {
+    /// Seconds for which a nonce counts.
+    package static let lifetime: Int64 = 300
+
+    /// How far the clocks of two nodes may differ, in seconds.
+    private static let tolerance: Int64 = 30
+
+    private let context: EngineContext
+    private let issuer: SigningIssuer
+
+    /// The nonces of an issuer.
+    package init(_ context: EngineContext, issuer: SigningIssuer) {
+        self.context = context
+        self.issuer = issuer
+    }
+
+    /// A new nonce.
+    package func make() -> String {
+        let time = UInt64(clamping: context.clock.epochSeconds)
+        let random = context.random.bytes(8)
+        return Base64URL.encode(Self.bytes(time) + random + tag(time: time, random: random))
+    }
+
+    /// Whether this is a nonce of this issuer that counts now.
+    package func accepts(_ nonce: String) -> Bool {
+        guard let bytes = Base64URL.decode(nonce), bytes.count == 32 else { return false }
+        let time = bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard ConstantTime.equal(tag(time: time, random: Array(bytes[8..<16])), Array(bytes[16...])) else {
+            return false
+        }
+        let age = context.clock.epochSeconds - Int64(clamping: time)
+        return age >= -Self.tolerance && age < Self.lifetime
+    }
+
+    private func tag(time: UInt64, random: [UInt8]) -> [UInt8] {
+        let key = context.masterKey.derivedSecret(for: .signingNonce).symmetricKey
+        let frame = Frame("tsp/1 nonce", .text(issuer.name), .integer(time), .bytes(random))
+        return Array(HMAC<SHA256>.authenticationCode(for: frame.bytes, using: key).prefix(16))
+    }
+
+    private static func bytes(_ value: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) }
+    }
+}

@@ -1,0 +1,188 @@
+import AssentCore
+import AssentJOSE
+package import AssentSigningProtocol
+import AssentStore
+
+/// An issuer's keys at one time: all that its messages need.
+package struct SigningKeySet: Sendable {
+    /// The identity keys, oldest first; the last one signs.
+    let identities: [Identity]
+
+    /// The online keys, newest first.
+    let online: [OnlineKey]
+
+    struct Identity: Sendable {
+        let publicKey: ProtocolKey
+        let key: SoftwareSigningKey
+        let next: String?
+        let previous: String?
+    }
+
+    struct OnlineKey: Sendable {
+        let kid: KeyThumbprint
+        let generation: Int
+        let use: OnlineKeyUse
+        let certificate: String
+        let privateKey: Secret
+        let createdAt: Int64
+        let expiresAt: Int64
+        let isRetired: Bool
+    }
+
+    /// The identity key that devices pin.
+    package var identity: ProtocolKey? { identities.last?.publicKey }
+
+    /// The messages that lead from one identity key to the next, and back.
+    var next: [String] { identities.compactMap(\.next) }
+    var previous: [String] { identities.compactMap(\.previous) }
+
+    /// The certificates of the keys that sign or open something.
+    var certificates: [String] { online.filter { !$0.isRetired }.map(\.certificate) }
+
+    /// The certificate of each key, also of those that are used no more: what they signed stays true.
+    var allCertificates: [String] { online.map(\.certificate) }
+
+    /// The newest key of a use.
+    func newest(_ use: OnlineKeyUse) -> OnlineKey? { online.first { $0.use == use && !$0.isRetired } }
+
+    /// The key to which a request is encrypted.
+    func opening(_ kid: KeyThumbprint) -> OnlineKey? {
+        online.first { $0.use == .enc && $0.kid == kid && !$0.isRetired }
+    }
+}
+
+/// The keys of an issuer: an identity key that devices pin, and online keys that it certifies, sealed under the master
+/// key. All nodes share them; each keeps a copy for some seconds.
+package final class SigningServerKeys: Sendable {
+    /// Seconds for which a node may go by its copy.
+    static let staleness: Int64 = 30
+
+    /// Seconds for which an online key signs before another one is made.
+    static let renewal: Int64 = 200 * 86400
+
+    /// Seconds before the making of a key from which its certificate counts.
+    private static let backdating: Int64 = 2 * 3600
+
+    private let context: EngineContext
+    private let issuer: SigningIssuer
+    private let copy = Locked<(readAt: Int64, keys: SigningKeySet)?>(nil)
+
+    /// The keys of an issuer in a context's database.
+    package init(_ context: EngineContext, issuer: SigningIssuer) {
+        self.context = context
+        self.issuer = issuer
+    }
+
+    /// The keys as they are now. What is missing is made; when several nodes do that at once, one of them counts.
+    package func current(fresh: Bool = false) async throws -> SigningKeySet {
+        let now = context.clock.epochSeconds
+        if !fresh, let known = copy.withLock({ $0 }), abs(now - known.readAt) < Self.staleness { return known.keys }
+        var keys = try await read()
+        if keys.identities.isEmpty {
+            try await makeIdentity(at: now)
+            keys = try await read()
+        }
+        for use in OnlineKeyUse.allCases where keys.newest(use).map({ now - $0.createdAt >= Self.renewal }) ?? true {
+            try await make(use, keys: keys, at: now)
+            keys = try await read()
+        }
+        copy.withLock { [keys] in $0 = (now, keys) }
+        return keys
+    }
+
+    /// Signs a message as the server.
+    package func sign<Content: SignedContent>(_ content: Content) async throws -> String {
+        guard let key = try await current().newest(.sig) else {
+            throw EngineError.internalFailure("there is no key to sign with")
+        }
+        let signer = try SoftwareSigningKey(algorithm: .es256, privateKey: key.privateKey)
+        return try await SignedMessage.sign(content, with: signer).compact
+    }
+
+    private func makeIdentity(at now: Int64) async throws {
+        let key = try SoftwareSigningKey.generate(.es256)
+        let publicKey = try ProtocolKey(key)
+        let kid = publicKey.thumbprint.text
+        let sealed = try context.masterKey.seal(key.privateKey, for: .signingKey, context: kid)
+        _ = try await SigningStore(context, issuer: issuer).succeeds([
+            SQLStatement(
+                """
+                INSERT INTO signing_identities (iss, seq, kid, public_jwk, sealed_key, created_at)
+                VALUES (\(issuer.name), 0, \(kid), \(publicKey.json.serialized()), \(sealed), \(now))
+                ON CONFLICT DO NOTHING
+                """, expecting: .exactly(1)), note(kid, "identity"),
+        ])
+    }
+
+    private func make(_ use: OnlineKeyUse, keys: SigningKeySet, at now: Int64) async throws {
+        guard let identity = keys.identities.last else { throw EngineError.internalFailure("no identity key") }
+        let generation = (keys.online.map(\.generation).max() ?? 0) + 1
+        let (publicKey, privateKey) = try Self.pair(use)
+        let kid = publicKey.thumbprint.text
+        // What is signed now may name a time a little before: a transaction's, or that of a clock that is late.
+        let from = now - Self.backdating
+        let expires = from + Int64(KeyCertificate.lifetime)
+        let certificate = try await SignedMessage.sign(
+            KeyCertificate(
+                issuer: issuer.name, issuedAt: Int(from), expiresAt: Int(expires), use: use, generation: generation,
+                minimum: 1, jwk: publicKey), with: identity.key)
+        let sealed = try context.masterKey.seal(privateKey, for: .signingKey, context: kid)
+        _ = try await SigningStore(context, issuer: issuer).succeeds([
+            SQLStatement(
+                """
+                INSERT INTO signing_online_keys
+                    (kid, iss, generation, key_use, public_jwk, sealed_key, cert, created_at, expires_at)
+                VALUES (\(kid), \(issuer.name), \(generation), \(use.rawValue), \(publicKey.json.serialized()),
+                    \(sealed), \(certificate.compact), \(now), \(expires))
+                ON CONFLICT DO NOTHING
+                """, expecting: .exactly(1)), note(kid, use.rawValue),
+        ])
+    }
+
+    private static func pair(_ use: OnlineKeyUse) throws -> (ProtocolKey, Secret) {
+        switch use {
+        case .sig:
+            let key = try SoftwareSigningKey.generate(.es256)
+            return (try ProtocolKey(key), key.privateKey)
+        case .enc:
+            let key = SoftwareAgreementKey.generate()
+            return (try ProtocolKey(key), key.privateKey)
+        }
+    }
+
+    private func note(_ kid: String, _ kind: String) -> SQLStatement {
+        let store = SigningStore(context, issuer: issuer)
+        return store.audit.statement(store.record(.signingKeys, user: nil, ["kid": kid, "key": kind]))
+    }
+
+    private func read() async throws -> SigningKeySet {
+        let identities = try await context.database.run(
+            .read("SELECT * FROM signing_identities WHERE iss = \(issuer.name) ORDER BY seq"))
+        let online = try await context.database.run(
+            .read("SELECT * FROM signing_online_keys WHERE iss = \(issuer.name) ORDER BY generation DESC"))
+        return SigningKeySet(identities: try identities.map(identity), online: try online.map(onlineKey))
+    }
+
+    private func identity(_ row: SQLRow) throws -> SigningKeySet.Identity {
+        let kid = try row.text("kid")
+        let sealed = try context.masterKey.open(try row.blob("sealed_key"), for: .signingKey, context: kid)
+        let key = try SoftwareSigningKey(algorithm: .es256, privateKey: sealed)
+        let publicKey = try ProtocolKey(key)
+        guard publicKey.thumbprint.text == kid else { throw StoreError(.corrupt, "identity key \(kid) is another one") }
+        return SigningKeySet.Identity(
+            publicKey: publicKey, key: key, next: try row.optionalText("next"),
+            previous: try row.optionalText("previous"))
+    }
+
+    private func onlineKey(_ row: SQLRow) throws -> SigningKeySet.OnlineKey {
+        let text = try row.text("kid")
+        guard let kid = KeyThumbprint(text: text), let use = OnlineKeyUse(rawValue: try row.text("key_use")) else {
+            throw StoreError(.corrupt, "unknown use of an online key")
+        }
+        return SigningKeySet.OnlineKey(
+            kid: kid, generation: Int(try row.integer("generation")), use: use, certificate: try row.text("cert"),
+            privateKey: try context.masterKey.open(try row.blob("sealed_key"), for: .signingKey, context: text),
+            createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
+            isRetired: try row.optionalInteger("retired_at") != nil)
+    }
+}

@@ -1,0 +1,146 @@
+import AssentCore
+import AssentSigningProtocol
+
+/// What all documents of a transaction have in common. The rest is known when a device fetches one: its keys.
+struct DocumentDraft: MessagePart {
+    /// A status whose keys are named by their labels.
+    struct Status: MessagePart {
+        let name: String
+        let label: String
+        let effect: DecisionEffect
+        let keys: [String]
+        let reason: ReasonRule
+
+        init(_ status: SigningTemplate.Status, locale: String) {
+            name = status.name
+            label = status.label.text(locale)
+            effect = status.effect
+            keys = status.keys
+            reason = status.reason
+        }
+
+        init(reading reader: inout MemberReader) throws(SigningProtocolError) {
+            name = try reader.label("name")
+            label = try reader.shown("label", 1...40)
+            effect = try reader.choice("effect")
+            keys = try reader.value("keys").array?.compactMap(\.string) ?? []
+            reason = try reader.choice("reason")
+        }
+
+        var members: JSONObject {
+            [
+                "name": .string(name), "label": .string(label), "effect": .string(effect.rawValue),
+                "keys": .array(keys.map(JSONValue.string)), "reason": .string(reason.rawValue),
+            ]
+        }
+    }
+
+    /// How many bytes a draft may have, so that the document stays within 16 KiB with its keys.
+    static let limit = 12 << 10
+
+    let relyingParty: RelyingParty
+    let locale: String
+    let title: String
+    let text: String?
+    let warning: String?
+    let origin: DocumentOrigin?
+    let fields: [DocumentField]
+    let statuses: [Status]
+
+    /// Makes a draft by a template.
+    ///
+    /// - Throws: ``SigningError`` `invalid_request` when a value is missing, of another type, or cannot be shown.
+    init(
+        _ template: SigningTemplate, details: JSONValue, relyingParty: RelyingParty, locale: String,
+        origin: DocumentOrigin?
+    ) throws(SigningError) {
+        var fields: [DocumentField] = []
+        for field in template.fields {
+            guard let value = TransactionDisplay.value(field.pointer, in: details) else {
+                throw SigningError(.invalidRequest, "\(field.pointer) is missing in what is asked for.")
+            }
+            do {
+                fields.append(
+                    DocumentField(
+                        id: field.id, label: field.label.text(locale),
+                        value: try FieldValue(value, type: field.type, at: field.pointer)))
+            } catch {
+                throw SigningError(.invalidRequest, error.detail)
+            }
+        }
+        self.relyingParty = relyingParty
+        self.locale = locale
+        title = template.title.text(locale)
+        text = template.text.map { SigningTemplate.filled($0.text(locale), fields) }
+        warning = template.warning.map { SigningTemplate.filled($0.text(locale), fields) }
+        self.origin = origin
+        self.fields = fields
+        statuses = template.statuses.map { Status($0, locale: locale) }
+        guard encoded().count <= Self.limit else {
+            throw SigningError(.invalidRequest, "What is asked for is too much to be shown.")
+        }
+        do {
+            // Reading it checks all bounds, before the user is asked.
+            _ = try DocumentDraft(plaintext: encoded())
+        } catch {
+            throw SigningError(.invalidRequest, error.detail)
+        }
+    }
+
+    /// Reads a stored draft.
+    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
+        relyingParty = try reader.object("rp")
+        locale = try reader.locale("locale")
+        title = try reader.shown("title", 1...100)
+        text = reader.has("text") ? try reader.shown("text", 1...1000) : nil
+        warning = reader.has("warning") ? try reader.shown("warning", 1...200) : nil
+        origin = reader.has("origin") ? try reader.object("origin") : nil
+        fields = try reader.objects("fields", 0...16)
+        statuses = try reader.objects("statuses", 2...8)
+        guard Set(statuses.map { Array($0.label.utf8) }).count == statuses.count else {
+            throw SigningProtocolError(.invalidMember, "Two statuses have the same label.", member: "statuses")
+        }
+    }
+
+    /// The members.
+    var members: JSONObject {
+        JSONObject(omittingNil: [
+            "rp": relyingParty.json, "locale": .string(locale), "title": .string(title),
+            "text": text.map(JSONValue.string), "warning": warning.map(JSONValue.string), "origin": origin?.json,
+            "fields": .array(fields.map(\.json)), "statuses": .array(statuses.map(\.json)),
+        ])
+    }
+
+    /// The document of a container; `nil` when it has no key that may approve.
+    func document(
+        of transaction: SigningTransaction, for container: SigningContainer, keys: [SigningKeyRow], issuer: String,
+        nonce: SigningID
+    ) -> TransactionDocument? {
+        guard let kind = DocumentKind(rawValue: transaction.kind), let did = SigningID(text: container.did),
+            let txn = SigningID(text: transaction.txn), let request = SigningHash(text: transaction.req),
+            let device = KeyThumbprint(text: container.deviceKeyID)
+        else { return nil }
+        var statuses: [DocumentStatus] = []
+        for status in self.statuses {
+            var kids = [device]
+            if status.effect == .approve {
+                let usable = keys.filter {
+                    $0.isActive && $0.usage == kind.approvingUsage.rawValue
+                        && (status.keys.isEmpty || status.keys.contains($0.label))
+                }
+                kids = usable.prefix(5).compactMap { KeyThumbprint(text: $0.kid) }
+            }
+            guard !kids.isEmpty else { return nil }
+            statuses.append(
+                DocumentStatus(
+                    name: status.name, label: status.label, effect: status.effect, keys: kids,
+                    reason: status.reason))
+        }
+        return TransactionDocument(
+            issuer: issuer, did: did, issuedAt: Int(transaction.createdAt), expiresAt: Int(transaction.expiresAt),
+            txn: txn,
+            sub: transaction.userID, kind: kind, relyingParty: relyingParty, locale: locale, title: title, text: text,
+            warning: warning, origin: origin, fields: fields, statuses: statuses, request: request, nonce: nonce,
+            match: transaction.matchNumber == nil ? nil : NumberMatch(mode: .number, digits: 2))
+    }
+}

@@ -1,0 +1,214 @@
+import AssentCore
+import AssentSigningProtocol
+
+extension SigningProvider {
+    /// How many transactions a list names.
+    private static let listed = 20
+
+    func list(_ request: DeviceRequest) async throws -> String {
+        let body = try ListBody(plaintext: request.plaintext)
+        let container = try request.active()
+        var open = try await store.open(container, limit: Self.listed + 1, at: store.now)
+        if open.isEmpty, body.wait > 0 {
+            await bell.wait(for: .container(container.did), seconds: body.wait)
+            open = try await store.open(container, limit: Self.listed + 1, at: store.now)
+        }
+        let key = try handleKey(container)
+        var tickets: [String] = []
+        for transaction in open.prefix(Self.listed) {
+            guard let txn = SigningID(text: transaction.txn) else { continue }
+            tickets.append(
+                try await keys.sign(
+                    Ticket(
+                        issuer: iss, txn: txn, expiresAt: Int(transaction.expiresAt),
+                        handle: .handle(key: key, issuer: iss, txn: txn))))
+        }
+        let reply = try await keys.sign(
+            TransactionList(head: head(request), tickets: tickets, more: open.count > Self.listed))
+        return try sealed(reply, for: container)
+    }
+
+    func fetch(_ request: DeviceRequest) async throws -> String {
+        let txn = try FetchBody(plaintext: request.plaintext).txn.text
+        let container = try request.active()
+        guard let transaction = try await store.transaction(txn), transaction.userID == container.userID,
+            transaction.did == nil || transaction.did == container.did
+        else { throw SigningError(.transactionUnknown) }
+        if let refusal = transaction.refusal(at: request.now) { throw refusal }
+        var document = try await store.document(of: txn, did: container.did)
+        if document == nil {
+            document = try await store.deliver(
+                try await made(transaction, for: container), of: transaction, to: container, at: request.now)
+        }
+        guard let document else { throw SigningError(.transactionUnknown) }
+        let reply = try await keys.sign(Fetched(head: head(request), document: document.txd))
+        return try sealed(reply, for: container)
+    }
+
+    private func made(_ transaction: SigningTransaction, for container: SigningContainer) async throws
+        -> SigningDocument
+    {
+        let draft = try DocumentDraft(plaintext: Array(transaction.content.utf8))
+        let document = draft.document(
+            of: transaction, for: container, keys: try await store.keys(did: container.did), issuer: iss,
+            nonce: SigningID(random: context.random))
+        guard let document else {
+            throw SigningError(.statusNotAllowed, "The device has no key that may approve this.")
+        }
+        let txd = try await keys.sign(document)
+        return SigningDocument(txd: txd, txh: SigningHash.document(txd).text)
+    }
+
+    func decide(_ request: DeviceRequest) async throws -> String {
+        let body = try DecideBody(plaintext: request.plaintext)
+        let message = try UnverifiedMessage<Decision>(body.decision)
+        let decision = message.content
+        guard let container = request.container else { throw SigningError(.transactionUnknown) }
+        let dh = SigningHash.decision(body.decision)
+        let transaction: SigningTransaction
+        switch try await store.turn(decision.txn.text, dh: dh.text, container: container, at: request.now) {
+        case .repeated(let receipt): return receipt
+        case .open(let found): transaction = found
+        }
+        do {
+            return try await decide(
+                JudgedDecision(
+                    message: message, possession: body.possession, dh: dh, transaction: transaction,
+                    container: container), request)
+        } catch let error as SigningProtocolError {
+            throw SigningError(error)
+        }
+    }
+
+    /// A decision on an open transaction, with what it is judged by.
+    private struct JudgedDecision {
+        let message: UnverifiedMessage<Decision>
+        let possession: String?
+        let dh: SigningHash
+        let transaction: SigningTransaction
+        let container: SigningContainer
+
+        var content: Decision { message.content }
+        var txn: String { transaction.txn }
+        var approves: Bool { content.effect == .approve }
+    }
+
+    private func decide(_ judged: JudgedDecision, _ request: DeviceRequest) async throws -> String {
+        let container = judged.container
+        var refusal = container.refusal(approving: judged.approves, at: request.now)
+        var document: SigningDocument?
+        if refusal == nil, !judged.content.isBlind {
+            document = try await store.document(of: judged.txn, did: container.did)
+            if document == nil { refusal = SigningError(.transactionNotFetched) }
+        }
+        if let refusal {
+            try await store.refuse(refusal.code, txn: judged.txn, container: container)
+            throw refusal
+        }
+        let key = try await signer(judged)
+        try await check(judged, document: document)
+        let needsNumber = judged.transaction.matchNumber != nil && judged.approves
+        if needsNumber {
+            try await store.compareNumber(
+                judged.content.match ?? "", txn: judged.txn, dh: judged.dh.text, container: container, at: request.now)
+        }
+        let auditID = context.random.uuid()
+        let receipt = try await receipt(
+            judged, key: key, document: document, matched: needsNumber, auditID: auditID, at: request.now)
+        let state = SigningTransaction.State(judged.content.effect)
+        let decided = try await store.decide(
+            SigningDecision(
+                txn: judged.txn, did: container.did, kid: key.kid, dh: judged.dh.text, state: state,
+                status: judged.content.status, needsNumber: needsNumber, decision: judged.message.compact,
+                possession: judged.possession, txd: document?.txd, receipt: receipt, auditID: auditID),
+            container: container, proof: request.proof, at: request.now)
+        return decided
+    }
+
+    /// The key that has signed, after its signature and that of the device key. A signature that is not good ends the
+    /// transaction: the caller has the device, and says something that no key of it has signed.
+    private func signer(_ judged: JudgedDecision) async throws -> SigningKeyRow {
+        let (container, txn) = (judged.container, judged.txn)
+        let kid = judged.message.kid.text
+        guard let key = try await store.keys(did: container.did).first(where: { $0.kid == kid }) else {
+            throw try await refused(.statusNotAllowed, judged)
+        }
+        guard key.isActive else { throw try await refused(.keyRetired, judged) }
+        let isDeviceKey = kid == container.deviceKeyID
+        guard (judged.possession == nil) == isDeviceKey else {
+            throw SigningError(.invalidRequest, "A decision by another key than the device key needs possession.")
+        }
+        let possession = try judged.possession.map { try UnverifiedMessage<Possession>($0) }
+        do {
+            _ = try judged.message.verified(with: ProtocolKey(JSONValue.parse(key.publicJWK)))
+            _ = try possession?.verified(with: ProtocolKey(JSONValue.parse(container.deviceJWK)))
+        } catch {
+            try await store.fail(txn: txn, because: .badSignature, container: container)
+            throw SigningError(.badSignature)
+        }
+        if let content = possession?.content {
+            guard StrictJSON.same(content.issuer, iss), content.did.text == container.did, content.txn.text == txn,
+                content.decision == judged.dh
+            else { throw try await refused(.hashMismatch, judged) }
+        }
+        return key
+    }
+
+    /// Whether the decision is about what the container was shown.
+    private func check(_ judged: JudgedDecision, document: SigningDocument?) async throws {
+        let content = judged.content
+        guard let document else {
+            guard StrictJSON.same(content.issuer, iss), content.did.text == judged.container.did,
+                StrictJSON.same(content.sub, judged.container.userID)
+            else { throw try await refused(.hashMismatch, judged) }
+            guard content.effect == .deny || content.effect == .report, content.status == content.effect.rawValue,
+                judged.message.kid.text == judged.container.deviceKeyID
+            else { throw try await refused(.statusNotAllowed, judged) }
+            return
+        }
+        let stored = try UnverifiedMessage<TransactionDocument>(document.txd).content
+        guard
+            let member = stored.mismatch(with: content, compact: document.txd, signer: judged.message.kid)
+        else { return }
+        let isStatus = ["status", "effect", "kid", "reason"].contains(member)
+        throw try await refused(isStatus ? .statusNotAllowed : .hashMismatch, judged)
+    }
+
+    private func refused(_ code: SigningError.Code, _ judged: JudgedDecision) async throws -> SigningError {
+        try await store.refuse(code, txn: judged.txn, container: judged.container)
+        return SigningError(code)
+    }
+
+    private func receipt(
+        _ judged: JudgedDecision, key: SigningKeyRow, document: SigningDocument?, matched: Bool, auditID: String,
+        at now: Int64
+    ) async throws -> String {
+        let container = judged.container
+        guard let kid = KeyThumbprint(text: key.kid), let device = KeyThumbprint(text: container.deviceKeyID),
+            let record = container.record.flatMap({ SigningHash(text: $0) }),
+            let request = SigningHash(text: judged.transaction.req)
+        else { throw SigningError(.unavailable) }
+        return try await keys.sign(
+            Receipt(
+                issuer: iss, did: judged.content.did, decidedAt: Int(now), txn: judged.content.txn,
+                sub: container.userID, relyingParty: judged.transaction.clientID, request: request,
+                document: document.flatMap { SigningHash(text: $0.txh) }, decision: judged.dh,
+                status: judged.content.status, effect: judged.content.effect, state: judged.content.effect.state,
+                kid: kid, device: device, keyState: .active, since: Int(key.since), record: record,
+                methods: [.possession],
+                matched: matched, audit: auditID))
+    }
+}
+
+extension SigningTransaction.State {
+    /// What a decision makes of a transaction.
+    init(_ effect: DecisionEffect) {
+        self =
+            switch effect {
+            case .approve: .approved
+            case .deny: .denied
+            case .report: .reported
+            case .cancel: .canceled
+            }
+    }
+}

@@ -1,0 +1,232 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import AssentStore
+import Logging
+
+/// A realm's transaction signing: the calls of devices, users and relying parties, decided. It speaks no HTTP.
+package struct SigningProvider: Sendable {
+    /// How it is offered.
+    package let settings: SigningSettings
+
+    let context: EngineContext
+    let store: SigningStore
+    let keys: SigningServerKeys
+    let nonces: SigningNonces
+    let bell: SigningBell
+    private let attempts: AttemptCounter
+
+    /// Transaction signing on a context's database.
+    package init(_ context: EngineContext, settings: SigningSettings) {
+        self.context = context
+        self.settings = settings
+        store = SigningStore(context, issuer: settings.issuer)
+        keys = SigningServerKeys(context, issuer: settings.issuer)
+        nonces = SigningNonces(context, issuer: settings.issuer)
+        bell = SigningBell(context)
+        attempts = AttemptCounter(context)
+    }
+
+    var iss: String { settings.issuer.name }
+
+    /// A nonce for the next proof.
+    package func nonce() -> String { nonces.make() }
+
+    /// What the issuer says of itself, as JSON.
+    package func configuration() async throws -> [UInt8] {
+        try await context.translatingStoreErrors {
+            let keys = try await keys.current()
+            guard let identity = keys.identity else { throw SigningError(.unavailable) }
+            return IssuerConfiguration(
+                issuer: iss, name: settings.name, identity: identity, next: keys.next, certificates: keys.certificates
+            ).encoded()
+        }
+    }
+
+    /// Answers a call of a device.
+    ///
+    /// - Parameters:
+    ///   - call: which one.
+    ///   - proof: the field `TSP-Proof`.
+    ///   - body: the request's body.
+    ///   - address: where it came from, to count wrong codes.
+    /// - Returns: the compact message to send back.
+    /// - Throws: ``SigningError``.
+    package func answer(_ call: DeviceCall, proof: String?, body: [UInt8], address: String) async throws(SigningError)
+        -> String
+    {
+        do {
+            return try await context.translatingStoreErrors {
+                guard body.count <= MessageType.maximumBody else { throw SigningError(.tooLarge) }
+                if call == .start { return try await start(body, address: address) }
+                return try await dispatch(call, try await authenticated(call, proof: proof, body: body))
+            }
+        } catch let error as SigningProtocolError {
+            throw SigningError(error)
+        } catch {
+            if !(error is SigningError) { context.logger.error("signing failed", metadata: ["error": "\(error)"]) }
+            throw SigningError(answering: error)
+        }
+    }
+
+    private func dispatch(_ call: DeviceCall, _ request: DeviceRequest) async throws -> String {
+        switch call {
+        case .start: throw SigningError(.invalidRequest)
+        case .commit: try await commit(request)
+        case .complete: try await complete(request)
+        case .confirm: try await confirm(request)
+        case .status: try await plainStatus(request)
+        case .list: try await list(request)
+        case .fetch: try await fetch(request)
+        case .decide: try await decide(request)
+        case .update: try await update(request)
+        case .delete: try await delete(request)
+        }
+    }
+
+    /// Verifies the proof, then opens the body.
+    private func authenticated(_ call: DeviceCall, proof: String?, body: [UInt8]) async throws -> DeviceRequest {
+        guard let proof else { throw SigningError(.badProof) }
+        let unverified: UnverifiedMessage<CallProof>
+        do {
+            unverified = try UnverifiedMessage<CallProof>(proof)
+        } catch let error {
+            throw SigningError(error.code == .versionUnsupported ? .versionUnsupported : .badProof)
+        }
+        let did = unverified.content.did
+        let party = try await party(did.text)
+        guard (try? unverified.verified(with: try party.deviceKey)) != nil else { throw SigningError(.badProof) }
+        let content = unverified.content
+        guard StrictJSON.same(content.issuer, iss), content.method == "POST",
+            StrictJSON.same(content.url, iss + call.path), content.bodyHash == SigningHash(sha256: body)
+        else { throw SigningError(.badProof) }
+        guard nonces.accepts(content.nonce) else { throw SigningError(.useNonce) }
+        guard try await attempts.attempt("signing:call:\(did.text)", limit: 120, window: 60) else {
+            throw SigningError(.rateLimited, retryAfter: 60)
+        }
+        let plaintext = try await opened(body, sender: did.text)
+        return DeviceRequest(
+            party: party, did: did, plaintext: plaintext, hash: .request(proof),
+            proof: SpentProof(jti: content.jti.text, did: did.text), now: store.now)
+    }
+
+    /// Decrypts a request's body with the key that it names.
+    func opened(_ body: [UInt8], sender: String) async throws -> [UInt8] {
+        guard let text = String(validating: body, as: UTF8.self) else { throw SigningError(.invalidRequest) }
+        let envelope = try SealedEnvelope(text)
+        var known = try await keys.current().opening(envelope.kid)
+        if known == nil { known = try await keys.current(fresh: true).opening(envelope.kid) }
+        guard let known else { throw SigningError(.unknownKey) }
+        return try await envelope.opened(
+            with: try SoftwareAgreementKey(privateKey: known.privateKey), content: .request, sender: sender,
+            recipient: iss)
+    }
+
+    private func party(_ did: String) async throws -> DeviceRequest.Party {
+        if let container = try await store.container(did: did) {
+            let isForgotten = container.endedAt.map { store.now - $0 > DeviceRequest.memory } ?? false
+            guard !isForgotten else { throw SigningError(.unknownContainer) }
+            return .container(container)
+        }
+        guard let enrolment = try await store.enrolment(did: did) else { throw SigningError(.unknownContainer) }
+        return .enrolment(enrolment)
+    }
+
+    /// Counts a wrong code of an address.
+    func countWrongCode(_ address: String) async throws -> SigningError {
+        try await attempts.attempt("signing:code:\(address)", limit: 10, window: 900)
+            ? SigningError(.invalidCode) : SigningError(.rateLimited, retryAfter: 900)
+    }
+
+    /// What every reply has.
+    func head(_ request: DeviceRequest) -> SigningReplyHead {
+        SigningReplyHead(issuer: iss, audience: request.did.text, issuedAt: Int(request.now), request: request.hash)
+    }
+
+    /// Encrypts a signed reply for a container.
+    func sealed(_ compact: String, for container: SigningContainer) throws -> String {
+        try SealedEnvelope.seal(
+            Array(compact.utf8), to: ProtocolKey(JSONValue.parse(container.transportJWK)), content: .reply,
+            sender: iss, recipient: container.did, random: context.random)
+    }
+}
+
+/// The calls of a device.
+package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
+    /// Begins an enrolment.
+    case start = "provision/start"
+    /// Commits to the keys.
+    case commit = "provision/commit"
+    /// Brings the keys.
+    case complete = "provision/complete"
+    /// Has stored the answer.
+    case confirm = "provision/confirm"
+    /// Asks how the container stands.
+    case status
+    /// Asks for open transactions.
+    case list = "transactions/list"
+    /// Asks for a document.
+    case fetch = "transactions/fetch"
+    /// Decides.
+    case decide = "transactions/decide"
+    /// Changes what the container is called, and where push messages go.
+    case update
+    /// Ends the container.
+    case delete
+
+    /// The path below the issuer's name.
+    package var path: String { "/device/\(rawValue)" }
+}
+
+/// A call whose proof is good.
+struct DeviceRequest: Sendable {
+    /// Who calls.
+    enum Party: Sendable {
+        case enrolment(SigningEnrolment)
+        case container(SigningContainer)
+
+        /// The device key.
+        var deviceKey: ProtocolKey {
+            get throws {
+                switch self {
+                case .enrolment(let enrolment): try ProtocolKey(JSONValue.parse(enrolment.deviceJWK))
+                case .container(let container): try ProtocolKey(JSONValue.parse(container.deviceJWK))
+                }
+            }
+        }
+    }
+
+    /// Seconds for which a container that has ended may ask how it stands.
+    static let memory: Int64 = 365 * 86400
+
+    let party: Party
+    let did: SigningID
+    let plaintext: [UInt8]
+    let hash: SigningHash
+    let proof: SpentProof
+    let now: Int64
+
+    /// The container, whatever its state.
+    var container: SigningContainer? { if case .container(let container) = party { container } else { nil } }
+
+    /// The container, if it may do more than ask how it stands.
+    ///
+    /// - Throws: ``SigningError``: why it may not.
+    func active() throws -> SigningContainer {
+        guard let container else { throw SigningError(.enrolmentVoid) }
+        guard container.state(at: now) != .suspect else { throw SigningError(.containerSuspect) }
+        if let refusal = container.refusal(approving: false, at: now) { throw refusal }
+        return container
+    }
+}
+
+extension SigningError {
+    /// What a message is refused with that breaks the protocol's form.
+    init(_ error: SigningProtocolError) {
+        switch error.code {
+        case .tooLarge: self.init(.tooLarge)
+        case .versionUnsupported: self.init(.versionUnsupported)
+        default: self.init(.invalidRequest, error.detail)
+        }
+    }
+}

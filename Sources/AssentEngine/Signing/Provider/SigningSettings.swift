@@ -1,0 +1,84 @@
+package import AssentSigningProtocol
+
+/// How a realm offers transaction signing.
+package struct SigningSettings: Sendable {
+    /// The issuer.
+    package var issuer: SigningIssuer
+
+    /// The issuer's name, as users see it.
+    package var name: String
+
+    /// The keys that a device makes besides its `device` and its `transport` key.
+    package var keys: [OfferedKey]
+
+    /// Templates by their names.
+    package var templates: [String: SigningTemplate]
+
+    /// How many devices and transactions there may be.
+    package var limits = SigningLimits()
+
+    /// Seconds until a container's keys expire.
+    package var keyLifetime: Int64 = 365 * 86400
+
+    /// Seconds for which a new container may not approve.
+    package var approvalDelay: Int64 = 0
+
+    /// For how many seconds an authentication is fresh enough to make an invite.
+    package var freshness: Int64 = 300
+
+    /// The level of that authentication.
+    package var freshLevel = 0
+
+    /// How a realm offers it. The keys are those beside `device` and `transport`.
+    package init(
+        issuer: SigningIssuer, name: String,
+        keys: [OfferedKey] = SigningSettings.standardKeys,
+        templates: [String: SigningTemplate] = [:]
+    ) {
+        self.issuer = issuer
+        self.name = name
+        self.keys = keys
+        self.templates = templates
+    }
+
+    /// One key for transactions and one for sign-ins, both bound to the device only.
+    package static let standardKeys = [
+        OfferedKey(usage: .sign, label: "payments", policy: policyID),
+        OfferedKey(usage: .auth, label: "sign-in", policy: policyID),
+    ]
+
+    /// The one policy of today: keys are bound to the device only.
+    package static let policyID = "device"
+
+    /// All keys of an offer.
+    var offeredKeys: [OfferedKey] {
+        [
+            OfferedKey(usage: .device, label: "device", policy: Self.policyID),
+            OfferedKey(usage: .transport, label: "transport", policy: Self.policyID),
+        ] + keys
+    }
+
+    /// What is wrong, one sentence each; empty when nothing is.
+    package func faults() -> [String] {
+        var faults: [String] = []
+        if (try? ShownText.check(name, 1...64, at: "name")) == nil { faults.append("the name has 1 to 64 characters") }
+        if !IssuerName.isValid(issuer.name) {
+            faults.append("transaction signing needs a public URL with https, without user, query and fragment")
+        }
+        let labels = offeredKeys.map(\.label)
+        if Set(labels).count != labels.count || !labels.allSatisfy(SigningLabel.isValid) {
+            faults.append("each key has a label of its own of a–z, 0–9 and -")
+        }
+        if keys.count(where: { $0.usage == .sign }) > 4 || keys.count(where: { $0.usage == .auth }) > 2
+            || !keys.allSatisfy({ $0.usage == .sign || $0.usage == .auth })
+        {
+            faults.append("a device has at most 4 keys of usage sign and 2 of usage auth")
+        }
+        if !(1...20).contains(limits.containers) { faults.append("a user has 1 to 20 devices") }
+        if !(86400...3650 * 86400).contains(keyLifetime) { faults.append("keys live for a day to ten years") }
+        for (name, template) in templates.sorted(by: { $0.key < $1.key }) {
+            faults += template.faults(keys: keys).map { "template \(name): \($0)" }
+        }
+        return faults
+    }
+}

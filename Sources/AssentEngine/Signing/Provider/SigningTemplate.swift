@@ -1,0 +1,183 @@
+import AssentCore
+package import AssentSigningProtocol
+
+/// A text, or one for each of several languages.
+package struct LocalizedText: Sendable, Hashable {
+    /// The text where there is none for the language.
+    package let fallback: String
+
+    /// Texts by the language's tag, for example `de`.
+    package let byLanguage: [String: String]
+
+    /// A text.
+    package init(_ fallback: String, byLanguage: [String: String] = [:]) {
+        self.fallback = fallback
+        self.byLanguage = byLanguage
+    }
+
+    /// The text for a language tag: of the tag, of its language without a region, or the fallback.
+    package func text(_ locale: String) -> String {
+        byLanguage[locale] ?? byLanguage[String(locale.prefix { $0 != "-" })] ?? fallback
+    }
+
+    /// All texts.
+    package var all: [String] { [fallback] + byLanguage.values }
+}
+
+/// How the server makes a document from what somebody asks for. Who asks names a template, and never writes what is
+/// shown.
+package struct SigningTemplate: Sendable, Hashable {
+    /// A typed value, and where it is taken from.
+    package struct Field: Sendable, Hashable {
+        /// Its name, by which texts refer to it.
+        package let id: String
+        /// What the user sees before the value.
+        package let label: LocalizedText
+        /// What kind of value it is.
+        package let type: FieldType
+        /// A JSON Pointer (RFC 6901) into what was asked for.
+        package let pointer: String
+
+        /// A field.
+        package init(id: String, label: LocalizedText, type: FieldType, pointer: String) {
+            self.id = id
+            self.label = label
+            self.type = type
+            self.pointer = pointer
+        }
+    }
+
+    /// What the user can answer.
+    package struct Status: Sendable, Hashable {
+        /// Its name.
+        package let name: String
+        /// What the user sees.
+        package let label: LocalizedText
+        /// What it does.
+        package let effect: DecisionEffect
+        /// The labels of the keys that may sign it; empty: all that may by their usage.
+        package let keys: [String]
+        /// Whether the user may or must give a reason.
+        package let reason: ReasonRule
+
+        /// A status.
+        package init(
+            name: String, label: LocalizedText, effect: DecisionEffect, keys: [String] = [],
+            reason: ReasonRule = .none
+        ) {
+            self.name = name
+            self.label = label
+            self.effect = effect
+            self.keys = keys
+            self.reason = reason
+        }
+    }
+
+    /// What it is about.
+    package var kind: DocumentKind
+    /// The title.
+    package var title: LocalizedText
+    /// What is asked; `{id}` stands for a field's value as it is shown.
+    package var text: LocalizedText?
+    /// A warning.
+    package var warning: LocalizedText?
+    /// For how many seconds it is open.
+    package var lifetime: Int64
+    /// Whether the user must type a number.
+    package var matchesNumber: Bool
+    /// The values.
+    package var fields: [Field]
+    /// What the user can answer.
+    package var statuses: [Status]
+
+    /// A template.
+    package init(
+        kind: DocumentKind = .transaction, title: LocalizedText, text: LocalizedText? = nil,
+        warning: LocalizedText? = nil, lifetime: Int64 = 180, matchesNumber: Bool = false, fields: [Field] = [],
+        statuses: [Status] = SigningTemplate.standardStatuses
+    ) {
+        self.kind = kind
+        self.title = title
+        self.text = text
+        self.warning = warning
+        self.lifetime = lifetime
+        self.matchesNumber = matchesNumber
+        self.fields = fields
+        self.statuses = statuses
+    }
+
+    /// What the user can answer where a template says nothing else.
+    package static let standardStatuses = [
+        Status(name: "accept", label: LocalizedText("Approve"), effect: .approve),
+        Status(name: "deny", label: LocalizedText("Decline"), effect: .deny),
+        Status(name: "report", label: LocalizedText("That was not me"), effect: .report, reason: .optional),
+    ]
+
+    /// What is wrong with it, one sentence each; empty when nothing is.
+    package func faults(keys: [OfferedKey]) -> [String] {
+        var faults: [String] = []
+        if !(10...3600).contains(lifetime) { faults.append("a transaction is open for 10 to 3600 seconds") }
+        if kind == .record { faults.append("only devices begin a record") }
+        let ids = fields.map(\.id)
+        if fields.count > 16 || Set(ids).count != ids.count || !ids.allSatisfy(SigningLabel.isValid) {
+            faults.append("it has at most 16 fields, each with a name of its own of a–z, 0–9 and -")
+        }
+        for each in title.all where !Self.isShowable(each, 100) { faults.append("a title has 1 to 100 characters") }
+        for label in fields.flatMap(\.label.all) where !Self.isShowable(label, 40) {
+            faults.append("a field's label has 1 to 40 characters")
+        }
+        for text in (text?.all ?? []) + (warning?.all ?? []) {
+            for name in Self.placeholders(of: text) where !ids.contains(name) {
+                faults.append("{\(name)} is none of its fields")
+            }
+        }
+        return faults + statusFaults(keys: keys)
+    }
+
+    private func statusFaults(keys: [OfferedKey]) -> [String] {
+        var faults: [String] = []
+        let names = statuses.map(\.name)
+        if !(2...8).contains(statuses.count) || Set(names).count != names.count
+            || !names.allSatisfy(SigningLabel.isValid)
+        {
+            faults.append("it has 2 to 8 statuses, each with a name of its own of a–z, 0–9 and -")
+        }
+        for label in statuses.flatMap(\.label.all) where !Self.isShowable(label, 40) {
+            faults.append("a status' label has 1 to 40 characters")
+        }
+        func count(_ effect: DecisionEffect) -> Int { statuses.count { $0.effect == effect } }
+        if count(.approve) == 0 || count(.deny) == 0 { faults.append("a user must be able to approve and to deny") }
+        if count(.cancel) > 1 { faults.append("at most one status cancels") }
+        let usable = keys.filter { $0.usage == kind.approvingUsage }.map(\.label)
+        for status in statuses where status.effect == .approve {
+            if usable.isEmpty || !status.keys.allSatisfy(usable.contains) {
+                faults.append("\(status.name) needs keys of usage \(kind.approvingUsage.rawValue) that devices have")
+            }
+        }
+        return faults
+    }
+
+    private static func isShowable(_ text: String, _ limit: Int) -> Bool {
+        (try? ShownText.check(text, 1...limit, at: "text")) != nil
+    }
+
+    /// The names in braces in a text.
+    static func placeholders(of text: String) -> [String] {
+        text.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
+            .compactMap { part in part.firstIndex(of: "}").map { String(part[..<$0]) } }
+    }
+
+    /// A text with each `{id}` replaced by what is shown of that field. What is put in is not read again.
+    static func filled(_ text: String, _ fields: [DocumentField]) -> String {
+        var result = ""
+        var rest = text[...]
+        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
+            result += rest[..<open]
+            let name = rest[rest.index(after: open)..<close]
+            let value = fields.first { $0.id.utf8.elementsEqual(name.utf8) }?.display
+            result += value ?? String(rest[open...close])
+            rest = rest[rest.index(after: close)...]
+        }
+        return result + rest
+    }
+}

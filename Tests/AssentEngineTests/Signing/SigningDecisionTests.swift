@@ -1,0 +1,285 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import AssentStore
+import AssentTesting
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Approving and refusing with a signature")
+struct SigningDecisionTests {
+    @Test("A device lists, fetches and approves; the relying party gets the receipt")
+    func approve() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (txn, number) = try await world.asked()
+        #expect(number == nil)
+        let tickets = try await device.list(container.did)
+        #expect(tickets.map(\.txn) == [txn])
+        #expect(tickets.first?.handle == .handle(key: container.handle, issuer: world.name, txn: txn))
+        let document = try await device.fetch(txn, container).content
+        #expect(document.title == "Confirm payment" && document.text == "Pay 200.00 EUR to Bob")
+        #expect(document.fields.map(\.display) == ["200.00 EUR", "Bob"])
+        #expect(document.request == .details(SigningWorld.details))
+        let receipt = try await device.approve(txn, container)
+        #expect(receipt.content.state == .approved && receipt.content.methods == [.possession])
+        #expect(receipt.content.relyingParty == "shop" && !receipt.content.matched)
+        let view = try await world.provider.view(txn.text, client: "shop")
+        #expect(view.state == .approved && view.receipt == receipt.compact && view.transaction.status == "accept")
+        #expect(try await device.list(container.did).isEmpty)
+        let audit = try await AuditLog(world.base.context).records(transactionID: txn.text)
+        #expect(audit.map(\.event.rawValue) == ["signing.create", "signing.fetch", "signing.decide"])
+    }
+
+    @Test("The document is the same at each fetch, and its texts are in the language that was asked for")
+    func document() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        var wish = world.wish()
+        wish.locale = "de-CH"
+        let txn = try #require(SigningID(text: try await world.provider.create(wish).txn))
+        let first = try await device.fetch(txn, container)
+        #expect(try await device.fetch(txn, container).compact == first.compact)
+        #expect(first.content.title == "Zahlung freigeben" && first.content.locale == "de-CH")
+    }
+
+    @Test("The same decision gets the same receipt, also after the end; another one is told so")
+    func repetition() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (txn, _) = try await world.asked()
+        let document = try await device.fetch(txn, container)
+        let body = try await device.signed(try device.decision(document, status: "accept"), label: "payments")
+        let receipt = try await device.decide(body, container)
+        world.base.clock.advance(by: 1000)
+        #expect(try await device.decide(body, container).compact == receipt.compact)
+        let other = try await device.signed(try device.decision(document, status: "deny"), label: nil)
+        #expect(try await refusal { _ = try await device.decide(other, container) } == "already_decided")
+    }
+
+    @Test("A user says no with the device key alone, also to what was not opened")
+    func refuse() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (denied, _) = try await world.asked()
+        let document = try await device.fetch(denied, container)
+        let deny = try await device.signed(try device.decision(document, status: "deny"), label: nil)
+        #expect(try await device.decide(deny, container).content.state == .denied)
+        let (reported, _) = try await world.asked()
+        let blind = try await device.signed(device.blind(reported, container, .report), label: nil)
+        let receipt = try await device.decide(blind, container).content
+        #expect(receipt.state == .reported && receipt.document == nil)
+        let (other, _) = try await world.asked()
+        let approving = try await device.signed(device.blind(other, container), label: "payments")
+        #expect(try await refusal { _ = try await device.decide(approving, container) } == "status_not_allowed")
+        #expect(try await world.state(other) == "PENDING")
+    }
+
+    @Test("A decision about something else than the document is refused and changes nothing", arguments: 0..<9)
+    func mismatch(what: Int) async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (txn, _) = try await world.asked()
+        let document = try await device.fetch(txn, container)
+        let right = try device.decision(document, status: "accept")
+        let random = SystemRandom()
+        let wrong = Decision(
+            issuer: right.issuer, did: what == 0 ? SigningID(random: random) : right.did,
+            sub: what == 1 ? "somebody" : right.sub, txn: right.txn,
+            nonce: what == 2 ? SigningID(random: random) : right.nonce,
+            document: what == 3 ? .document("other") : right.document,
+            displayed: what == 4 ? .displayed(["other"]) : right.displayed,
+            status: what == 5 ? "deny" : what == 6 ? "other" : right.status, effect: right.effect,
+            reason: what == 7 ? "because" : nil, match: nil, jti: right.jti)
+        let body = try await device.signed(wrong, label: what == 8 ? "sign-in" : "payments")
+        let code = try await refusal { _ = try await device.decide(body, container) }
+        #expect(code == (what < 5 || what == 5 ? "hash_mismatch" : "status_not_allowed"))
+        #expect(try await world.state(txn) == "PENDING")
+        #expect(try await device.approve(txn, container).content.state == .approved)
+    }
+
+    @Test("A signature that is not good ends the transaction")
+    func badSignature() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        for part in 0..<2 {
+            let (txn, _) = try await world.asked()
+            let document = try await device.fetch(txn, container)
+            let body = try await device.signed(try device.decision(document, status: "accept"), label: "payments")
+            let broken = DecideBody(
+                decision: part == 0 ? Self.flipped(body.decision) : body.decision,
+                possession: part == 1 ? Self.flipped(body.possession ?? "") : body.possession)
+            #expect(try await refusal { _ = try await device.decide(broken, container) } == "bad_signature")
+            #expect(try await world.state(txn) == "FAILED")
+            #expect(try await refusal { _ = try await device.decide(body, container) } == "tx_failed")
+        }
+    }
+
+    private static func flipped(_ compact: String) -> String {
+        var parts = compact.split(separator: ".").map(String.init)
+        parts[2] = (parts[2].first == "A" ? "B" : "A") + parts[2].dropFirst()
+        return parts.joined(separator: ".")
+    }
+
+    @Test("A number is tried once: a right one approves, a wrong one ends the transaction")
+    func number() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (right, number) = try await world.asked("numbered")
+        let receipt = try await device.approve(right, container, number: number).content
+        #expect(receipt.matched)
+        let (wrong, other) = try await world.asked("numbered")
+        let guess = other == "00" ? "01" : "00"
+        #expect(try await refusal { _ = try await device.approve(wrong, container, number: guess) } == "match_wrong")
+        #expect(try await world.state(wrong) == "FAILED")
+        let (without, _) = try await world.asked("numbered")
+        #expect(try await refusal { _ = try await device.approve(without, container) } == "hash_mismatch")
+        let document = try await device.fetch(without, container)
+        let deny = try await device.signed(try device.decision(document, status: "deny"), label: nil)
+        #expect(try await device.decide(deny, container).content.state == .denied)
+    }
+
+    @Test("Of a hundred decisions with all numbers at once one is compared, and at most one approves")
+    func numberRace() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (txn, _) = try await world.asked("numbered")
+        let document = try await device.fetch(txn, container)
+        let codes = try await withThrowingTaskGroup(of: String?.self) { group in
+            for guess in 0..<100 {
+                group.addTask {
+                    let number = guess < 10 ? "0\(guess)" : "\(guess)"
+                    let body = try await device.signed(
+                        try device.decision(document, status: "accept", number: number), label: "payments")
+                    return try await refusal { _ = try await device.decide(body, container) }
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.count { $0 == nil || $0 == "match_wrong" } == 1)
+        #expect(codes.allSatisfy { [nil, "match_wrong", "match_used", "tx_failed", "already_decided"].contains($0) })
+    }
+
+    @Test("Nobody sees or answers another user's transaction, or decides without having fetched")
+    func foreign() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (txn, _) = try await world.asked()
+        let ben = SigningCaller(world.base.ben)
+        let invite = try await world.invite(ben)
+        let other = try TestDevice(world)
+        let foreign = try await other.enrol(invite.code)
+        _ = try await world.provider.enter(digits: foreign.digits, ben, pid: invite.pid)
+        #expect(try await other.list(foreign.did).isEmpty)
+        #expect(try await refusal { _ = try await other.fetch(txn, foreign) } == "tx_unknown")
+        let blind = try await other.signed(other.blind(txn, foreign), label: nil)
+        #expect(try await refusal { _ = try await other.decide(blind, foreign) } == "tx_unknown")
+        let document = try await device.fetch(txn, container)
+        let (second, secondContainer) = try await world.enrolled()
+        let decision = try device.decision(document, status: "deny")
+        let moved = Decision(
+            issuer: decision.issuer, did: secondContainer.did, sub: decision.sub, txn: txn, nonce: decision.nonce,
+            document: decision.document, displayed: decision.displayed, status: "deny", effect: .deny,
+            jti: decision.jti)
+        let body = try await second.signed(moved, label: nil)
+        #expect(try await refusal { _ = try await second.decide(body, secondContainer) } == "tx_not_fetched")
+        #expect(try await refusal { _ = try await world.provider.view(txn.text, client: "other") } == "tx_unknown")
+    }
+
+    @Test("A blocked, new or expired container does not approve")
+    func containers() async throws {
+        let world = try await SigningWorld { $0.approvalDelay = 60 }
+        let (device, container) = try await world.enrolled()
+        let (txn, _) = try await world.asked()
+        #expect(try await refusal { _ = try await device.approve(txn, container) } == "approvals_not_yet")
+        world.base.clock.advance(by: 60)
+        let admin = SigningCaller(
+            try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
+        let did = container.did.text
+        #expect(
+            try await refusal { _ = try await world.provider.change(world.ana, did: did, .block) } == "forbidden")
+        #expect(try await world.provider.change(admin, did: did, .block) == .blocked)
+        #expect(try await refusal { _ = try await device.approve(txn, container) } == "container_blocked")
+        #expect(try await world.provider.change(admin, did: did, .unblock) == .active)
+        #expect(try await device.approve(txn, container).content.state == .approved)
+        #expect(try await world.provider.change(world.ana, did: did, .revoke) == .revoked)
+        #expect(try await device.status(container.did).state == .revoked)
+    }
+
+    @Test("A template takes typed values only, and what a relying party sends cannot change its texts")
+    func templates() async throws {
+        let world = try await SigningWorld()
+        func code(_ details: String, template: String = "payment") async throws -> String? {
+            try await refusal { _ = try await world.provider.create(world.wish(template, details: details)) }
+        }
+        let good = SigningWorld.details
+        #expect(try await code(good) == nil)
+        #expect(try await code(good, template: "other") == "invalid_request")
+        #expect(try await code("[]") == "invalid_request")
+        #expect(try await code("no JSON") == "invalid_request")
+        for (part, other) in [
+            ("\"200.00\"", "200.00"), ("\"200.00\"", "\"0200\""), ("\"EUR\"", "\"eur\""), ("\"Bob\"", "7"),
+            ("\"Bob\"", "\"B\\u202Eob\""), ("\"Bob\"", "\"\""), ("\"creditorName\":\"Bob\"", "\"x\":1"),
+        ] {
+            #expect(try await code(good.replacing(part, with: other)) == "invalid_request", "\(other)")
+        }
+        let braces = world.wish(details: good.replacing("Bob", with: "{amount} {to}"))
+        let made = try await world.provider.create(braces)
+        let draft = try DocumentDraft(plaintext: Array(made.content.utf8))
+        #expect(draft.text == "Pay 200.00 EUR to {amount} {to}")
+    }
+
+    @Test("The evidence of a decision holds all that signs it, for the relying party and the user")
+    func evidence() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (txn, _) = try await world.asked()
+        let provider = world.provider
+        #expect(
+            try await refusal { _ = try await provider.evidence(txn.text, for: .client("shop")) } == "tx_unknown")
+        let receipt = try await device.approve(txn, container)
+        let bundle = try JSONValue.parse(try await provider.evidence(txn.text, for: .client("shop")))
+        let entry = try #require(bundle["transactions"]?.array?.first)
+        #expect(entry["receipt"]?.string == receipt.compact && entry["possession"] != nil && entry["txd"] != nil)
+        let request = try #require(entry["request"]?.string.flatMap { Base64URL.decode($0) })
+        #expect(SigningHash(sha256: request) == .details(SigningWorld.details))
+        let record = try #require(bundle["enrolments"]?.array?.first?["record"]?.string)
+        #expect(receipt.content.record == .record(record))
+        #expect(bundle["enrolments"]?.array?.first?["enrol"]?.string == container.enrol)
+        _ = try await device.trust().verified(record, as: EnrolmentRecord.self)
+        _ = try await provider.evidence(txn.text, for: .caller(world.ana))
+        for reader in [
+            SigningProvider.EvidenceReader.client("other"), .caller(SigningCaller(world.base.ben)),
+        ] {
+            #expect(try await refusal { _ = try await provider.evidence(txn.text, for: reader) } == "tx_unknown")
+        }
+    }
+
+    @Test("A device and a relying party that wait are answered when there is something, or when the time is over")
+    func waiting() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let clock = world.base.clock
+        async let empty = device.list(container.did, wait: 5)
+        for _ in 0..<20 { await Self.tick(clock) }
+        #expect(try await empty.isEmpty)
+        async let tickets = device.list(container.did, wait: 25)
+        await Self.tick(clock)
+        let (txn, _) = try await world.asked()
+        await Self.tick(clock)
+        #expect(try await tickets.map(\.txn) == [txn])
+        async let view = world.provider.view(txn.text, client: "shop", wait: 25)
+        await Self.tick(clock)
+        _ = try await device.approve(txn, container)
+        await Self.tick(clock)
+        #expect(try await view.state == .approved)
+    }
+
+    /// Lets those who wait look once.
+    private static func tick(_ clock: ManualClock) async {
+        while clock.sleeperCount == 0 { await Task.yield() }
+        clock.advance(by: SigningBell.interval)
+    }
+}

@@ -1,0 +1,234 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import AssentTesting
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("Enrolling a signing device")
+struct SigningEnrolmentTests {
+    @Test("A device enrols with a code, and is active after the digits that it shows were typed")
+    func enrol() async throws {
+        let world = try await SigningWorld()
+        let invite = try await world.invite()
+        let device = try TestDevice(world)
+        let container = try await device.enrol(invite.code)
+        #expect(try await device.status(container.did).state == .unconfirmed)
+        #expect(try await world.provider.inviteStatus(world.ana, pid: invite.pid).state == "UNCONFIRMED")
+        let wrong = container.digits == "00000000" ? "00000001" : "00000000"
+        await #expect(throws: SigningError(.digitsWrong)) {
+            try await world.provider.enter(digits: wrong, world.ana, pid: invite.pid)
+        }
+        let shown = "\(container.digits.prefix(4)) \(container.digits.suffix(4))"
+        let status = try await world.provider.enter(digits: shown, world.ana, pid: invite.pid)
+        #expect(status.state == "ACTIVE" && status.did == container.did.text && status.name == "laptop")
+        #expect(try await world.provider.enter(digits: shown, world.ana, pid: invite.pid) == status)
+        let known = try await device.status(container.did)
+        #expect(known.state == .active && known.keys.map(\.usage) == [.device, .transport, .sign, .auth])
+        #expect(try await world.provider.containers(world.ana, user: nil).map(\.0.did) == [container.did.text])
+    }
+
+    @Test("The QR code is signed by a certified key and names the identity key")
+    func qrCode() async throws {
+        let world = try await SigningWorld()
+        let shown = try await world.provider.invite(world.ana, user: nil)
+        let trust = try await TestDevice(world).trust()
+        let invite = try trust.verified(shown.qr.reveal(), as: Invite.self)
+        #expect(invite.content.identity == trust.identity.thumbprint && invite.content.pid.text == shown.pid)
+        #expect(invite.content.code.shown == shown.code)
+    }
+
+    @Test("What is repeated is answered with the same values")
+    func repetition() async throws {
+        let world = try await SigningWorld()
+        let invite = try await world.invite()
+        let device = try TestDevice(world)
+        let first = try await device.start(invite.code)
+        let offer = try await device.start(invite.code)
+        #expect(offer.content.did == first.content.did && offer.compact != first.compact)
+        let did = offer.content.did
+        let nonceD = SigningNonce(random: SystemRandom())
+        let keys = try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nil).keyList
+        let body = CommitBody(commitment: .commitment(nonceD: nonceD, keys: keys))
+        let nonce: NonceReply = try await device.ask("provision/commit", did, body)
+        let again: NonceReply = try await device.ask("provision/commit", did, body)
+        #expect(nonce.nonceS == again.nonceS)
+        let content = try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
+        let enrol = CompleteBody(enrol: try await SignedMessage.sign(content, with: device.deviceKey).compact)
+        let one: Enrolled = try await device.askSealed("provision/complete", did, enrol)
+        let two: Enrolled = try await device.askSealed("provision/complete", did, enrol)
+        #expect(one.echo == two.echo && one.handle == two.handle && one.serial == two.serial)
+        let other = CompleteBody(enrol: try await SignedMessage.sign(content, with: device.deviceKey).compact)
+        #expect(
+            try await refusal { _ = try await device.call("provision/complete", did, other) } == "enrolment_void")
+        for _ in 0..<2 {
+            let status: ContainerStatus = try await device.ask("provision/confirm", did, ConfirmBody(echo: one.echo))
+            #expect(status.state == .unconfirmed)
+        }
+        let wrong = ConfirmBody(echo: SigningNonce(random: SystemRandom()))
+        #expect(
+            try await refusal { _ = try await device.call("provision/confirm", did, wrong) } == "enrolment_void")
+    }
+
+    @Test("Another key, nonce, offer or user than committed to is refused", arguments: 0..<6)
+    func changed(what: Int) async throws {
+        let world = try await SigningWorld()
+        let invite = try await world.invite()
+        let device = try TestDevice(world)
+        let offer = try await device.start(invite.code)
+        let did = offer.content.did
+        let nonceD = SigningNonce(random: SystemRandom())
+        let before = try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nil)
+        let commitment = SigningHash.commitment(nonceD: nonceD, keys: before.keyList)
+        let nonce: NonceReply = try await device.ask("provision/commit", did, CommitBody(commitment: commitment))
+        let right = try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
+        var keys = right.keys
+        if what == 0 {
+            let stranger = try TestDevice(world)
+            keys[2] = try await stranger.enrolment(
+                offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce
+            ).keys[2]
+        }
+        if what == 1 { keys.swapAt(2, 3) }
+        let random = SystemRandom()
+        let wrong = Enrolment(
+            issuer: right.issuer, pid: what == 2 ? SigningID(random: random) : right.pid, did: right.did,
+            sub: what == 3 ? "somebody" : right.sub, offer: what == 4 ? .offer("another") : right.offer,
+            nonceD: what == 5 ? SigningNonce(random: random) : nonceD, nonceS: right.nonceS, keys: keys)
+        let body = CompleteBody(enrol: try await SignedMessage.sign(wrong, with: device.deviceKey).compact)
+        let code = try await refusal { _ = try await device.call("provision/complete", did, body) }
+        #expect(["commitment_changed", "hash_mismatch", "invalid_request"].contains(code))
+        let good = CompleteBody(enrol: try await SignedMessage.sign(right, with: device.deviceKey).compact)
+        let _: Enrolled = try await device.askSealed("provision/complete", did, good)
+    }
+
+    @Test("An unknown, used, withdrawn or late code is answered alike, and guesses are counted")
+    func codes() async throws {
+        let world = try await SigningWorld()
+        let used = try await world.invite()
+        let device = try TestDevice(world)
+        _ = try await device.enrol(used.code)
+        let withdrawn = try await world.invite()
+        try await world.provider.withdraw(world.ana, pid: withdrawn.pid)
+        let late = try await world.invite()
+        for code in [used.code, withdrawn.code, InviteCode(random: SystemRandom())] {
+            let stranger = try TestDevice(world)
+            #expect(try await refusal { _ = try await stranger.start(code) } == "invalid_code")
+        }
+        #expect(try await refusal { _ = try await device.start(used.code) } == "invalid_code")
+        world.base.clock.advance(by: 900)
+        let stranger = try TestDevice(world)
+        #expect(try await refusal { _ = try await stranger.start(late.code) } == "invalid_code")
+        for _ in 0..<9 { _ = try await refusal { _ = try await stranger.start(late.code) } }
+        #expect(try await refusal { _ = try await stranger.start(late.code) } == "rate_limited")
+    }
+
+    @Test("An invite needs a fresh authentication; for others an administrator makes it")
+    func whoInvites() async throws {
+        let world = try await SigningWorld()
+        let ben = SigningCaller(world.base.ben)
+        #expect(try await refusal { _ = try await world.invite(ben, user: "ana") } == "forbidden")
+        let admin = SigningCaller(
+            try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
+        let invite = try await world.invite(admin, user: "ana")
+        #expect(try await refusal { _ = try await world.invite(admin, user: "nobody") } == "not_found")
+        #expect(try await world.provider.inviteStatus(world.ana, pid: invite.pid).state == "OPEN")
+        #expect(
+            try await refusal { _ = try await world.provider.inviteStatus(ben, pid: invite.pid) } == "not_found")
+        world.base.clock.advance(by: 301)
+        #expect(try await refusal { _ = try await world.invite() } == "fresh_authentication_required")
+    }
+}
+
+@Suite("The proof of a device's call")
+struct SigningProofTests {
+    @Test("A call needs a proof of its own body, path and device, with a nonce of the last five minutes")
+    func proofs() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let did = container.did
+        let body = try await device.sealed(EmptyBody().encoded(), sender: did.text)
+        func send(_ proof: String?, body other: String? = nil, path: String = "status") async throws -> String? {
+            try await refusal { _ = try await world.send(path, proof: proof, body: other ?? body) }
+        }
+        let good = try await device.proof(did, path: "status", body: body)
+        #expect(try await send(good) == nil)
+        #expect(try await send(nil) == "bad_proof")
+        #expect(try await send("x") == "bad_proof")
+        #expect(try await send(good, path: "update") == "bad_proof")
+        let another = try await device.sealed(EmptyBody().encoded(), sender: did.text)
+        #expect(try await send(good, body: another) == "bad_proof")
+        let stranger = try SoftwareSigningKey.generate(.es256)
+        #expect(
+            try await send(try await device.proof(did, path: "status", body: body, key: stranger)) == "bad_proof")
+        let unknown = SigningID(random: SystemRandom())
+        #expect(try await send(try await device.proof(unknown, path: "status", body: body)) == "unknown_container")
+        let forged = try await device.proof(did, path: "status", body: body, nonce: String(repeating: "A", count: 43))
+        #expect(try await send(forged) == "use_nonce")
+        world.base.clock.advance(by: 299)
+        #expect(try await send(good) == nil)
+        world.base.clock.advance(by: 1)
+        #expect(try await send(good) == "use_nonce")
+    }
+
+    @Test("What is encrypted to another key, by another sender or not at all is refused")
+    func envelopes() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let did = container.did
+        func send(_ body: String) async throws -> String? {
+            let proof = try await device.proof(did, path: "status", body: body)
+            return try await refusal { _ = try await world.send("status", proof: proof, body: body) }
+        }
+        #expect(try await send("{}") == "invalid_request")
+        #expect(try await send(try await device.sealed([1, 2], sender: did.text)) == "invalid_request")
+        let sender = SigningID(random: SystemRandom()).text
+        #expect(try await send(try await device.sealed(EmptyBody().encoded(), sender: sender)) == "invalid_request")
+        let stranger = SoftwareAgreementKey.generate()
+        let foreign = try SealedEnvelope.seal(
+            EmptyBody().encoded(), to: ProtocolKey(stranger), content: .request, sender: did.text,
+            recipient: world.name)
+        #expect(try await send(foreign) == "unknown_key")
+        #expect(try await send(String(repeating: "a", count: 65 << 10)) == "too_large")
+    }
+
+    @Test("A proof that has changed something changes nothing again")
+    func replay() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let body = try await device.sealed(UpdateBody(name: "phone").encoded(), sender: container.did.text)
+        let proof = try await device.proof(container.did, path: "update", body: body)
+        _ = try await world.send("update", proof: proof, body: body)
+        #expect(try await refusal { _ = try await world.send("update", proof: proof, body: body) } == "replay")
+        #expect(try await world.provider.containers(world.ana, user: nil).first?.0.name == "phone")
+    }
+
+    @Test(
+        "A container that was deleted may ask how it stands, and nothing else; deleting it again is answered the same")
+    func delete() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        for _ in 0..<2 {
+            let status: ContainerStatus = try await device.ask("delete", container.did, DeleteBody(reason: "sold"))
+            #expect(status.state == .revoked && status.keys.allSatisfy { $0.state == .retired })
+        }
+        #expect(try await device.status(container.did).state == .revoked)
+        #expect(try await refusal { _ = try await device.list(container.did) } == "container_revoked")
+        world.base.clock.advance(by: 366 * 86400)
+        #expect(try await refusal { _ = try await device.status(container.did) } == "unknown_container")
+    }
+
+    @Test("Two nodes that start at once have the same keys")
+    func keys() async throws {
+        let world = try await SigningWorld()
+        let providers = (0..<8).map { _ in SigningProvider(world.base.context, settings: world.provider.settings) }
+        let configurations = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+            for provider in providers { group.addTask { try await provider.configuration() } }
+            return try await group.reduce(into: Set<[UInt8]>()) { $0.insert($1) }
+        }
+        let latest = try await world.provider.configuration()
+        #expect(configurations == [latest])
+    }
+}

@@ -1,0 +1,97 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentTesting
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+/// An issuer with Ana and her session, and devices that call it without HTTP.
+final class SigningWorld: TestIssuer {
+    let base: TransactionFixture
+    let provider: SigningProvider
+
+    static let payment = SigningTemplate(
+        title: LocalizedText("Confirm payment", byLanguage: ["de": "Zahlung freigeben"]),
+        text: LocalizedText("Pay {amount} to {to}"),
+        fields: [
+            SigningTemplate.Field(
+                id: "amount", label: LocalizedText("Amount"), type: .amount, pointer: "/0/instructedAmount"),
+            SigningTemplate.Field(id: "to", label: LocalizedText("To"), type: .party, pointer: "/0/creditorName"),
+        ])
+
+    static let details = """
+        [{"type":"payment","instructedAmount":{"amount":"200.00","currency":"EUR"},"creditorName":"Bob"}]
+        """
+
+    init(_ change: (inout SigningSettings) -> Void = { _ in }) async throws {
+        base = try await TransactionFixture()
+        var numbered = Self.payment
+        numbered.matchesNumber = true
+        var settings = SigningSettings(
+            issuer: SigningStoreFixture.issuer, name: "Bank of Example",
+            templates: ["payment": Self.payment, "numbered": numbered])
+        settings.limits.perMinute = 100
+        change(&settings)
+        #expect(settings.faults().isEmpty)
+        provider = SigningProvider(base.context, settings: settings)
+    }
+
+    var name: String { provider.settings.issuer.name }
+    var ana: SigningCaller { SigningCaller(base.ana) }
+
+    func configuration() async throws -> (bytes: [UInt8], nonce: String) {
+        (try await provider.configuration(), provider.nonce())
+    }
+
+    func send(_ path: String, proof: String?, body: String) async throws -> String {
+        guard let call = DeviceCall(rawValue: path) else { throw TestRefusal("no such call") }
+        do {
+            return try await provider.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
+        } catch {
+            throw TestRefusal(error.code.rawValue)
+        }
+    }
+
+    func invite(_ caller: SigningCaller? = nil, user: String? = nil) async throws -> (pid: String, code: InviteCode) {
+        let invite = try await provider.invite(caller ?? ana, user: user)
+        return (invite.pid, try #require(InviteCode(typed: invite.code.reveal())))
+    }
+
+    /// A device of Ana's that may approve.
+    func enrolled() async throws -> (device: TestDevice, container: TestDevice.Enrolled) {
+        let invite = try await invite()
+        let device = try TestDevice(self)
+        let container = try await device.enrol(invite.code)
+        let status = try await provider.enter(digits: container.digits, ana, pid: invite.pid)
+        try #require(status.state == "ACTIVE")
+        return (device, container)
+    }
+
+    func wish(_ template: String = "payment", details: String = SigningWorld.details) -> TransactionWish {
+        TransactionWish(
+            clientID: "shop", clientName: "Example Shop", user: "ana", template: template, details: details,
+            idempotencyKey: base.context.random.uuid())
+    }
+
+    func asked(_ template: String = "payment") async throws -> (txn: SigningID, number: String?) {
+        let made = try await provider.create(wish(template))
+        return (try #require(SigningID(text: made.txn)), made.matchNumber)
+    }
+
+    func state(_ txn: SigningID) async throws -> String {
+        try await provider.view(txn.text, client: "shop").state.rawValue
+    }
+}
+
+/// The code that a call is refused with; `nil` when it is answered.
+func refusal(_ body: () async throws -> Void) async throws -> String? {
+    do {
+        try await body()
+        return nil
+    } catch let error as TestRefusal {
+        return error.code
+    } catch let error as SigningError {
+        return error.code.rawValue
+    }
+}
