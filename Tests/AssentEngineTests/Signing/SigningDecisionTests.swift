@@ -71,6 +71,11 @@ struct SigningDecisionTests {
         let blind = try await device.signed(device.blind(reported, container, .report), label: nil)
         let receipt = try await device.decide(blind, container).content
         #expect(receipt.state == .reported && receipt.document == nil)
+        let evidence = try EvidenceBundle(
+            reading: try await world.provider.evidence(reported.text, for: .client("shop")))
+        let identity = try await device.trust().identity.thumbprint
+        let report = EvidenceVerification.report(on: evidence, trust: identity)
+        #expect(report.exitStatus == 0, "\(report.contradicted)")
         let (other, _) = try await world.asked()
         let approving = try await device.signed(device.blind(other, container), label: "payments")
         #expect(try await refusal { _ = try await device.decide(approving, container) } == "status_not_allowed")
@@ -240,7 +245,11 @@ struct SigningDecisionTests {
         #expect(
             try await refusal { _ = try await provider.evidence(txn.text, for: .client("shop")) } == "tx_unknown")
         let receipt = try await device.approve(txn, container)
-        let bundle = try JSONValue.parse(try await provider.evidence(txn.text, for: .client("shop")))
+        let bytes = try await provider.evidence(txn.text, for: .client("shop"))
+        let identity = try await device.trust().identity.thumbprint
+        let report = EvidenceVerification.report(on: try EvidenceBundle(reading: bytes), trust: identity)
+        #expect(report.exitStatus == 0, "\(report.contradicted)")
+        let bundle = try JSONValue.parse(bytes)
         let entry = try #require(bundle["transactions"]?.array?.first)
         #expect(entry["receipt"]?.string == receipt.compact && entry["possession"] != nil && entry["txd"] != nil)
         let request = try #require(entry["request"]?.string.flatMap { Base64URL.decode($0) })

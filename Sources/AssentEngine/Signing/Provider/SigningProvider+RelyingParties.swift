@@ -166,26 +166,17 @@ extension SigningProvider {
                 let decision = try await store.decision(of: txn)
             else { throw SigningError(.transactionUnknown) }
             let keys = try await keys.current()
-            let signed: [(name: String, value: String?)] = [
-                ("txd", decision.txd), ("request", transaction.request), ("decision", decision.decision),
-                ("possession", decision.possession), ("receipt", decision.receipt),
-            ]
-            let entry = JSONObject(
-                signed.compactMap { name, value in value.map { .init(name: name, value: .string($0)) } })
-            let enrolments = try await store.records(did: decision.did).map { record -> JSONValue in
-                [
-                    "record": .string(record.record), "enrol": .string(record.enrol), "offer": .string(record.offer),
-                    "endorsements": .array([]),
-                ]
-            }
-            func texts(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
-            let bundle: JSONObject = [
-                "v": 1, "iss": .string(iss), "identity": .array(keys.identities.map(\.publicKey.json)),
-                "next": texts(keys.next), "previous": texts(keys.previous), "certs": texts(keys.allCertificates),
-                "enrolments": .array(enrolments), "transactions": .array([.object(entry)]),
-            ]
+            let bundle = EvidenceBundle(
+                issuer: iss, identities: keys.identities.map(\.publicKey), next: keys.next, previous: keys.previous,
+                certificates: keys.allCertificates,
+                enrolments: try await store.records(did: decision.did),
+                transactions: [
+                    EvidenceTransaction(
+                        document: decision.txd, request: Base64URL.decode(transaction.request),
+                        decision: decision.decision, possession: decision.possession, receipt: decision.receipt)
+                ])
             try await store.noteEvidence(transaction, by: reader)
-            return JSONValue.object(bundle).serializedBytes()
+            return bundle.encoded()
         }
     }
 
@@ -200,10 +191,14 @@ extension SigningProvider {
 
 extension SigningStore {
     /// The records of a container, oldest first.
-    func records(did: String) async throws -> [(record: String, enrol: String, offer: String)] {
+    func records(did: String) async throws -> [EvidenceEnrolment] {
         try await context.database.run(
             .read("SELECT record, enrol, offer FROM signing_records WHERE did = \(did) ORDER BY seq")
-        ).map { (record: try $0.text("record"), enrol: try $0.text("enrol"), offer: try $0.text("offer")) }
+        ).map {
+            EvidenceEnrolment(
+                record: try $0.text("record"), enrol: try $0.text("enrol"), offer: try $0.text("offer"),
+                endorsements: [])
+        }
     }
 
     func noteEvidence(_ transaction: SigningTransaction, by reader: SigningProvider.EvidenceReader) async throws {
