@@ -29,15 +29,18 @@ package struct Authentication: Sendable {
     ///   - transactions: what journeys may approve.
     ///   - passwords: what checks them.
     ///   - oneTimePasswords: what checks them.
+    ///   - signing: how users sign on their devices, by realm.
     package init(
         _ context: EngineContext, realms: [String: RealmSignIn], startsPerMinute: Int64 = 600,
-        transactions: Transactions, passwords: Passwords, oneTimePasswords: OneTimePasswords
+        transactions: Transactions, passwords: Passwords, oneTimePasswords: OneTimePasswords,
+        signing: [String: SigningProvider] = [:]
     ) {
         self.context = context
         self.realms = realms
         self.transactions = transactions
         self.startsPerMinute = startsPerMinute
-        services = JourneyServices(users: Users(context), passwords: passwords, oneTimePasswords: oneTimePasswords)
+        services = JourneyServices(
+            users: Users(context), passwords: passwords, oneTimePasswords: oneTimePasswords, signing: signing)
         sessions = Sessions(context)
         audit = AuditLog(context)
         steps = StepStore(context)

@@ -17,7 +17,11 @@ struct JourneyEnd: Sendable {
         guard user.isActive else { return try await failure(nil, error: EngineError(.userInactive)) }
         if let approval = turn.approval, let session = turn.session {
             // The very token that came: apps end the old session and drop all tokens when they see another.
-            let completion = engine.transactions.completion(of: approval, session: session)
+            var completion = engine.transactions.completion(of: approval, session: session)
+            if state.progress.isSigned {
+                guard let signing = engine.services.signing[state.realm] else { throw EngineError.unavailable }
+                completion += try await signing.taking(approval)
+            }
             return JourneyOutcome(
                 result: .success(reply(token: turn.request.sessionToken, isNew: false)),
                 statements: completion + [noted(.success, userID: userID, sessionAuditID: session.auditID)])

@@ -8,8 +8,8 @@ package struct NodeCatalog: Sendable {
     package static let standard = NodeCatalog([
         UsernameCollectorNode.self, PasswordCollectorNode.self, PageNode.self, ZeroPageLoginNode.self,
         DataStoreDecisionNode.self, AccountActiveDecisionNode.self, RetryLimitDecisionNode.self, MessageNode.self,
-        ChoiceCollectorNode.self, OathTokenVerifierNode.self, TransactionApprovalNode.self, ModifyAuthLevelNode.self,
-        SetSessionPropertiesNode.self,
+        ChoiceCollectorNode.self, OathTokenVerifierNode.self, TransactionApprovalNode.self, SignTransactionNode.self,
+        ModifyAuthLevelNode.self, SetSessionPropertiesNode.self,
     ])
 
     /// A catalog of these types.

@@ -35,6 +35,9 @@ package struct JourneyProgress: Sendable, Hashable {
     /// How long the session may live.
     package var sessionLimits: SessionLimits
 
+    /// Whether the user has signed on a device what is to be approved.
+    package var isSigned = false
+
     /// Why the journey will have failed, when there is more to say than that it has.
     package var failure: FailureCause?
 
@@ -68,6 +71,7 @@ extension JourneyProgress {
         self.shared = shared
         self.memory = memory
         for member in properties.members { sessionProperties[member.name] = member.value.string }
+        isSigned = json["signed"]?.bool ?? false
         if let text = json["failure"]?.string {
             guard let cause = FailureCause(rawValue: text) else { return nil }
             failure = cause
@@ -84,6 +88,7 @@ extension JourneyProgress {
             "authLevel": .integer(authLevel), "properties": .object(JSONObject(properties)),
             "maxSession": .integer(sessionLimits.maxSession), "maxIdle": .integer(sessionLimits.maxIdle),
         ]
+        if isSigned { object["signed"] = true }
         object["failure"] = failure.map { .string($0.rawValue) }
         return .object(object)
     }

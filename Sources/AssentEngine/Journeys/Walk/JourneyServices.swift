@@ -9,8 +9,15 @@ package struct JourneyServices: Sendable {
     /// The one-time passwords.
     package let oneTimePasswords: OneTimePasswords
 
+    /// Transaction signing, by realm.
+    package let signing: [String: SigningProvider]
+
     /// Services of a context.
-    package init(users: Users, passwords: Passwords, oneTimePasswords: OneTimePasswords) {
+    package init(
+        users: Users, passwords: Passwords, oneTimePasswords: OneTimePasswords,
+        signing: [String: SigningProvider] = [:]
+    ) {
+        self.signing = signing
         self.users = users
         self.passwords = passwords
         self.oneTimePasswords = oneTimePasswords

@@ -73,6 +73,8 @@ extension SigningError.Code {
     package static let unavailable = Self(rawValue: "unavailable")
     /// There is no such thing for this caller.
     package static let notFound = Self(rawValue: "not_found")
+    /// There is no session, or no access token that may do this.
+    package static let unauthorized = Self(rawValue: "unauthorized")
     /// The caller may not do this.
     package static let forbidden = Self(rawValue: "forbidden")
 
@@ -113,6 +115,7 @@ extension SigningError.Code {
         .busy: "The server is busy. Repeat the same request later.",
         .unavailable: "The server cannot answer now. Repeat the same request later.",
         .notFound: "It does not exist.",
+        .unauthorized: "Sign in, or present an access token with the scope signing.",
         .forbidden: "The caller may not do this.",
     ]
 }

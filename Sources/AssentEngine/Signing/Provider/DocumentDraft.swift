@@ -68,6 +68,24 @@ struct DocumentDraft: MessagePart {
                 throw SigningError(.invalidRequest, error.detail)
             }
         }
+        try self.init(template, fields: fields, relyingParty: relyingParty, locale: locale, origin: origin)
+    }
+
+    /// Makes a draft of the lines that a policy shows.
+    init(
+        _ template: SigningTemplate, lines: [DisplayField], relyingParty: RelyingParty
+    ) throws(SigningError) {
+        var fields: [DocumentField] = []
+        for (index, line) in lines.enumerated() {
+            fields.append(DocumentField(id: "line-\(index + 1)", label: line.label, value: .text(line.value)))
+        }
+        try self.init(template, fields: fields, relyingParty: relyingParty, locale: "en", origin: nil)
+    }
+
+    private init(
+        _ template: SigningTemplate, fields: [DocumentField], relyingParty: RelyingParty, locale: String,
+        origin: DocumentOrigin?
+    ) throws(SigningError) {
         self.relyingParty = relyingParty
         self.locale = locale
         title = template.title.text(locale)

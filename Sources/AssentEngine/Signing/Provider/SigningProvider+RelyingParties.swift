@@ -46,6 +46,8 @@ package struct TransactionView: Sendable {
     package let state: SigningTransaction.State
     /// The receipt, if it was decided.
     package let receipt: String?
+    /// Why: what the user says, or what has ended it.
+    package let reason: String?
 }
 
 extension SigningProvider {
@@ -127,7 +129,7 @@ extension SigningProvider {
     /// - Throws: ``SigningError`` `tx_unknown`, also for another client's.
     package func view(_ txn: String, client: String, wait: Int = 0) async throws(SigningError) -> TransactionView {
         try await answering {
-            guard let found = try await store.transaction(txn), found.clientID == client else {
+            guard let found = try await store.transaction(txn), found.isOf(client) else {
                 throw SigningError(.transactionUnknown)
             }
             guard found.state(at: store.now) == .pending, wait > 0 else { return try await view(found) }
@@ -138,8 +140,10 @@ extension SigningProvider {
 
     private func view(_ transaction: SigningTransaction) async throws -> TransactionView {
         let state = transaction.state(at: store.now)
-        let receipt = state == .pending ? nil : try await store.decision(of: transaction.txn)?.receipt
-        return TransactionView(transaction: transaction, state: state, receipt: receipt)
+        let decision = state == .pending ? nil : try await store.decision(of: transaction.txn)
+        let said = try decision.map { try UnverifiedMessage<Decision>($0.decision).content.reason } ?? nil
+        return TransactionView(
+            transaction: transaction, state: state, receipt: decision?.receipt, reason: said ?? transaction.reason)
     }
 
     /// Takes a client's transaction back.
@@ -182,7 +186,7 @@ extension SigningProvider {
 
     private func mayRead(_ transaction: SigningTransaction, _ reader: EvidenceReader) -> Bool {
         switch reader {
-        case .client(let client): transaction.clientID == client
+        case .client(let client): transaction.isOf(client)
         case .caller(let caller):
             transaction.userID == caller.session.user.id || caller.isAdministrator || caller.isAuditor
         }

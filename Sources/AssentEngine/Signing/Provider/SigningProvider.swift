@@ -29,6 +29,9 @@ package struct SigningProvider: Sendable {
 
     var iss: String { settings.issuer.name }
 
+    /// The time, in seconds since 1970.
+    package var now: Int64 { store.now }
+
     /// A nonce for the next proof.
     package func nonce() -> String { nonces.make() }
 

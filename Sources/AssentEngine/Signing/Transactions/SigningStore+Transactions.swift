@@ -105,7 +105,7 @@ extension SigningStore {
     /// - Throws: ``SigningError``: `tx_unknown`; `already_decided` when it is not open any more.
     package func cancel(_ txn: String, client: String, at now: Int64) async throws {
         let known = try await transaction(txn)
-        guard let known, known.clientID == client else { throw SigningError(.transactionUnknown) }
+        guard let known, known.isOf(client) else { throw SigningError(.transactionUnknown) }
         let done = try await succeeds([
             SQLStatement(
                 SigningSQL.cancel(txn: txn, client: client, issuer: issuer.name, at: now), expecting: .exactly(1)),

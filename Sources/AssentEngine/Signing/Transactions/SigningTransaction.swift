@@ -117,6 +117,9 @@ package struct SigningTransaction: Sendable, Hashable {
         self.idempotency = idempotency
     }
 
+    /// Whether an OAuth client has asked for it. What a journey asks is no client's.
+    package func isOf(_ client: String) -> Bool { clientID == client && policyTransaction == nil }
+
     /// Where it stands at a time: housekeeping writes later that its time is over.
     package func state(at now: Int64) -> State { state == .pending && expiresAt <= now ? .expired : state }
 

@@ -1,0 +1,104 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+
+/// A question that a journey has put to the user's devices.
+struct SigningQuestion: Sendable, Hashable {
+    /// The transaction to sign.
+    let txn: String
+    /// The number that the user must type on the device.
+    let number: String?
+}
+
+extension SigningProvider {
+    /// Who asks in a journey: the server itself. No OAuth client sees such a transaction, whatever its name.
+    static let journeyParty = "journey"
+
+    /// Asks the user's devices to sign what a policy's transaction binds.
+    ///
+    /// - Returns: `nil` when the user has no device that may approve it.
+    /// - Throws: ``EngineError``, also for a template that there is not, or that cannot show what is asked.
+    func ask(_ approval: PendingApproval, template name: String) async throws -> SigningQuestion? {
+        do {
+            return try await question(approval, template: name)
+        } catch let error as SigningError {
+            throw error.isTransient ? EngineError.unavailable : EngineError.invalidRequest(error.detail)
+        }
+    }
+
+    private func question(_ approval: PendingApproval, template name: String) async throws -> SigningQuestion? {
+        guard let template = settings.templates[name], template.fields.isEmpty else {
+            throw EngineError.internalFailure("there is no template \(name) without fields for journeys")
+        }
+        let now = store.now
+        guard let record = try await Transactions(context).find(approval.id, at: now)?.record else {
+            throw EngineError.transactionUnreadable
+        }
+        let user = record.binding.userID
+        guard try await hasDevice(user: user, for: template, at: now) else { return nil }
+        let draft = try DocumentDraft(
+            template, lines: approval.display, relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name))
+        let frame = record.binding.signingFrame(id: approval.id)
+        let lifetime = min(template.lifetime, approval.expiresAt - now)
+        guard lifetime >= 10 else { throw EngineError.transactionUnreadable }
+        let made = try await store.create(
+            SigningTransaction(
+                txn: SigningID(random: context.random).text, clientID: Self.journeyParty, userID: user, did: nil,
+                kind: template.kind.rawValue, content: String(decoding: draft.encoded(), as: UTF8.self),
+                req: frame.hash.text, request: Base64URL.encode(frame.bytes),
+                matchNumber: template.matchesNumber ? Self.number(context.random) : nil, createdAt: now,
+                expiresAt: now + lifetime, isOwnSession: true, policyTransaction: approval.id),
+            limits: settings.limits)
+        return SigningQuestion(txn: made.txn, number: made.matchNumber)
+    }
+
+    private func hasDevice(user: String, for template: SigningTemplate, at now: Int64) async throws -> Bool {
+        let labels = template.statuses.filter { $0.effect == .approve }.flatMap(\.keys)
+        for container in try await store.containers(user: user)
+        where container.refusal(approving: true, at: now) == nil {
+            let keys = try await store.keys(did: container.did)
+            let fits = keys.contains {
+                $0.isActive && $0.usage == template.kind.approvingUsage.rawValue
+                    && (labels.isEmpty || labels.contains($0.label))
+            }
+            if fits { return true }
+        }
+        return false
+    }
+
+    /// How a question of a journey stands; waits a while for an answer.
+    func answer(to txn: String, wait: Int) async throws -> SigningTransaction.State {
+        guard let found = try await store.transaction(txn) else { throw EngineError.transactionUnreadable }
+        let state = found.state(at: store.now)
+        guard state == .pending, wait > 0 else { return state }
+        await bell.wait(for: .transaction(txn), seconds: wait)
+        return try await store.transaction(txn)?.state(at: store.now) ?? .failed
+    }
+
+    /// The statements that use the signed approval for the policy's transaction, to run in the database transaction
+    /// that completes that. They fail as a whole unless it is there, for exactly this, and was used for nothing yet.
+    func taking(_ approval: PendingApproval) async throws -> [SQLStatement] {
+        guard let record = try await Transactions(context).find(approval.id, at: store.now)?.record else {
+            throw EngineError.transactionUnreadable
+        }
+        let req = record.binding.signingFrame(id: approval.id).hash.text
+        return [
+            SQLStatement(
+                SigningSQL.take(policyTransaction: approval.id, req: req), expecting: .exactly(1)),
+            store.audit.statement(store.record(.signingTake, user: record.binding.userID, txn: approval.id)),
+        ]
+    }
+}
+
+extension TransactionBinding {
+    /// What `req` of the gateway's transaction is the hash of (`docs/transaction-signing.md`, "What `req` binds").
+    func signingFrame(id: String) -> Frame {
+        PolicyTransactionBinding(
+            id: id, realm: realm, policySet: policySet, policy: policy, revision: policyRevision, strategy: strategy,
+            specifier: specifier, resource: resource, query: bound.contains(.query) ? query : nil,
+            method: bound.contains(.method) ? method : nil, mediaType: bound.contains(.body) ? mediaType : nil,
+            bodyHash: bound.contains(.body) ? bodyDigest : nil, user: userID, session: sessionAuditID, grant: grantID,
+            keyThumbprint: keyThumbprint
+        ).frame
+    }
+}

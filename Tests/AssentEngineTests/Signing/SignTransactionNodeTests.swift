@@ -1,0 +1,155 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+import AssentTesting
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("A journey that has the user sign on a device")
+struct SignTransactionNodeTests {
+    /// Journeys on one database with an issuer, and Ana's device.
+    private final class World: TestIssuer {
+        let journeys: JourneyFixture
+        let provider: SigningProvider
+        let authentication: Authentication
+        let session: Secret
+
+        init() async throws {
+            var settings = SigningSettings(issuer: SigningStoreFixture.issuer, name: "Bank of Example")
+            settings.templates["confirm"] = SigningTemplate(
+                title: LocalizedText("Confirm"), matchesNumber: true)
+            journeys = try await JourneyFixture()
+            provider = SigningProvider(journeys.context, settings: settings)
+            let sign = JourneyDefinition(
+                name: "Sign", entry: "sign",
+                nodes: [
+                    "sign": NodeDefinition(
+                        "SignTransactionNode", config: ["template": "confirm"],
+                        outcomes: [
+                            "approve": .success, "decline": .failure, "expired": .failure, "noDevice": .failure,
+                        ])
+                ], transactionalOnly: true)
+            authentication = Authentication(
+                journeys.context,
+                realms: ["/alpha": try RealmSignIn(journeys: [sign], defaultJourney: nil, failedTransaction: .failure)],
+                transactions: journeys.transactions, passwords: journeys.passwords,
+                oneTimePasswords: journeys.oneTimePasswords, signing: ["/alpha": provider])
+            session = try await journeys.signIn()
+        }
+
+        var name: String { provider.settings.issuer.name }
+
+        func configuration() async throws -> (bytes: [UInt8], nonce: String) {
+            (try await provider.configuration(), provider.nonce())
+        }
+
+        func send(_ path: String, proof: String?, body: String) async throws -> String {
+            guard let call = DeviceCall(rawValue: path) else { throw TestRefusal("no such call") }
+            do {
+                return try await provider.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
+            } catch {
+                throw TestRefusal(error.code.rawValue)
+            }
+        }
+
+        func enrolled() async throws -> (device: TestDevice, container: TestDevice.Enrolled) {
+            let caller = SigningCaller(try #require(try await journeys.sessions.live(token: session)))
+            let invite = try await provider.invite(caller, user: nil)
+            let device = try TestDevice(self)
+            let container = try await device.enrol(try #require(InviteCode(typed: invite.code.reveal())))
+            _ = try await provider.enter(digits: container.digits, caller, pid: invite.pid)
+            return (device, container)
+        }
+
+        func begin(_ id: String) async throws -> Page {
+            try Page(
+                await authentication.authenticate(
+                    AuthenticateRequest(
+                        realm: "/alpha", authIndexType: "transaction", authIndexValue: id, forceAuth: false,
+                        noSession: false, sessionToken: session, answer: nil, header: { _ in nil })))
+        }
+
+        func poll(_ page: Page) async throws -> AuthenticateReply {
+            try await authentication.authenticate(
+                AuthenticateRequest(
+                    realm: "/alpha", authIndexType: nil, authIndexValue: nil, forceAuth: false, noSession: false,
+                    sessionToken: session, answer: page.answered([]), header: { _ in nil }))
+        }
+
+        func signing() async throws -> SigningTransaction {
+            let rows = try await journeys.database.run(.read("SELECT * FROM signing_transactions"))
+            return try SigningTransaction(try #require(rows.last))
+        }
+    }
+
+    @Test("The approval completes the policy's transaction, in one step and once")
+    func approve() async throws {
+        let world = try await World()
+        let (device, container) = try await world.enrolled()
+        let id = try await world.journeys.transaction(world.session, journey: "Sign")
+        let page = try await world.begin(id)
+        #expect(page.types.prefix(2) == ["MetadataCallback", "TextOutputCallback"])
+        #expect(page.types.last == "PollingWaitCallback")
+        let asked = try await world.signing()
+        let number = try #require(asked.matchNumber)
+        let txn = try #require(SigningID(text: asked.txn))
+        let document = try await device.fetch(txn, container).content
+        #expect(document.fields.map(\.display) == ["200.00 EUR", "Bob"] && document.relyingParty.id == "journey")
+        _ = try await device.approve(txn, container, number: number)
+        #expect(try await world.journeys.state(id) == "IN_PROGRESS")
+        #expect(try await world.poll(page).token() == world.session)
+        #expect(try await world.journeys.state(id) == "COMPLETED")
+        let taken = try await world.journeys.database.run(.read("SELECT taken_by FROM signing_transactions"))
+        #expect(try taken.map { try $0.text("taken_by") } == [id])
+        let audit = try await AuditLog(world.journeys.context).records(transactionID: id)
+        #expect(audit.count { $0.event == .signingTake } == 1)
+    }
+
+    @Test("A no on the device, the end of its time, and a user without a device complete nothing")
+    func refusals() async throws {
+        let world = try await World()
+        let none = try await world.journeys.transaction(world.session, journey: "Sign")
+        await #expect(throws: EngineError(.loginFailed)) { try await world.begin(none) }
+        let (device, container) = try await world.enrolled()
+        let denied = try await world.journeys.transaction(world.session, journey: "Sign")
+        let page = try await world.begin(denied)
+        let txn = try #require(SigningID(text: try await world.signing().txn))
+        _ = try await device.decide(try await device.signed(device.blind(txn, container), label: nil), container)
+        await #expect(throws: EngineError(.loginFailed)) { try await world.poll(page) }
+        #expect(try await world.journeys.state(denied) == "DECLINED")
+    }
+
+    @Test("An approval that was made for another transaction, changed, or used before completes nothing")
+    func binding() async throws {
+        let world = try await World()
+        let (device, container) = try await world.enrolled()
+        for change: SQL in [
+            "req = 'another'", "policy_transaction = 'another'", "taken_by = 'another'", "state = 'DENIED'",
+        ] {
+            let id = try await world.journeys.transaction(world.session, journey: "Sign")
+            let page = try await world.begin(id)
+            let asked = try await world.journeys.database.run(
+                .read("SELECT * FROM signing_transactions WHERE policy_transaction = \(id)"))
+            let transaction = try SigningTransaction(try #require(asked.first))
+            let txn = try #require(SigningID(text: transaction.txn))
+            _ = try await device.approve(txn, container, number: transaction.matchNumber)
+            if change != "state = 'DENIED'" {
+                // Changed after the node has looked: what decides is the statement at the end.
+                let approval = PendingApproval(
+                    id: id, journey: "Sign", method: nil, resource: "", contentType: nil, bodySHA256: nil, display: [],
+                    expiresAt: 0)
+                _ = try await world.journeys.database.run(
+                    SQLStatement("UPDATE signing_transactions SET \(change) WHERE txn = \(txn.text)"))
+                await #expect(throws: StoreError(.unexpectedCount, "")) {
+                    _ = try await world.journeys.database.run(try await world.provider.taking(approval))
+                }
+            }
+            _ = try await world.journeys.database.run(
+                SQLStatement("UPDATE signing_transactions SET \(change) WHERE txn = \(txn.text)"))
+            await #expect(throws: EngineError.self) { try await world.poll(page).token() }
+            #expect(try await world.journeys.state(id) != "COMPLETED")
+        }
+    }
+}
