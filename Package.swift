@@ -110,8 +110,8 @@ let package = Package(
         .target(
             name: "AssentServer",
             dependencies: [
-                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentStore", "AssentEngine",
-                "AssentTransportNIO", hummingbird,
+                "AssentCore", "AssentConfiguration", "AssentJOSE", "AssentOTP", "AssentSigningProtocol", "AssentStore",
+                "AssentEngine", "AssentTransportNIO", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -237,8 +237,8 @@ let package = Package(
         .testTarget(
             name: "AssentServerTests",
             dependencies: [
-                "AssentServer", "AssentConfiguration", "AssentEngine", "AssentStore", "AssentCore", "AssentOTP",
-                "AssentTesting", "StoreTesting", "TestSupport",
+                "AssentServer", "AssentConfiguration", "AssentEngine", "AssentSigningProtocol", "AssentStore",
+                "AssentCore", "AssentOTP", "AssentTesting", "SigningTesting", "StoreTesting", "TestSupport",
                 hummingbird, httpTypes, logging, crypto,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),

@@ -37,7 +37,11 @@ struct RealmLoader {
             transactionFailureStatus: failureStatus, contexts: try contexts(journeys), scopeTexts: try scopeTexts(),
             allowedOrigins: try WebOrigins.read(reader),
             clients: try clients(),
-            policySets: try policySets(realm: name, journeys: names), users: try users())
+            policySets: try policySets(realm: name, journeys: names),
+            signing: try reader.optionalMapping("signing").map {
+                try SigningLoader(reader: $0, realm: name).settings()
+            },
+            users: try users())
         reader.finish()
         return realm
     }

@@ -126,6 +126,10 @@ package struct RealmConfiguration: Sendable {
     /// The policy sets.
     package let policySets: [PolicySet]
 
+    /// How the realm offers transaction signing; `nil` when it does not. The issuer's name is known when the server
+    /// starts.
+    let signing: SigningSettings?
+
     /// The users that are made when the realm has none of their name.
     package let users: [UserSeed]
 }

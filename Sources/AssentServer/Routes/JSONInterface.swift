@@ -61,7 +61,9 @@ struct JSONInterface: Sendable {
         if let named, let answer = trusted.preflight(request, methods: named.methods ?? [.get, .post]) {
             return answer
         }
-        if let refusal = forgery(request, endpoint: target.endpoint, trusted) { throw refusal }
+        let forgery = ForgeryCheck(cookie: cookie).refusal(
+            request.method, request.headers, trusted, givesCookie: target.endpoint == "authenticate")
+        if let forgery { throw AMError(403, forgery) }
         if let refusal = APIVersion.refusal(request.headers) { throw refusal }
         guard let rule = named else { throw AMError.notFound }
         let caller = try await caller(request, rule: rule, realm: target.realm)
@@ -90,21 +92,5 @@ struct JSONInterface: Sendable {
         case .foreignSession where foreign == .forbidden: throw EngineError.forbidden
         default: throw EngineError.sessionRequired
         }
-    }
-
-    /// The refusal of a request that a foreign page may have made the user's browser send; `nil` when it did not.
-    ///
-    /// Two rules, each enough by itself. Where a browser names the page, it must be trusted to use the cookie, and to
-    /// get a new one: else it could sign its visitor in as somebody else. And, as with AM, a request with the cookie
-    /// needs a field that a browser adds to another site's request only after a preflight.
-    private func forgery(_ request: Request, endpoint: String, _ trusted: TrustedOrigins) -> AMError? {
-        if [.get, .head, .options].contains(request.method) { return nil }
-        let hasCookie = cookie.cookieToken(request.headers) != nil
-        if hasCookie || endpoint == "authenticate", trusted.sender(of: request.headers) == .foreign {
-            return AMError(403, "The page that sends this is of an origin that the realm's allowedOrigins do not list.")
-        }
-        guard hasCookie, !request.headers.contains(.requestedWith), !request.headers.contains(.acceptAPIVersion)
-        else { return nil }
-        return AMError(403, "A request with the session cookie needs X-Requested-With or Accept-API-Version.")
     }
 }

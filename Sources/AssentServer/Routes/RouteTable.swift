@@ -1,3 +1,4 @@
+import AssentEngine
 import HTTPTypes
 
 /// Which routes exist, who may call them, how, and with how much. Each request is held to its row before the route sees
@@ -73,6 +74,30 @@ enum RouteTable {
         RouteRule(
             ".well-known/openid-configuration", methods: [.get], caller: .anyone, crossOrigin: .everyOrigin),
     ]
+
+    /// Transaction signing, below `/signing` and the realm. `*` stands for an id. Calls of devices prove their device
+    /// key; all that they send is encrypted and signed (docs/transaction-signing.md).
+    static let signing =
+        DeviceCall.allCases.map {
+            RouteRule(String($0.path.dropFirst()), methods: [.post], caller: .anyone, bodyLimit: 64 << 10)
+        } + [
+            RouteRule("configuration", methods: [.get], caller: .anyone),
+
+            // The user's own; the engine asks for the role `admin` for others'.
+            RouteRule("invites", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 4 << 10),
+            RouteRule("invites/*", methods: [.get, .delete], caller: .session(foreign: .unauthorized)),
+            RouteRule(
+                "invites/*/digits", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 4 << 10),
+            RouteRule("containers", methods: [.get], caller: .session(foreign: .unauthorized)),
+            RouteRule("containers/*", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 4 << 10),
+
+            // A confidential client's, with the scope `signing`. JSON's escapes make a text up to six times longer.
+            RouteRule("transactions", methods: [.post], caller: .accessToken, bodyLimit: 128 << 10),
+            RouteRule("transactions/*", methods: [.get, .delete], caller: .accessToken),
+
+            // Such a client's, or the user's, an auditor's or an administrator's.
+            RouteRule("transactions/*/evidence", methods: [.get], caller: .accessToken),
+        ]
 
     /// The row of a path, or `nil`.
     static func rule(_ path: String, of table: [RouteRule]) -> RouteRule? { table.first { $0.path == path } }

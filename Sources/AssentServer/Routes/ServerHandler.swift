@@ -8,6 +8,7 @@ struct ServerHandler: RequestHandler {
 
     let json: JSONInterface
     let oauth: OAuthRoutes
+    let signing: SigningRoutes
     let signIn: SignInRoute
     let health: HealthRoutes
 
@@ -19,6 +20,9 @@ struct ServerHandler: RequestHandler {
         guard path == basePath || path.hasPrefix(basePath + "/") else { return AMError.notFound.response }
         let rest = path == basePath ? "/" : String(path.dropFirst(basePath.count))
         if let below = Self.below("/oauth2", rest) { return try await oauth.respond(to: request, path: below) }
+        if let below = Self.below("/signing", rest) {
+            return await signing.respond(to: request, path: below, from: client)
+        }
         if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest, from: client) }
         guard let below = Self.below("/json", rest) else { return AMError.notFound.response }
         return try await json.respond(to: request, path: below, from: client)

@@ -16,6 +16,7 @@ struct ServerParts: Sendable {
     private let callers: Callers
     private let access: AccessSettlement
     private let authentication: Authentication
+    private let signing: [String: SigningProvider]
 
     /// The parts of a server at these addresses.
     ///
@@ -41,6 +42,7 @@ struct ServerParts: Sendable {
                     scopeTexts: realm.scopeTexts))
         }
         self.providers = providers
+        signing = try Self.signing(context, configuration.realms, endpoints: endpoints)
         callers = Callers(sessions: sessions, providers: providers)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         access = AccessSettlement(
@@ -48,7 +50,23 @@ struct ServerParts: Sendable {
             transactions: transactions)
         authentication = Authentication(
             context, realms: try configuration.signIn, startsPerMinute: Int64(configuration.journeyStartsPerMinute),
-            transactions: transactions, passwords: passwords, oneTimePasswords: OneTimePasswords(context))
+            transactions: transactions, passwords: passwords, oneTimePasswords: OneTimePasswords(context),
+            signing: signing)
+    }
+
+    /// Transaction signing, by realm. An issuer is named by the address that clients know.
+    private static func signing(
+        _ context: EngineContext, _ realms: [RealmConfiguration], endpoints: Endpoints
+    ) throws -> [String: SigningProvider] {
+        var providers: [String: SigningProvider] = [:]
+        for realm in realms {
+            guard var settings = realm.signing else { continue }
+            settings.issuer = SigningIssuer(
+                name: "\(endpoints.server)/signing\(RealmPath.path(of: realm.name))", realm: realm.name)
+            if let fault = settings.faults().first { throw EngineError(.internalFailure, fault) }
+            providers[realm.name] = SigningProvider(context, settings: settings)
+        }
+        return providers
     }
 
     /// What deletes expired rows.
@@ -77,6 +95,9 @@ struct ServerParts: Sendable {
                 logger: context.logger),
             oauth: OAuthRoutes(
                 providers: providers, callers: callers, cookie: cookie, origins: origins, serverURL: endpoints.server),
+            signing: SigningRoutes(
+                providers: signing, clients: providers, callers: callers, cookie: cookie, origins: origins,
+                logger: context.logger),
             signIn: SignInRoute(
                 authentication: authentication, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },

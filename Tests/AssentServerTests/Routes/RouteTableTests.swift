@@ -16,7 +16,7 @@ struct RouteTableTests {
     @Test("No path has two rows, and every row below a realm has an answer of its own")
     func rows() async throws {
         let fixture = try #require(ServerFixture.shared)
-        for table in [RouteTable.root, RouteTable.json, RouteTable.oauth] {
+        for table in [RouteTable.root, RouteTable.json, RouteTable.oauth, RouteTable.signing] {
             #expect(Set(table.map(\.path)).count == table.count)
         }
         for rule in RouteTable.json {
@@ -45,6 +45,17 @@ struct RouteTableTests {
                 method.rawValue, fixture.json(rule.path), session + Self.requested)
             #expect(reply.status == 405, "\(method) \(rule.path)")
             #expect(reply.json["message"]?.string?.hasPrefix("Use ") == true)
+        }
+    }
+
+    @Test("Every route below /signing refuses the methods that its row does not name", arguments: RouteTable.signing)
+    func signingMethods(rule: RouteRule) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        for method in Self.other(than: rule) {
+            let path = rule.path.replacing("*", with: "none")
+            let reply = try await fixture.send(method.rawValue, fixture.signing(path), Self.requested)
+            #expect(reply.status == 405, "\(method) \(rule.path)")
+            #expect(reply["Allow"] == rule.allow)
         }
     }
 

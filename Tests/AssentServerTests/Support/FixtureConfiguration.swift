@@ -24,6 +24,19 @@ enum FixtureConfiguration {
             defaultJourney: Login
             sessions: {maxMinutes: 120, idleMinutes: 30}
             scopeTexts: {accounts: See <your> accounts}
+            signing:
+              name: Bank of Example
+              templates:
+                payment:
+                  title: {en: Confirm payment, de: Zahlung freigeben}
+                  text: "Pay {amount} to {to}"
+                  match: number
+                  fields:
+                    - {id: amount, label: Amount, type: amount, from: /0/instructedAmount}
+                    - {id: to, label: To, type: party, from: /0/creditorName}
+                login:
+                  kind: authentication
+                  title: Sign in
             acr:
               - {value: "urn:bank:code", journey: Login}
               - {value: "urn:bank:level1", level: 1}
@@ -68,6 +81,12 @@ enum FixtureConfiguration {
                 redirectURIs: ["https://office.example/callback"]
                 scopes: [openid]
                 introspectsAll: true
+              shop:
+                name: Example Shop
+                secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
+                grantTypes: [client_credentials]
+                scopes: [signing, accounts]
+                defaultScopes: [signing]
               jobs:
                 secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
                 grantTypes: [client_credentials]

@@ -149,6 +149,11 @@ final class ServerFixture: Sendable {
         server("/oauth2/realms/root/realms/\(realm)/\(path)")
     }
 
+    /// A URL below `/signing` of a realm.
+    func signing(_ path: String, realm: String = "alpha") -> String {
+        server("/signing/realms/root/realms/\(realm)/\(path)")
+    }
+
     func send(
         _ method: String, _ url: String, _ fields: [(String, String)] = [], body: [UInt8]? = nil
     ) async throws -> Answer {

@@ -1,0 +1,100 @@
+import AssentCore
+import AssentEngine
+import AssentSigningProtocol
+
+/// Reads `signing` of a realm: what devices make, and what users are asked.
+struct SigningLoader {
+    let reader: SettingsReader<Void>
+    let realm: String
+
+    func settings() throws -> SigningSettings {
+        // The address is known when the server listens; until then only the rest can be checked.
+        let issuer = SigningIssuer(name: "https://localhost/signing\(RealmPath.path(of: realm))", realm: realm)
+        var settings = SigningSettings(issuer: issuer, name: reader.string("name"))
+        if reader.has("keys") { settings.keys = try reader.list("keys").map(key) }
+        settings.limits.containers = reader.integer("devices", default: 5, in: 1...20)
+        settings.keyLifetime = Int64(reader.integer("keyDays", default: 365, in: 1...3650)) * 86400
+        settings.approvalDelay = Int64(reader.integer("approvalDelaySeconds", default: 0, in: 0...30 * 86400))
+        settings.freshness = Int64(reader.integer("freshSeconds", default: 300, in: 10...3600))
+        settings.freshLevel = reader.integer("freshLevel", default: 0, in: 0...1000)
+        for (name, template) in reader.mappings("templates") {
+            guard SigningLabel.isValid(name) else {
+                throw reader.issue("templates", "a template's name has 1 to 32 of a–z, 0–9 and -")
+            }
+            settings.templates[name] = try self.template(template)
+        }
+        reader.finish()
+        if let fault = settings.faults().first { throw reader.issue(nil, fault) }
+        return settings
+    }
+
+    private func key(_ reader: SettingsReader<Void>) throws -> OfferedKey {
+        let usage: SigningKeyUsage = try choice("usage", of: reader)
+        let key = OfferedKey(usage: usage, label: reader.string("label"), policy: SigningSettings.policyID)
+        reader.finish()
+        return key
+    }
+
+    private func template(_ reader: SettingsReader<Void>) throws -> SigningTemplate {
+        var template = SigningTemplate(title: try text("title", of: reader) ?? LocalizedText(""))
+        if reader.has("kind") { template.kind = try choice("kind", of: reader) }
+        template.text = try text("text", of: reader)
+        template.warning = try text("warning", of: reader)
+        template.lifetime = Int64(reader.integer("ttl", default: 180, in: 10...3600))
+        if let match = reader.optionalString("match") {
+            guard match == "number" else { throw reader.issue("match", "can only be: number") }
+            template.matchesNumber = true
+        }
+        template.fields = try reader.list("fields").map { field in
+            let read = SigningTemplate.Field(
+                id: field.string("id"), label: try text("label", of: field) ?? LocalizedText(""),
+                type: try choice("type", of: field), pointer: field.string("from"))
+            field.finish()
+            guard read.pointer.isEmpty || read.pointer.hasPrefix("/") else {
+                throw field.issue("from", "must be a JSON Pointer, for example /0/amount")
+            }
+            return read
+        }
+        if reader.has("statuses") { template.statuses = try reader.list("statuses").map(status) }
+        reader.finish()
+        return template
+    }
+
+    private func status(_ reader: SettingsReader<Void>) throws -> SigningTemplate.Status {
+        let status = SigningTemplate.Status(
+            name: reader.string("name"), label: try text("label", of: reader) ?? LocalizedText(""),
+            effect: try choice("effect", of: reader), keys: reader.strings("keys"),
+            reason: reader.has("reason") ? try choice("reason", of: reader) : .none)
+        reader.finish()
+        return status
+    }
+
+    private func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ key: String, of reader: SettingsReader<Void>
+    ) throws -> Choice {
+        guard let choice = Choice(rawValue: reader.string(key)) else {
+            let known = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+            throw reader.issue(key, "can only be: \(known)")
+        }
+        return choice
+    }
+
+    /// A text, or a mapping of texts by language. The fallback is the one for `en`, or the first.
+    private func text(_ key: String, of reader: SettingsReader<Void>) throws -> LocalizedText? {
+        switch reader.json(key) {
+        case nil: return nil
+        case .string(let text): return LocalizedText(text)
+        case .object(let texts):
+            var byLanguage: [String: String] = [:]
+            for member in texts.members {
+                guard let text = member.value.string else { throw reader.issue(key, "must be texts by language") }
+                byLanguage[member.name] = text
+            }
+            guard let fallback = byLanguage["en"] ?? texts.members.first?.value.string else {
+                throw reader.issue(key, "has no text")
+            }
+            return LocalizedText(fallback, byLanguage: byLanguage)
+        default: throw reader.issue(key, "must be a text, or texts by language")
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import AssentCore
+import AssentEngine
+import AssentSigningProtocol
+import HTTPTypes
+import Hummingbird
+
+/// What relying parties ask: to create a transaction, how it stands, to cancel it.
+struct SigningPartyRoutes: Sendable {
+    let call: SigningCall
+    let party: OAuthClient
+
+    private var provider: SigningProvider { call.provider }
+
+    func respond() async throws -> Response {
+        switch (call.rule.path, call.request.method) {
+        case ("transactions", _): return try await create()
+        case ("transactions/*", .delete):
+            try await provider.cancel(call.id, client: party.id)
+            return Response(status: .noContent)
+        default: return try await view()
+        }
+    }
+
+    private func create() async throws -> Response {
+        let body = try await call.json()
+        try body.allow(["user", "template", "authorization_details", "did", "locale", "ttl", "origin"])
+        guard let key = call.request.headers[.idempotencyKey] else {
+            throw SigningError(.invalidRequest, "The field Idempotency-Key is missing.")
+        }
+        guard let user = try body.signingText("user"), let template = try body.signingText("template"),
+            let details = try body.signingText("authorization_details")
+        else {
+            throw SigningError(.invalidRequest, "user, template and authorization_details must be there, as texts.")
+        }
+        var wish = TransactionWish(
+            clientID: party.id, clientName: party.name ?? party.id, user: user, template: template, details: details,
+            idempotencyKey: key)
+        wish.did = try body.signingText("did")
+        if let locale = try body.signingText("locale") { wish.locale = locale }
+        if let ttl = body["ttl"] {
+            guard let seconds = ttl.integer else { throw SigningError(.invalidRequest, "ttl must be whole seconds.") }
+            wish.lifetime = Int64(seconds)
+        }
+        if let origin = body["origin"] {
+            guard let place = origin["place"]?.string, let address = origin["address"]?.string else {
+                throw SigningError(.invalidRequest, "origin has place and address.")
+            }
+            wish.origin = DocumentOrigin(place: place, address: address)
+        }
+        let made = try await provider.create(wish)
+        return .json(
+            201,
+            .object(
+                JSONObject(omittingNil: [
+                    "txn": .string(made.txn), "exp": .integer(made.expiresAt),
+                    "number": made.matchNumber.map(JSONValue.string),
+                ])))
+    }
+
+    private func view() async throws -> Response {
+        var seconds = 0
+        if let text = try call.request.query("wait") {
+            guard let value = Int(text), (0...25).contains(value) else {
+                throw SigningError(.invalidRequest, "wait is 0 to 25 seconds.")
+            }
+            seconds = value
+        }
+        let view = try await provider.view(call.id, client: party.id, wait: seconds)
+        return .json(
+            200,
+            .object(
+                JSONObject(omittingNil: [
+                    "txn": .string(view.transaction.txn), "state": .string(view.state.rawValue),
+                    "status": view.transaction.status.map(JSONValue.string),
+                    "reason": view.reason.map(JSONValue.string), "receipt": view.receipt.map(JSONValue.string),
+                ])))
+    }
+}

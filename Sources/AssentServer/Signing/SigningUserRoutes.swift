@@ -1,0 +1,87 @@
+import AssentCore
+import AssentEngine
+import AssentSigningProtocol
+import Hummingbird
+
+/// What users and administrators ask: invites, digits, containers.
+struct SigningUserRoutes: Sendable {
+    let call: SigningCall
+    let caller: SigningCaller
+
+    private var provider: SigningProvider { call.provider }
+
+    func respond() async throws -> Response {
+        switch (call.rule.path, call.request.method) {
+        case ("invites", _): return try await invite()
+        case ("invites/*", .delete):
+            try await provider.withdraw(caller, pid: call.id)
+            return Response(status: .noContent)
+        case ("invites/*", _): return .json(200, json(try await provider.inviteStatus(caller, pid: call.id)))
+        case ("invites/*/digits", _):
+            let body = try await call.json()
+            try body.allow(["digits"])
+            guard let digits = try body.signingText("digits"), digits.utf8.count <= 64 else {
+                throw SigningError(.invalidRequest, "digits is missing.")
+            }
+            let status = try await provider.enter(digits: digits, caller, pid: call.id)
+            return .json(200, ["state": .string(status.state)])
+        case ("containers", _):
+            let found = try await provider.containers(caller, user: try call.request.query("user"))
+            return .json(200, ["containers": .array(found.map { Self.json($0.0, $0.1, at: provider.now) })])
+        case ("containers/*", _): return try await change()
+        default: throw SigningError(.notFound)
+        }
+    }
+
+    private func invite() async throws -> Response {
+        let body = try await call.json()
+        try body.allow(["user"])
+        let invite = try await provider.invite(caller, user: try body.signingText("user"))
+        return .json(
+            201,
+            [
+                "pid": .string(invite.pid), "code": .string(invite.code.reveal()), "qr": .string(invite.qr.reveal()),
+                "exp": .integer(invite.expiresAt),
+            ])
+    }
+
+    private func json(_ status: InviteStatus) -> JSONValue {
+        .object(
+            JSONObject(omittingNil: [
+                "state": .string(status.state), "did": status.did.map(JSONValue.string),
+                "name": status.name.map(JSONValue.string),
+            ]))
+    }
+
+    private func change() async throws -> Response {
+        let body = try await call.json()
+        try body.allow(["action", "name"])
+        let change: ContainerChange
+        switch try body.signingText("action") {
+        case "block": change = .block
+        case "unblock": change = .unblock
+        case "revoke": change = .revoke
+        case "rename": change = .rename(try body.signingText("name") ?? "")
+        default: throw SigningError(.invalidRequest, "action is rename, block, unblock or revoke.")
+        }
+        let state = try await provider.change(caller, did: call.id, change)
+        return .json(200, ["state": .string(state.rawValue)])
+    }
+
+    private static func json(_ container: SigningContainer, _ keys: [SigningKeyRow], at now: Int64) -> JSONValue {
+        let keys = keys.map { key -> JSONValue in
+            [
+                "kid": .string(key.kid), "usage": .string(key.usage), "label": .string(key.label),
+                "state": .string(key.isActive ? "ACTIVE" : "RETIRED"), "since": .integer(key.since),
+            ]
+        }
+        return .object(
+            JSONObject(omittingNil: [
+                "did": .string(container.did), "name": .string(container.name), "serial": .string(container.serial),
+                "state": .string(container.state(at: now).rawValue), "created": .integer(container.createdAt),
+                "approvals": .integer(container.approvalsFrom), "renew": .integer(container.renewAt),
+                "exp": .integer(container.expiresAt), "ended": container.endedAt.map { .integer($0) },
+                "keys": .array(keys), "slots": .array([]),
+            ]))
+    }
+}
