@@ -32,6 +32,7 @@ let package = Package(
         .library(name: "AssentJourney", targets: ["AssentJourney"]),
         .library(name: "AssentTokens", targets: ["AssentTokens"]),
         .library(name: "AssentAuthorization", targets: ["AssentAuthorization"]),
+        .library(name: "AssentSigning", targets: ["AssentSigning"]),
         .library(name: "AssentTransportNIO", targets: ["AssentTransportNIO"]),
         .library(name: "AssentPlatform", targets: ["AssentPlatform"]),
         .library(name: "AssentTesting", targets: ["AssentTesting"]),
@@ -66,6 +67,9 @@ let package = Package(
         .target(name: "AssentOTP", dependencies: ["AssentCore", crypto]),
         .target(name: "AssentVault", dependencies: ["AssentCore", crypto, cryptoExtras, logging]),
         .target(name: "AssentSigningProtocol", dependencies: ["AssentCore", "AssentJOSE", "AssentOTP", crypto]),
+        .target(
+            name: "AssentSigning",
+            dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol", httpTypes, logging]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
         .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
         .target(
@@ -189,6 +193,12 @@ let package = Package(
         .testTarget(
             name: "AssentSigningProtocolTests",
             dependencies: ["AssentSigningProtocol", "AssentCore", "AssentJOSE", crypto]),
+        .testTarget(
+            name: "AssentSigningTests",
+            dependencies: [
+                "AssentSigning", "AssentSigningProtocol", "AssentCore", "AssentJOSE", "AssentTesting", "AssentVault",
+                httpTypes, logging,
+            ]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "TestSupport"]),
         .testTarget(
             name: "AssentVaultTests",

@@ -35,7 +35,9 @@ network=(NIOCore NIOPosix NIOHTTP1 NIOSSL NIOTLS NIOEmbedded X509 SwiftASN1)
 server=(Hummingbird HummingbirdCore HummingbirdTLS GRDB AsyncHTTPClient AssentServer AssentEngine AssentStore)
 # Files of the command line that run a server, work on its files or its database, or describe it to a client.
 runs_server='/Demo/|/(ServeCommand|DemoCommand|DoctorCommand|DatabaseCommand|CopyDisplay|HashPasswordCommand|ClientFile\+Server)\.swift$'
-sdk=(AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization)
+sdk=(
+    AssentCore AssentJOSE AssentOTP AssentVault AssentJourney AssentTokens AssentAuthorization AssentSigningProtocol
+    AssentSigning)
 for target in "${sdk[@]}"; do [ -d "$bin/$target.build" ] || { echo "linkage: $target is not built" >&2; exit 1; }; done
 forbid "a target without sockets refers to NIO or to the server" "$(any_of "${network[@]}" "${server[@]}")" "${sdk[@]}"
 forbid "the SDK refers to the server" "$(any_of "${server[@]}")" "${sdk[@]}" AssentTransportNIO Assent

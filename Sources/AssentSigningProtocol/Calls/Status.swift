@@ -1,7 +1,7 @@
 package import AssentCore
 
 /// The state of a container.
-package enum ContainerState: String, Hashable, Sendable, CaseIterable {
+public enum ContainerState: String, Hashable, Sendable, CaseIterable {
     /// It has not confirmed, or the digits were not typed yet.
     case unconfirmed = "UNCONFIRMED"
     /// It may approve.

@@ -15,6 +15,15 @@ package struct SealedEnvelope: Sendable {
     /// The key to which it is said to be encrypted.
     package let kid: KeyThumbprint
 
+    /// The sender's name as the envelope says: for `start`, by which a server finds out whose device key it is. Nobody
+    /// has proved it. `nil` when it is not ASCII.
+    package var claimedSender: String? {
+        guard let text = message.header["apu"]?.string, let bytes = Base64URL.decode(text),
+            bytes.allSatisfy(\.isASCIIPrintable)
+        else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     private let message: SealedJWE
 
     /// Reads an envelope without opening it.

@@ -1,5 +1,5 @@
 /// What a key of a container is for.
-package enum SigningKeyUsage: String, Hashable, Sendable, CaseIterable {
+public enum SigningKeyUsage: String, Hashable, Sendable, CaseIterable {
     /// Proofs of possession with each call, and refusals.
     case device
     /// Decrypting replies.

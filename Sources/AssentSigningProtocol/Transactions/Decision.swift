@@ -1,7 +1,7 @@
 package import AssentCore
 
 /// What a user's answer does.
-package enum DecisionEffect: String, Hashable, Sendable, CaseIterable {
+public enum DecisionEffect: String, Hashable, Sendable, CaseIterable {
     /// The transaction is approved.
     case approve
     /// It is refused.

@@ -1,7 +1,7 @@
 package import AssentCore
 
 /// What a document is about.
-package enum DocumentKind: String, Hashable, Sendable, CaseIterable {
+public enum DocumentKind: String, Hashable, Sendable, CaseIterable {
     /// An action, for example a payment.
     case transaction
     /// A sign-in.
@@ -14,7 +14,7 @@ package enum DocumentKind: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Whether a user gives a reason.
-package enum ReasonRule: String, Hashable, Sendable, CaseIterable {
+public enum ReasonRule: String, Hashable, Sendable, CaseIterable {
     /// There is none.
     case none
     /// The user may.

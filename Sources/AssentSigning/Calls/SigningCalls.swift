@@ -1,0 +1,85 @@
+import AssentCore
+import AssentSigningProtocol
+import HTTPTypes
+
+extension HTTPField.Name {
+    /// `TSP-Proof`: a device's proof of one call.
+    static var signingProof: HTTPField.Name? { HTTPField.Name("TSP-Proof") }
+
+    /// `TSP-Nonce`: the server's newest nonce.
+    static var signingNonce: HTTPField.Name? { HTTPField.Name("TSP-Nonce") }
+}
+
+/// Sends requests of a device and reads what comes back, without judging it.
+struct SigningCalls: Sendable {
+    let transport: any HTTPTransport
+    let limits: HTTPLimits
+
+    /// What came back.
+    struct Reply {
+        let body: String
+        let nonce: String?
+        /// What went wrong; `nil` for a reply that is to be verified. It is not signed, so it is only a hint.
+        let problem: SigningError?
+    }
+
+    /// Reads an issuer's configuration, and the nonce that comes with it.
+    func configuration(of issuer: String) async throws -> (IssuerConfiguration, nonce: String?) {
+        let reply = try await send(HTTPCall(.get, url: issuer + "/configuration", limits: limits))
+        if let problem = reply.problem { throw problem }
+        do {
+            return (try IssuerConfiguration(reading: Array(reply.body.utf8)), reply.nonce)
+        } catch {
+            throw SigningError(error)
+        }
+    }
+
+    /// Sends an encrypted request.
+    func post(_ url: String, body: String, proof: String?, wait: Int = 0) async throws -> Reply {
+        var fields: HTTPFields = [.contentType: "application/jose"]
+        if let proof, let name = HTTPField.Name.signingProof { fields[name] = proof }
+        var limits = limits
+        limits.read += .seconds(wait)
+        limits.total += .seconds(wait)
+        return try await send(HTTPCall(.post, url: url, headerFields: fields, body: HTTPBody(body), limits: limits))
+    }
+
+    private func send(_ call: HTTPCall) async throws -> Reply {
+        do {
+            let reply = try await transport.send(call)
+            let bytes = try await reply.body.collect(upTo: limits.replyBytes)
+            guard let body = String(validating: bytes, as: UTF8.self) else {
+                throw SigningError(.serverAuthentication, "The server's reply is not text.")
+            }
+            let nonce = HTTPField.Name.signingNonce.flatMap { reply.response.headerFields[$0] }.flatMap { text in
+                (1...64).contains(text.utf8.count) && text.utf8.allSatisfy(\.isASCIIVisible) ? text : nil
+            }
+            let problem = reply.status == 200 ? nil : Self.problem(status: reply.status, bytes)
+            return Reply(body: body, nonce: nonce, problem: problem)
+        } catch let error as HTTPTransportError {
+            if error.code == .cancelled { throw CancellationError() }
+            throw SigningError(.remote, "The server could not be asked. \(error.detail)")
+        }
+    }
+
+    /// Reads a problem document (RFC 9457). The server's own sentences are not taken over: nobody has signed them.
+    static func problem(status: Int, _ bytes: [UInt8]) -> SigningError {
+        let limits = JSONLimits(bytes: 16 << 10, depth: 8, values: 200)
+        let object = (try? JSONValue.parse(bytes, limits: limits))?.object
+        let name = object?["code"]?.string.flatMap { text in
+            (1...64).contains(text.utf8.count)
+                && text.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "_") } ? text : nil
+        }
+        guard let name else {
+            return status >= 500
+                ? SigningError(.unavailable) : SigningError(.remote, "The server answers with HTTP status \(status).")
+        }
+        var error = SigningError(SigningError.Code(rawValue: name))
+        let bounded = { (name: String) in
+            object?[name]?.integer.flatMap { (0...86400).contains($0) ? Int($0) : nil }
+        }
+        error.remaining = bounded("remaining")
+        error.retryAfter = bounded("retryAfter")
+        return error
+    }
+}

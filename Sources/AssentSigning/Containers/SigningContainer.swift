@@ -1,0 +1,168 @@
+import AssentCore
+public import AssentSigningProtocol
+public import Foundation
+
+/// One enrolment of this device with one issuer for one user.
+public struct SigningContainer: Sendable, Identifiable {
+    /// A key of a container.
+    public struct Key: Sendable, Hashable, Identifiable {
+        /// The key's thumbprint (RFC 7638).
+        public let id: String
+        /// What it is for.
+        public let usage: SigningKeyUsage
+        /// Its name, which is unique in the container.
+        public let label: String
+    }
+
+    /// The container's id, which is never used again after it has ended.
+    public let id: String
+    /// The issuer.
+    public let issuer: String
+    /// The issuer's name.
+    public let issuerName: String
+    /// What the container is called.
+    public let name: String
+    /// The user's id, which never changes.
+    public let userID: String
+    /// The user's name.
+    public let userName: String
+    /// The container's number, for the help desk.
+    public let serial: String
+    /// The state that the server signed last; ``status()`` asks for the current one.
+    public let state: ContainerState
+    /// When it was made, by this device's clock.
+    public let createdAt: Date
+    /// When its keys expire, by the server's clock.
+    public let expiresAt: Date
+    /// From when its keys may be renewed, by the server's clock.
+    public let renewableFrom: Date
+    /// From when on it may approve, by the server's clock.
+    public let approvalsFrom: Date
+    /// Its keys.
+    public let keys: [Key]
+    /// Texts of the app's own.
+    public let properties: [String: String]
+    /// While the container is unconfirmed, the digits that the user has to type (``SigningEnrolment/digits``).
+    public let digits: String?
+
+    let device: SigningDevice
+    let record: SigningID
+
+    /// The container of a record; `nil` for an enrolment that is not finished, and for one that is deleted.
+    init?(_ stored: ContainerRecord, on device: SigningDevice) throws {
+        guard stored.step == .done, stored.deletion == nil, !stored.ended, let did = stored.did, let sub = stored.sub,
+            let user = stored.user, let enrolment = try stored.enrolment()
+        else { return nil }
+        func date(_ seconds: Int?) -> Date { Date(timeIntervalSince1970: TimeInterval(seconds ?? 0)) }
+        id = did.text
+        issuer = stored.issuer
+        issuerName = stored.issuerName
+        name = stored.name ?? ""
+        userID = sub
+        userName = user
+        serial = stored.serial ?? ""
+        state = stored.state
+        createdAt = date(stored.created)
+        expiresAt = date(stored.expires)
+        renewableFrom = date(stored.renewable)
+        approvalsFrom = date(stored.approvals)
+        keys = enrolment.keys.map { Key(id: $0.kid.text, usage: $0.usage, label: $0.label) }
+        properties = stored.properties
+        digits = stored.state == .unconfirmed ? try stored.enrolmentValue()?.digits : nil
+        self.device = device
+        record = stored.id
+    }
+
+    /// The keys with this usage and this label.
+    ///
+    /// - Parameters:
+    ///   - usage: what they are for; `nil` for any.
+    ///   - label: their name; `nil` for any.
+    /// - Returns: the keys, in the order in which the server wanted them.
+    public func keys(usage: SigningKeyUsage? = nil, label: String? = nil) -> [Key] {
+        keys.filter { key in
+            (usage.map { $0 == key.usage } ?? true) && (label.map { StrictJSON.same($0, key.label) } ?? true)
+        }
+    }
+
+    /// Asks the server for the state of this container. If it has ended, its keys are removed.
+    ///
+    /// - Throws: ``SigningError``.
+    @discardableResult
+    public func status() async throws -> SigningContainerStatus { try await device.status(of: record) }
+
+    /// The ids of open transactions, at most 20, the oldest first.
+    ///
+    /// - Parameter wait: how many seconds to wait for one, at most 25.
+    /// - Returns: texts for ``SigningDevice/retrieveTransactionInfo(_:user:)``.
+    /// - Throws: ``SigningError``.
+    public func transactionIDs(wait: Int = 0) async throws -> [String] {
+        try await device.transactionIDs(of: record, wait: wait)
+    }
+
+    /// Gives the container another name, 1 to 128 characters.
+    ///
+    /// - Throws: ``SigningError``.
+    public func rename(_ name: String) async throws { try await device.update(record, name: name) }
+
+    /// Sets the app's own texts in place of all that there are: at most 16 of at most 256 characters, by names of 1 to
+    /// 32 ASCII characters.
+    ///
+    /// - Throws: ``SigningError``.
+    public func setProperties(_ properties: [String: String]) async throws {
+        try await device.update(record, properties: properties)
+    }
+
+    /// Sets where push messages go; an empty text ends them.
+    ///
+    /// - Throws: ``SigningError``.
+    public func setPushID(_ pushID: String) async throws { try await device.update(record, pushID: pushID) }
+
+    /// Deletes the container: its keys are destroyed at once, and the server is told, now or as soon as it can be
+    /// reached (``SigningDevice/sendQueued()``).
+    ///
+    /// - Parameter reason: for the server's audit log, 1 to 1000 characters.
+    /// - Returns: whether the server knows already.
+    /// - Throws: ``SigningError`` with code `invalidArgument`, and what the store and the key provider throw.
+    @discardableResult
+    public func delete(reason: String = "USER") async throws -> Bool {
+        try await device.delete(record, reason: reason)
+    }
+}
+
+/// Which containers to find. What is `nil` is not looked at.
+public struct ContainerFilter: Sendable, Hashable {
+    /// The container's name.
+    public var name: String?
+    /// The issuer.
+    public var issuer: String?
+    /// The user's id or name.
+    public var user: String?
+
+    /// A filter.
+    public init(name: String? = nil, issuer: String? = nil, user: String? = nil) {
+        self.name = name
+        self.issuer = issuer
+        self.user = user
+    }
+
+    func matches(_ container: SigningContainer) -> Bool {
+        func same(_ wanted: String?, _ texts: String...) -> Bool {
+            wanted.map { wanted in texts.contains { StrictJSON.same($0, wanted) } } ?? true
+        }
+        return same(name, container.name) && same(issuer, container.issuer)
+            && same(user, container.userID, container.userName)
+    }
+}
+
+/// The state of a container, signed by the server.
+public struct SigningContainerStatus: Sendable, Hashable {
+    /// The state.
+    public let state: ContainerState
+    /// How many transactions are open.
+    public let pending: Int
+    /// From when on it may approve, by the server's clock.
+    public let approvalsFrom: Date
+    /// When its keys expire, by the server's clock.
+    public let expiresAt: Date
+}

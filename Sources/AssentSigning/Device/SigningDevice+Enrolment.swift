@@ -1,0 +1,322 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import Foundation
+
+extension SigningDevice {
+    /// Enrols this device: makes keys and has the server accept them. Then the user types the digits of the result into
+    /// the page that made the invite, and the container becomes active.
+    ///
+    /// If it fails on the way, call it again with the same invite, or ``resumeEnrolment(_:)``: it goes on where it was.
+    ///
+    /// - Parameters:
+    ///   - invite: what was scanned or typed.
+    ///   - name: what the container is to be called, 1 to 128 characters.
+    ///   - pushID: where push messages go.
+    /// - Returns: the digits, and the names that are shown with them.
+    /// - Throws: ``SigningError``, for example with code `invalid_code`, `untrustedIssuer`, `untrustedIdentity`, or
+    ///   `unsupportedOperation` when the server wants keys with a password.
+    public func enrol(
+        _ invite: SigningInvite, name: String? = nil, pushID: String? = nil
+    ) async throws -> SigningEnrolment {
+        if let known = configuration.issuers, !known.contains(where: { StrictJSON.same($0, invite.issuer) }) {
+            throw SigningError(.untrustedIssuer)
+        }
+        try Self.check(name: name, pushID: pushID)
+        guard Keystore(rawValue: keys.kind) != nil else {
+            throw SigningError(.unsupportedDevice, "Keys of the kind \(keys.kind) are not known to the protocol.")
+        }
+        let all = try await records.all().filter { StrictJSON.same($0.issuer, invite.issuer) && !$0.ended }
+        if let begun = all.first(where: { $0.step != .done && $0.code == invite.code }) {
+            return try await advance(begun.id)
+        }
+        let (answer, nonce) = try await calls.configuration(of: invite.issuer)
+        let record = try Self.mapped { () throws(SigningProtocolError) in
+            try Self.begin(
+                invite, answer, others: all, name: name, pushID: pushID, id: SigningID(random: random),
+                now: Int(clock.epochSeconds))
+        }
+        nonces[invite.issuer] = nonce
+        try await records.insert(record)
+        return try await advance(record.id)
+    }
+
+    static func check(name: String?, pushID: String?) throws(SigningError) {
+        if let name {
+            do {
+                try ShownText.check(name, 1...128, at: "name")
+            } catch {
+                throw SigningError(.invalidArgument, error.detail)
+            }
+        }
+        guard pushID.map({ $0.utf8.count <= 1024 && $0.utf8.allSatisfy(\.isASCIIPrintable) }) ?? true else {
+            throw SigningError(.invalidArgument, "A push address has at most 1024 printable ASCII characters.")
+        }
+    }
+
+    /// What an enrolment begins with: the issuer's identity key is the scanned or the pinned one, and the invite is the
+    /// server's.
+    private static func begin(
+        _ invite: SigningInvite, _ configuration: IssuerConfiguration, others: [ContainerRecord], name: String?,
+        pushID: String?, id: SigningID, now: Int
+    ) throws(SigningProtocolError) -> ContainerRecord {
+        let scanned = invite.scanned?.content
+        var anchor = scanned.map { IssuerTrust.Anchor.thumbprint($0.identity) } ?? .none
+        if let pinned = others.last(where: { $0.step == .done })?.identity { anchor = .pinned(pinned) }
+        let minimum = others.reduce(1) { max($0, $1.minimum) }
+        let trust = try IssuerTrust(configuration, issuer: invite.issuer, anchor: anchor, minimum: minimum)
+        if let message = invite.scanned {
+            guard message.content.identity == trust.identity.thumbprint else {
+                throw SigningProtocolError(
+                    .untrustedIdentity, "The server's identity key is not the one that the invite names.")
+            }
+            _ = try trust.verified(message.compact, as: Invite.self)
+        }
+        return ContainerRecord(
+            format: 1, id: id, issuer: invite.issuer, issuerName: configuration.name, identity: trust.identity,
+            minimum: trust.minimum, certificates: trust.certificates.map(\.compact), created: now, code: invite.code,
+            pid: scanned?.pid, name: name, pushID: pushID, state: .unconfirmed, approvals: 0, serverTime: 0,
+            properties: [:])
+    }
+
+    /// Goes on with an enrolment that was interrupted.
+    ///
+    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none with this id.
+    public func resumeEnrolment(_ id: UnfinishedEnrolment.ID) async throws -> SigningEnrolment {
+        guard let id = SigningID(text: id) else { throw SigningError(.invalidContainer) }
+        return try await advance(id)
+    }
+
+    /// Enrolments that were interrupted, the oldest first.
+    ///
+    /// - Throws: ``SigningError`` with code `secureData`.
+    public func unfinishedEnrolments() async throws -> [UnfinishedEnrolment] {
+        try await records.all().filter { $0.step != .done && !$0.ended }.map(UnfinishedEnrolment.init)
+    }
+
+    /// Gives up an enrolment that was interrupted, and removes its keys. The server forgets it by itself.
+    ///
+    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none with this id, or it is finished.
+    public func abandonEnrolment(_ id: UnfinishedEnrolment.ID) async throws {
+        guard let id = SigningID(text: id), try await records.load(id).step != .done else {
+            throw SigningError(.invalidContainer)
+        }
+        try await removeAll(of: records.modify(id) { $0.ended = true })
+    }
+
+    /// Does what is left of an enrolment, step by step; nobody else does at the same time.
+    private func advance(_ id: SigningID) async throws -> SigningEnrolment {
+        let deadline = clock.now.addingTimeInterval(120)
+        return try await records.store.withExclusiveAccess("signing.enrolment.\(id.text)", deadline: deadline) {
+            while true {
+                let record = try await self.records.load(id)
+                switch record.step {
+                case .start: try await self.start(record)
+                case .makeKeys: try await self.makeKeys(record)
+                case .commit: try await self.commit(record)
+                case .sign: try await self.sign(record)
+                case .complete: try await self.complete(record)
+                case .confirm: try await self.confirm(record)
+                case .done:
+                    guard let value = try record.enrolmentValue() else { throw SigningError(.internal) }
+                    return value
+                }
+            }
+        }
+    }
+
+    private func start(_ record: ContainerRecord) async throws {
+        let name = record.keyName(.device, "")
+        let key: any SigningKey
+        if let made = try await keys.signingKey(named: name) {
+            key = made
+        } else {
+            key = try await keys.makeSigningKey(named: name, algorithm: .es256)
+        }
+        let jwk = try Self.mapped { () throws(SigningProtocolError) in try ProtocolKey(key) }
+        let info = self.info
+        let offer = try await exchange(
+            record.id, "/device/provision/start",
+            prepare: { record, nonce in
+                let start = try await SignedMessage.sign(
+                    Start(
+                        issuer: record.issuer, code: record.code, nonce: nonce, jwk: jwk, modes: [.device], info: info),
+                    with: key)
+                return Prepared(
+                    plaintext: StartBody(start: start.compact).encoded(), sender: jwk.thumbprint.text, prover: nil,
+                    start: start.compact)
+            },
+            read: { received in
+                try received.trust.reply(
+                    received.text, as: Offer.self, audience: jwk.thumbprint.text, request: received.request)
+            })
+        let all = try await records.all()
+        // The call may have read a newer configuration.
+        guard let current = all.first(where: { $0.id == record.id }) else { throw SigningError(.invalidContainer) }
+        try Self.accept(offer.content, for: current, others: all.filter { $0.id != record.id })
+        try await records.modify(record.id) {
+            $0.offer = offer.compact
+            $0.did = offer.content.did
+            $0.issuerName = offer.content.name
+        }
+    }
+
+    private var info: [String: String] {
+        let said = configuration.info
+        let all = [
+            "brand": said.brand, "model": said.model, "os": said.system, "locale": said.locale, "sdk": "assent",
+            "keystore": keys.kind,
+        ]
+        return all.compactMapValues { $0 }
+    }
+
+    /// Refuses an offer that breaks a rule, or that this device cannot fulfil.
+    private static func accept(
+        _ offer: Offer, for record: ContainerRecord, others: [ContainerRecord]
+    ) throws(SigningError) {
+        try mapped { () throws(SigningProtocolError) in try offer.check() }
+        guard offer.identity == record.identity.thumbprint else {
+            throw SigningError(.offerRefused, "The offer names another identity key.")
+        }
+        guard record.pid.map({ $0 == offer.pid }) ?? true, !others.contains(where: { $0.did == offer.did }) else {
+            throw SigningError(.offerRefused, "The offer is for another invite, or for a container that exists.")
+        }
+        guard offer.commit == .digits || record.pid != nil else {
+            throw SigningError(.offerRefused, "The offer asks for no digits although the invite was typed.")
+        }
+        guard offer.slots.isEmpty, offer.keys.allSatisfy({ $0.slot == nil }) else {
+            throw SigningError(
+                .unsupportedOperation, "The server asks for keys with a password. This version has none.",
+                suggestion: "Ask the issuer for a policy of type device.")
+        }
+        guard !offer.keys.contains(where: { $0.usage == .otp }) else {
+            throw SigningError(.unsupportedOperation, "The server offers one-time codes. This version takes none.")
+        }
+    }
+
+    private func makeKeys(_ record: ContainerRecord) async throws {
+        for key in try record.offerContent()?.keys ?? [] where key.usage != .device {
+            let name = record.keyName(key.usage, key.label)
+            if key.usage == .transport {
+                guard try await keys.agreementKey(named: name) == nil else { continue }
+                _ = try await keys.makeAgreementKey(named: name)
+            } else {
+                guard try await keys.signingKey(named: name) == nil else { continue }
+                _ = try await keys.makeSigningKey(named: name, algorithm: .es256)
+            }
+        }
+        try await records.modify(record.id) { $0.nonceD = $0.nonceD ?? SigningNonce(random: random) }
+    }
+
+    private func commit(_ record: ContainerRecord) async throws {
+        guard let nonceD = record.nonceD else { throw SigningError(.internal) }
+        let list = try await SigningKeyList(
+            keyPairs(record).map { key, _ in
+                SigningKeyList.Entry(
+                    usage: key.usage, label: key.label, kid: key.kid, slot: key.slot, policy: key.policy,
+                    keystore: key.keystore)
+            })
+        let commitment = SigningHash.commitment(nonceD: nonceD, keys: list)
+        let reply = try await call(record.id, "/device/provision/commit", CommitBody(commitment: commitment)) {
+            try await self.verified($0.text, $0, as: NonceReply.self).content
+        }
+        try await records.modify(record.id) {
+            $0.nonceS = reply.nonceS
+            $0.sub = reply.sub
+            $0.user = reply.user
+        }
+    }
+
+    /// The keys in the offer's order, without proofs of possession, and what signs for each that signs.
+    private func keyPairs(_ record: ContainerRecord) async throws -> [(EnrolledKey, (any SigningKey)?)] {
+        guard let offer = try record.offerContent(), let keystore = Keystore(rawValue: keys.kind) else {
+            throw SigningError(.internal)
+        }
+        var pairs: [(EnrolledKey, (any SigningKey)?)] = []
+        for key in offer.keys {
+            let signer = key.usage == .transport ? nil : try await signingKey(record, key.usage, key.label)
+            let jwk: ProtocolKey
+            if let signer { jwk = try ProtocolKey(signer) } else { jwk = try await ProtocolKey(transportKey(record)) }
+            pairs.append(
+                (
+                    EnrolledKey(
+                        usage: key.usage, label: key.label, kid: jwk.thumbprint, jwk: jwk, policy: key.policy,
+                        keystore: keystore), signer
+                ))
+        }
+        return pairs
+    }
+
+    private func sign(_ record: ContainerRecord) async throws {
+        guard let offer = record.offer, let pid = try record.offerContent()?.pid, let did = record.did,
+            let nonceD = record.nonceD, let nonceS = record.nonceS, let sub = record.sub
+        else { throw SigningError(.internal) }
+        let deviceKey = try await deviceKey(record)
+        let device = try ProtocolKey(deviceKey).thumbprint
+        var keys: [EnrolledKey] = []
+        for (key, signer) in try await keyPairs(record) {
+            var possession: String?
+            if key.usage.needsPossession, let signer {
+                let proof = KeyPossession(
+                    issuer: record.issuer, did: did, nonceS: nonceS, device: device, usage: key.usage, label: key.label,
+                    kid: key.kid)
+                possession = try await SignedMessage.sign(proof, with: signer).compact
+            }
+            keys.append(
+                EnrolledKey(
+                    usage: key.usage, label: key.label, kid: key.kid, jwk: key.jwk, policy: key.policy,
+                    keystore: key.keystore, possession: possession))
+        }
+        let enrol = try await SignedMessage.sign(
+            Enrolment(
+                issuer: record.issuer, pid: pid, did: did, sub: sub, offer: .offer(offer), nonceD: nonceD,
+                nonceS: nonceS, keys: keys), with: deviceKey)
+        try await records.modify(record.id) { $0.enrol = $0.enrol ?? enrol.compact }
+    }
+
+    private func complete(_ record: ContainerRecord) async throws {
+        guard let enrol = record.enrol else { throw SigningError(.internal) }
+        let pushID = record.pushID.flatMap { $0.isEmpty ? nil : $0 }
+        let body = CompleteBody(enrol: enrol, name: record.name, pushId: pushID)
+        let reply = try await call(record.id, "/device/provision/complete", body) {
+            try await self.verified(self.opened($0), $0, as: Enrolled.self).content
+        }
+        try await records.modify(record.id) {
+            $0.serial = reply.serial
+            $0.name = reply.name
+            $0.expires = reply.expiresAt
+            $0.renewable = reply.renewableFrom
+            $0.echo = reply.echo
+            $0.handle = reply.handle
+        }
+    }
+
+    private func confirm(_ record: ContainerRecord) async throws {
+        guard let echo = record.echo else { throw SigningError(.internal) }
+        let status = try await call(record.id, "/device/provision/confirm", ConfirmBody(echo: echo)) {
+            try await self.status($0)
+        }
+        try await records.modify(record.id) {
+            $0.confirmed = true
+            $0.adopt(status)
+        }
+    }
+}
+
+/// An enrolment that was interrupted.
+public struct UnfinishedEnrolment: Sendable, Hashable, Identifiable {
+    /// This device's own name of it.
+    public let id: String
+
+    /// The issuer.
+    public let issuer: String
+
+    /// The issuer's name; nobody has signed it before the server has answered.
+    public let issuerName: String
+
+    init(_ record: ContainerRecord) {
+        id = record.id.text
+        issuer = record.issuer
+        issuerName = record.issuerName
+    }
+}

@@ -1,0 +1,196 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import Foundation
+
+extension SigningDevice {
+    /// Reads a transaction's id: of a push message, of ``SigningContainer/transactionIDs(wait:)``, or of a QR code.
+    /// Nothing is sent.
+    ///
+    /// - Parameters:
+    ///   - id: the compact text.
+    ///   - user: which user's container is meant, when several fit: the id or the name.
+    /// - Returns: whose transaction it is, and how to get it.
+    /// - Throws: ``SigningError`` with code `invalidArgument` when it is no such id, `invalidContainer` when it is for
+    ///   none of the containers, `inexplicitContainer` when several fit, `serverAuthentication` when it is forged.
+    public func retrieveTransactionInfo(_ id: String, user: String? = nil) async throws -> SigningTransactionInfo {
+        let ticket: UnverifiedMessage<Ticket>
+        do {
+            ticket = try UnverifiedMessage(id)
+        } catch {
+            throw SigningError(.invalidArgument, "This is not a transaction's id. \(error.detail)")
+        }
+        let content = ticket.content
+        var fitting: [(container: SigningContainer, isVerified: Bool)] = []
+        for record in try await records.all() where StrictJSON.same(record.issuer, content.issuer) {
+            guard let container = try SigningContainer(record, on: self), let handle = record.handle else { continue }
+            if let expected = content.handle {
+                let own = SigningID.handle(key: handle, issuer: record.issuer, txn: content.txn)
+                guard ConstantTime.equal(own.bytes, expected.bytes) else { continue }
+            }
+            fitting.append((container, try Self.isVerified(ticket, by: record)))
+        }
+        if let user {
+            fitting = fitting.filter { ContainerFilter(user: user).matches($0.container) }
+        }
+        guard let first = fitting.first else { throw SigningError(.invalidContainer) }
+        guard fitting.count == 1 else {
+            var error = SigningError(.inexplicitContainer)
+            error.users = fitting.map(\.container.userID)
+            throw error
+        }
+        return SigningTransactionInfo(
+            container: first.container, transactionID: content.txn.text,
+            expiresAt: Date(timeIntervalSince1970: TimeInterval(content.expiresAt)), isClaim: content.isClaim,
+            isVerified: first.isVerified, ticket: id, txn: content.txn, expires: content.expiresAt)
+    }
+
+    /// Whether the id's signer is known here; when it is not, the configuration is read at the next call. A bad
+    /// signature of a known key is an error.
+    private static func isVerified(
+        _ ticket: UnverifiedMessage<Ticket>, by record: ContainerRecord
+    ) throws(SigningError) -> Bool {
+        do {
+            _ = try record.trust().verified(ticket.compact, as: Ticket.self)
+            return true
+        } catch  where error.code == .unknownKey {
+            return false
+        } catch {
+            throw SigningError(error)
+        }
+    }
+
+    func transactionIDs(of id: SigningID, wait: Int) async throws -> [String] {
+        guard (0...25).contains(wait) else {
+            throw SigningError(.invalidArgument, "The server waits at most 25 seconds.")
+        }
+        return try await call(id, "/device/transactions/list", ListBody(wait: wait), wait: wait) {
+            try await self.verified(self.opened($0), $0, as: TransactionList.self).content.tickets
+        }
+    }
+
+    /// Fetches the document of a transaction, and checks what every device checks.
+    func fetch(_ info: SigningTransactionInfo) async throws -> SigningTransaction {
+        guard !info.isClaim else {
+            throw SigningError(.unsupportedOperation, "Scanning to approve is not supported by this version.")
+        }
+        let id = info.container.record
+        if !info.isVerified {
+            try await refresh(id)
+            let trust = try await records.load(id).trust()
+            try Self.mapped { () throws(SigningProtocolError) in
+                _ = try trust.verified(info.ticket, as: Ticket.self)
+            }
+        }
+        return try await call(id, "/device/transactions/fetch", FetchBody(txn: info.txn)) { received in
+            let fetched = try await self.verified(self.opened(received), received, as: Fetched.self)
+            let document = try received.trust.verified(fetched.content.document, as: TransactionDocument.self)
+            guard let audience = try received.record.audience() else { throw SigningError(.internal) }
+            try document.content.check(for: audience, txn: info.txn)
+            return SigningTransaction(
+                document: document, container: info.container, serverTime: fetched.content.head.issuedAt,
+                fetchedAt: self.uptime())
+        }
+    }
+
+    // MARK: Decisions
+
+    /// Signs a decision and sends it. A repetition with the same answer sends the same bytes.
+    func decide(
+        _ transaction: SigningTransaction, _ status: DocumentStatus, number: String?, reason: String?
+    ) async throws -> SigningReceipt {
+        let document = transaction.document
+        let content = document.content
+        let id = transaction.container.record
+        if let earlier = try await records.decision(content.did, content.txn) {
+            return try await repeated(earlier, id, status.name, status.effect, number, reason)
+        }
+        let record = try await records.load(id)
+        guard let enrolment = try record.enrolment(),
+            let key = enrolment.keys.first(where: { status.keys.contains($0.kid) })
+        else { throw SigningError(.credentialsLost) }
+        let decision = Decision(
+            issuer: record.issuer, did: content.did, sub: content.sub, txn: content.txn, nonce: content.nonce,
+            document: .document(document.compact),
+            displayed: .displayed(content.displayed(status: status, match: number)), status: status.name,
+            effect: status.effect, reason: reason, match: number, jti: SigningID(random: random))
+        // What the server would refuse is not signed.
+        if let member = content.mismatch(with: decision, compact: document.compact, signer: key.kid) {
+            throw SigningError(.invalidArgument, "The decision does not fit the document: \(member).")
+        }
+        return try await sign(decision, key, record, expires: content.expiresAt)
+    }
+
+    /// Refuses or reports a transaction without its document.
+    func refuse(_ info: SigningTransactionInfo, _ effect: DecisionEffect, reason: String?) async throws
+        -> SigningReceipt
+    {
+        let id = info.container.record
+        let record = try await records.load(id)
+        guard let did = record.did, let sub = record.sub, let enrolment = try record.enrolment() else {
+            throw SigningError(.internal)
+        }
+        if let earlier = try await records.decision(did, info.txn) {
+            return try await repeated(earlier, id, effect.rawValue, effect, nil, reason)
+        }
+        let decision = Decision(
+            issuer: record.issuer, did: did, sub: sub, txn: info.txn, isBlind: true, status: effect.rawValue,
+            effect: effect, reason: reason, jti: SigningID(random: random))
+        return try await sign(decision, enrolment.device, record, expires: info.expires)
+    }
+
+    private func repeated(
+        _ earlier: DecisionRecord, _ id: SigningID, _ status: String, _ effect: DecisionEffect, _ number: String?,
+        _ reason: String?
+    ) async throws -> SigningReceipt {
+        let said = try Self.mapped { () throws(SigningProtocolError) in
+            try UnverifiedMessage<Decision>(earlier.decision).content
+        }
+        func same(_ one: String?, _ other: String?) -> Bool { StrictJSON.same(one ?? "", other ?? "") }
+        guard StrictJSON.same(said.status, status), said.effect == effect, same(said.match, number),
+            same(said.reason, reason)
+        else { throw SigningError(.decisionPending) }
+        return try await send(earlier, id)
+    }
+
+    private func sign(
+        _ decision: Decision, _ key: EnrolledKey, _ record: ContainerRecord, expires: Int
+    ) async throws -> SigningReceipt {
+        let signed = try await SignedMessage.sign(decision, with: signingKey(record, key.usage, key.label))
+        guard signed.kid == key.kid else { throw SigningError(.credentialsLost) }
+        var possession: String?
+        if key.usage != .device {
+            let content = Possession(
+                issuer: record.issuer, did: decision.did, txn: decision.txn, decision: .decision(signed.compact))
+            possession = try await SignedMessage.sign(content, with: deviceKey(record)).compact
+        }
+        let kept = try await records.keep(
+            DecisionRecord(
+                format: 1, did: decision.did, txn: decision.txn, expires: expires, status: decision.status,
+                effect: decision.effect, decision: signed.compact, possession: possession))
+        guard kept.decision.utf8.elementsEqual(signed.compact.utf8) else {
+            // Another task or process was faster.
+            return try await repeated(
+                kept, record.id, decision.status, decision.effect, decision.match, decision.reason)
+        }
+        return try await send(kept, record.id)
+    }
+
+    /// Sends a stored decision, and forgets it when there is a receipt for it.
+    func send(_ kept: DecisionRecord, _ id: SigningID) async throws -> SigningReceipt {
+        let body = DecideBody(decision: kept.decision, possession: kept.possession)
+        let receipt = try await call(id, "/device/transactions/decide", body) { received in
+            let receipt = try received.trust.verified(received.text, as: Receipt.self)
+            let content = receipt.content
+            guard content.did == kept.did, content.txn == kept.txn, content.decision == .decision(kept.decision),
+                content.effect == kept.effect, StrictJSON.same(content.status, kept.status),
+                StrictJSON.same(content.sub, received.record.sub ?? "")
+            else {
+                throw SigningProtocolError(.wrongRequest, "The receipt is for another decision.", member: "dh")
+            }
+            return receipt
+        }
+        try await records.remove(kept)
+        return SigningReceipt(receipt)
+    }
+}

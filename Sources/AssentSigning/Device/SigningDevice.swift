@@ -1,0 +1,166 @@
+public import AssentCore
+import AssentSigningProtocol
+public import Logging
+
+/// A device that its user can enrol with issuers, and that shows and signs transactions: the SDK's side of the protocol
+/// in `docs/transaction-signing.md`.
+///
+/// ```swift
+/// let enrolment = try await device.enrol(SigningInvite(scanned: qrCode), name: "Ana's laptop")
+/// await screen.show(enrolment)  // the user types its digits into the page that shows the QR code
+///
+/// let container = try await device.container(enrolment.containerID)
+/// for id in try await container.transactionIDs(wait: 25) {
+///     let transaction = try await device.retrieveTransactionInfo(id).transaction()
+///     let answer = await screen.ask(transaction.displayed, transaction.allowedStatuses)
+///     try await transaction.setStatus(answer.status, number: answer.number)
+/// }
+/// ```
+///
+/// What must not be forgotten is in `store` before the call that needs it: an enrolment goes on after a crash, and a
+/// decision that was signed is sent again with the same bytes. Several processes may share a store.
+///
+/// Its methods throw ``SigningError``, and what the store and the key provider throw.
+public actor SigningDevice {
+    let records: ContainerStore
+    let keys: any KeyProvider
+    let calls: SigningCalls
+    let configuration: SigningDeviceConfiguration
+    let clock: any WallClock
+    let random: any RandomSource
+    let logger: Logger
+    let uptime: @Sendable () -> Duration
+
+    /// The newest nonce of each issuer.
+    var nonces: [String: String] = [:]
+
+    /// A device with what is in `store` and `keys`. Nothing is sent.
+    ///
+    /// - Parameters:
+    ///   - store: where containers, enrolments and decisions are kept.
+    ///   - keys: what makes and holds the private keys.
+    ///   - transport: what carries requests.
+    ///   - configuration: what the app allows.
+    ///   - clock: for deadlines, and for the order of containers; no decision depends on it.
+    ///   - random: where ids and nonces come from.
+    ///   - logger: hears ids of containers and transactions, and codes of errors.
+    public init(
+        store: any SecretStore, keys: any KeyProvider, transport: any HTTPTransport,
+        configuration: SigningDeviceConfiguration = SigningDeviceConfiguration(),
+        clock: any WallClock = SystemClock(), random: any RandomSource = SystemRandom(),
+        logger: Logger = Logger(label: "assent.signing")
+    ) {
+        let start = ContinuousClock.now
+        self.init(
+            store: store, keys: keys, transport: transport, configuration: configuration, clock: clock, random: random,
+            logger: logger, uptime: { start.duration(to: .now) })
+    }
+
+    /// A device whose monotonic clock is `uptime`, for tests.
+    package init(
+        store: any SecretStore, keys: any KeyProvider, transport: any HTTPTransport,
+        configuration: SigningDeviceConfiguration, clock: any WallClock, random: any RandomSource, logger: Logger,
+        uptime: @escaping @Sendable () -> Duration
+    ) {
+        records = ContainerStore(store: store)
+        self.keys = keys
+        calls = SigningCalls(transport: transport, limits: configuration.limits)
+        self.configuration = configuration
+        self.clock = clock
+        self.random = random
+        self.logger = logger
+        self.uptime = uptime
+    }
+
+    // MARK: Containers
+
+    /// The containers of this device that fit a filter, the oldest first.
+    ///
+    /// - Throws: ``SigningError``.
+    public func containers(matching filter: ContainerFilter = ContainerFilter()) async throws -> [SigningContainer] {
+        try await records.all().compactMap { try SigningContainer($0, on: self) }.filter(filter.matches)
+    }
+
+    /// The container with this id.
+    ///
+    /// - Throws: ``SigningError`` with code `invalidContainer`.
+    public func container(_ id: String) async throws -> SigningContainer {
+        guard let container = try await containers().first(where: { StrictJSON.same($0.id, id) }) else {
+            throw SigningError(.invalidContainer)
+        }
+        return container
+    }
+
+    /// Sends what could not be sent before: deletions, and decisions that were signed. Call it when the app starts and
+    /// when the network is back.
+    ///
+    /// - Throws: what the first call that failed threw, after all were tried.
+    public func sendQueued() async throws {
+        var first: (any Error)?
+        for record in try await records.all() {
+            do {
+                if record.ended {
+                    try await removeAll(of: record)
+                } else if record.deletion != nil {
+                    try await sendDeletion(record.id)
+                } else {
+                    try await sendDecisions(of: record)
+                }
+            } catch {
+                logger.info("what was queued could not be sent", metadata: ["container": "\(record.did?.text ?? "-")"])
+                first = first ?? error
+            }
+        }
+        if let first { throw first }
+    }
+
+    private func sendDecisions(of record: ContainerRecord) async throws {
+        guard let did = record.did else { return }
+        for decision in try await records.decisions(of: did) {
+            // Only a time that the server signed says that a transaction is over.
+            if decision.expires < record.serverTime {
+                try await records.remove(decision)
+            } else {
+                _ = try await send(decision, record.id)
+            }
+        }
+    }
+
+    // MARK: Keys
+
+    func signingKey(_ record: ContainerRecord, _ usage: SigningKeyUsage, _ label: String) async throws -> any SigningKey
+    {
+        guard let key = try await keys.signingKey(named: record.keyName(usage, label)) else {
+            throw SigningError(.credentialsLost)
+        }
+        return key
+    }
+
+    func deviceKey(_ record: ContainerRecord) async throws -> any SigningKey {
+        try await signingKey(record, .device, "")
+    }
+
+    func transportKey(_ record: ContainerRecord) async throws -> any KeyAgreementKey {
+        guard let label = try record.offerContent()?.keys.first(where: { $0.usage == .transport })?.label,
+            let key = try await keys.agreementKey(named: record.keyName(.transport, label))
+        else { throw SigningError(.credentialsLost) }
+        return key
+    }
+
+    /// Removes a container of which the server, or the app for an unfinished one, said that it has ended.
+    func removeAll(of record: ContainerRecord) async throws {
+        try await removeKeys(of: record)
+        try await keys.removeKey(named: record.keyName(.device, ""))
+        if let did = record.did {
+            for decision in try await records.decisions(of: did) { try await records.remove(decision) }
+        }
+        try await records.remove(record.id)
+    }
+
+    /// Removes all keys but the device key.
+    func removeKeys(of record: ContainerRecord) async throws {
+        for key in try record.offerContent()?.keys ?? [] where key.usage != .device && key.usage != .otp {
+            try await keys.removeKey(named: record.keyName(key.usage, key.label))
+        }
+    }
+}

@@ -1,0 +1,40 @@
+public import AssentCore
+
+/// What an app allows, and what it says of its device.
+public struct SigningDeviceConfiguration: Sendable {
+    /// The issuers that the app knows. With `nil` any issuer's invite is taken, and the app must show the user the
+    /// issuer's host (``SigningInvite/host``) before it enrols: whoever makes a QR code for a server of their own can
+    /// make a valid one.
+    public var issuers: Set<String>?
+
+    /// What the device says of itself: texts of at most 64 characters.
+    public var info = Info()
+
+    /// Bounds of each exchange; a long poll adds its own time.
+    public var limits = HTTPLimits(replyBytes: 256 << 10)
+
+    /// A configuration.
+    public init(issuers: Set<String>? = nil) {
+        self.issuers = issuers
+    }
+
+    /// What a device says of itself. Nobody should take it for proof.
+    public struct Info: Sendable, Hashable {
+        /// The maker.
+        public var brand: String?
+        /// The model.
+        public var model: String?
+        /// The operating system.
+        public var system: String?
+        /// The language of the user (BCP 47).
+        public var locale: String?
+
+        /// Nothing.
+        public init(brand: String? = nil, model: String? = nil, system: String? = nil, locale: String? = nil) {
+            self.brand = brand
+            self.model = model
+            self.system = system
+            self.locale = locale
+        }
+    }
+}

@@ -1,0 +1,2 @@
+@_exported public import AssentCore
+@_exported public import AssentSigningProtocol

@@ -1,0 +1,221 @@
+public import AssentCore
+import AssentSigningProtocol
+
+/// Why something with transaction signing did not work. Errors are equal when their codes are; no text in them holds a
+/// secret, a code, a number or what a transaction says.
+public struct SigningError: AssentError {
+    /// What went wrong, as a stable name.
+    public let code: Code
+
+    /// What happened, in full sentences for people.
+    public let detail: String
+
+    /// What to do about it; `nil` when there is nothing to add.
+    public let suggestion: String?
+
+    /// Attempts that are left, where the server says so.
+    public internal(set) var remaining: Int?
+
+    /// How many seconds to wait before the next try, where the server says so.
+    public internal(set) var retryAfter: Int?
+
+    /// With ``Code/inexplicitContainer``: the users among whom the app has to choose.
+    public internal(set) var users: [String] = []
+
+    /// Whether the same call may succeed later. Every call of this module may be repeated: the server does it once.
+    public let isTransient: Bool
+
+    /// An error with its explanation. Without one it has the sentence of its code.
+    public init(_ code: Code, _ detail: String? = nil, suggestion: String? = nil) {
+        self.code = code
+        self.detail = detail ?? code.meaning?.sentence ?? "The server refused it."
+        self.suggestion = suggestion ?? code.meaning?.suggestion
+        isTransient = code.meaning?.isTransient ?? false
+    }
+
+    /// A stable name of a kind of failure; more may be added. What the server refuses has the server's own name.
+    public struct Code: ErrorCode {
+        /// The name.
+        public let rawValue: String
+
+        /// A code by its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The number that HID's SDK has for this; `nil` where HID has published a name only, or nothing.
+        public var hid: Int? { meaning?.hid }
+    }
+
+    init(_ error: SigningProtocolError) {
+        switch error.code {
+        case .documentRefused: self.init(.documentRefused, error.detail)
+        case .offerRefused: self.init(.offerRefused, error.detail)
+        case .versionUnsupported: self.init(.versionUnsupported, error.detail)
+        case .untrustedIdentity: self.init(.untrustedIdentity, error.detail)
+        default: self.init(.serverAuthentication, "The server's reply is not good. \(error.detail)")
+        }
+    }
+}
+
+extension SigningError.Code {
+    // MARK: Of the SDK
+
+    /// Something that should not happen.
+    public static let `internal` = Self("internal")
+    /// It is not built.
+    public static let notImplemented = Self("notImplemented")
+    /// It is not supported: a key behind a password, another mode.
+    public static let unsupportedOperation = Self("unsupportedOperation")
+    /// An argument is not acceptable.
+    public static let invalidArgument = Self("invalidArgument")
+    /// A key could not be made.
+    public static let keyGeneration = Self("keyGeneration")
+    /// The server's policy is weaker than the app allows.
+    public static let protectionPolicy = Self("protectionPolicy")
+    /// The store's data could not be read.
+    public static let secureData = Self("secureData")
+    /// No container fits.
+    public static let invalidContainer = Self("invalidContainer")
+    /// Several containers fit: name the user.
+    public static let inexplicitContainer = Self("inexplicitContainer")
+    /// A key of the container is not there any more.
+    public static let credentialsLost = Self("credentialsLost")
+    /// This device's keys cannot be used for it.
+    public static let unsupportedDevice = Self("unsupportedDevice")
+    /// The server could not be reached.
+    public static let remote = Self("remote")
+    /// A reply is not from the issuer, or not to this request. It counts as no reply.
+    public static let serverAuthentication = Self("serverAuthentication")
+    /// The issuer's identity key is not the one that this device trusts, or its successor.
+    public static let untrustedIdentity = Self("untrustedIdentity")
+    /// The app does not know this issuer.
+    public static let untrustedIssuer = Self("untrustedIssuer")
+    /// The document breaks a rule: it is not shown.
+    public static let documentRefused = Self("documentRefused")
+    /// The offer breaks a rule: the device does not enrol.
+    public static let offerRefused = Self("offerRefused")
+    /// Another decision about this transaction was signed on this device before.
+    public static let decisionPending = Self("decisionPending")
+
+    // MARK: Of the server
+
+    /// Malformed, or out of bounds.
+    public static let invalidRequest = Self("invalid_request")
+    /// The server speaks another version of the protocol.
+    public static let versionUnsupported = Self("version_unsupported")
+    /// The server does not know the container.
+    public static let unknownContainer = Self("unknown_container")
+    /// The container is blocked; ask for its status.
+    public static let containerBlocked = Self("container_blocked")
+    /// The container's store may have been copied; ask for its status.
+    public static let containerSuspect = Self("container_suspect")
+    /// The container has ended; ask for its status.
+    public static let containerRevoked = Self("container_revoked")
+    /// A new container may not approve yet.
+    public static let approvalsNotYet = Self("approvals_not_yet")
+    /// The container's keys have expired.
+    public static let keyExpired = Self("key_expired")
+    /// The key was replaced.
+    public static let keyRetired = Self("key_retired")
+    /// The code is unknown, used or expired.
+    public static let invalidCode = Self("invalid_code")
+    /// The user has as many containers as allowed.
+    public static let deviceLimit = Self("device_limit")
+    /// The enrolment cannot be finished; begin again with a new invite.
+    public static let commitmentChanged = Self("commitment_changed")
+    /// The enrolment has ended; begin again with a new invite.
+    public static let enrolmentVoid = Self("enrolment_void")
+    /// The transaction is unknown, or another user's.
+    public static let transactionUnknown = Self("tx_unknown")
+    /// It must be fetched first.
+    public static let transactionNotFetched = Self("tx_not_fetched")
+    /// The transaction has expired.
+    public static let transactionExpired = Self("tx_expired")
+    /// The transaction was canceled.
+    public static let transactionCanceled = Self("tx_canceled")
+    /// A wrong number or signature has ended the transaction.
+    public static let transactionFailed = Self("tx_failed")
+    /// It was decided otherwise, or on another device.
+    public static let alreadyDecided = Self("already_decided")
+    /// The status, its key or its reason is not allowed.
+    public static let statusNotAllowed = Self("status_not_allowed")
+    /// The number was wrong, which has ended the transaction.
+    public static let matchWrong = Self("match_wrong")
+    /// Too many calls.
+    public static let rateLimited = Self("rate_limited")
+    /// The server has no time; nothing happened.
+    public static let busy = Self("busy")
+    /// The server cannot say whether something happened: repeat the same.
+    public static let unavailable = Self("unavailable")
+
+    struct Meaning {
+        var hid: Int?
+        var sentence: String
+        var suggestion: String?
+        var isTransient = false
+    }
+
+    var meaning: Meaning? { Self.meanings[self] }
+
+    private static let again = "Ask for a new invite and enrol again."
+    private static let askStatus = "Ask for the container's status."
+
+    private static let meanings: [Self: Meaning] = [
+        .internal: Meaning(hid: 0, sentence: "Something went wrong inside of the SDK."),
+        .notImplemented: Meaning(hid: 1, sentence: "This is not built."),
+        .unsupportedOperation: Meaning(hid: 2, sentence: "This is not supported."),
+        .invalidArgument: Meaning(hid: 3, sentence: "An argument is not acceptable."),
+        .keyGeneration: Meaning(hid: 4, sentence: "A key could not be made."),
+        .protectionPolicy: Meaning(hid: 5, sentence: "The server asks for less protection than this app allows."),
+        .secureData: Meaning(hid: 6, sentence: "What is stored about the container cannot be read."),
+        .versionUnsupported: Meaning(hid: 7, sentence: "The server speaks another version of the protocol."),
+        .invalidContainer: Meaning(hid: 8, sentence: "No container of this device fits."),
+        .inexplicitContainer: Meaning(
+            hid: 9, sentence: "Several containers of this device fit.", suggestion: "Name the user."),
+        .credentialsLost: Meaning(
+            hid: 106, sentence: "A key of the container is not there any more.", suggestion: again),
+        .unsupportedDevice: Meaning(hid: 200, sentence: "The keys of this device cannot be used for this."),
+        .remote: Meaning(sentence: "The server could not be reached.", isTransient: true),
+        .serverAuthentication: Meaning(
+            sentence: "The server's reply is not good, and counts as none.", isTransient: true),
+        .untrustedIdentity: Meaning(
+            sentence: "The server's identity key is not the one that this device trusts.",
+            suggestion: "Ask the issuer. All devices must enrol again if its identity key was lost."),
+        .untrustedIssuer: Meaning(sentence: "This app does not know the issuer of the invite."),
+        .documentRefused: Meaning(sentence: "The transaction's document breaks a rule and is not shown."),
+        .offerRefused: Meaning(sentence: "The server's offer breaks a rule.", suggestion: again),
+        .decisionPending: Meaning(
+            sentence: "Another decision about this transaction was signed on this device before.",
+            suggestion: "Send that one again."),
+        .invalidRequest: Meaning(hid: 3, sentence: "The server does not accept the request."),
+        .unknownContainer: Meaning(hid: 8, sentence: "The server does not know the container."),
+        .containerBlocked: Meaning(sentence: "The container is blocked.", suggestion: askStatus),
+        .containerSuspect: Meaning(sentence: "The container may have been copied.", suggestion: askStatus),
+        .containerRevoked: Meaning(hid: 106, sentence: "The container has ended.", suggestion: askStatus),
+        .approvalsNotYet: Meaning(sentence: "The new container may not approve yet."),
+        .keyExpired: Meaning(hid: 102, sentence: "The container's keys have expired.", suggestion: again),
+        .keyRetired: Meaning(hid: 102, sentence: "The key was replaced.", suggestion: askStatus),
+        .invalidCode: Meaning(
+            hid: 3, sentence: "The code is unknown, used or expired.", suggestion: "Ask for a new invite."),
+        .deviceLimit: Meaning(hid: 200, sentence: "The user has as many devices as allowed."),
+        .commitmentChanged: Meaning(sentence: "The enrolment cannot be finished.", suggestion: again),
+        .enrolmentVoid: Meaning(sentence: "The enrolment has ended.", suggestion: again),
+        .transactionUnknown: Meaning(sentence: "The transaction is unknown, or another user's."),
+        .transactionNotFetched: Meaning(sentence: "The transaction must be fetched first."),
+        .transactionExpired: Meaning(sentence: "The transaction has expired."),
+        .transactionCanceled: Meaning(sentence: "The transaction was canceled."),
+        .transactionFailed: Meaning(sentence: "The transaction has failed."),
+        .alreadyDecided: Meaning(sentence: "The transaction was decided otherwise, or on another device."),
+        .statusNotAllowed: Meaning(hid: 3, sentence: "This status is not allowed, or not with this key or reason."),
+        .matchWrong: Meaning(sentence: "The number was wrong, and the transaction has ended."),
+        .rateLimited: Meaning(sentence: "There were too many calls.", isTransient: true),
+        .busy: Meaning(sentence: "The server is busy.", isTransient: true),
+        .unavailable: Meaning(sentence: "The server cannot say what became of it.", isTransient: true),
+        Self("rule_unsupported"): Meaning(hid: 200, sentence: "The server does not take devices of this kind."),
+        Self("unlock_required"): Meaning(hid: 105, sentence: "The key must be opened first."),
+        Self("locked"): Meaning(hid: 100, sentence: "The password is locked until the user authenticates."),
+        Self("wait"): Meaning(hid: 100, sentence: "The next try must wait."),
+        Self("shredded"): Meaning(hid: 106, sentence: "The key was destroyed.", suggestion: again),
+        Self("password_expired"): Meaning(hid: 103, sentence: "The password has expired."),
+        Self("password_too_young"): Meaning(hid: 104, sentence: "The password may not be changed yet."),
+    ]
+}

@@ -1,0 +1,41 @@
+import AssentCore
+import AssentJOSE
+
+/// Keys in memory that outlive a device object, as those of a real provider outlive a process.
+actor MemoryKeyProvider: KeyProvider {
+    nonisolated let kind: String
+    nonisolated let protection = KeyProtection.software
+    private var signing: [String: SoftwareSigningKey] = [:]
+    private var agreement: [String: SoftwareAgreementKey] = [:]
+
+    init(kind: String = "software") { self.kind = kind }
+
+    var availability: KeyAvailability { .available }
+
+    func keyNames() -> [String] { Set(signing.keys).union(agreement.keys).sorted() }
+
+    func signingKey(named name: String) -> (any SigningKey)? { signing[name] }
+
+    func makeSigningKey(named name: String, algorithm: SignatureAlgorithm) throws -> any SigningKey {
+        try KeyName.check(name)
+        guard signing[name] == nil else { throw KeyProviderError(.keyExists, "There is one.") }
+        let key = try SoftwareSigningKey.generate(algorithm)
+        signing[name] = key
+        return key
+    }
+
+    func agreementKey(named name: String) -> (any KeyAgreementKey)? { agreement[name] }
+
+    func makeAgreementKey(named name: String) throws -> any KeyAgreementKey {
+        try KeyName.check(name)
+        guard agreement[name] == nil else { throw KeyProviderError(.keyExists, "There is one.") }
+        let key = SoftwareAgreementKey.generate()
+        agreement[name] = key
+        return key
+    }
+
+    func removeKey(named name: String) {
+        signing[name] = nil
+        agreement[name] = nil
+    }
+}

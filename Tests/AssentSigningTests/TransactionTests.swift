@@ -1,0 +1,227 @@
+import AssentCore
+import AssentJOSE
+import AssentSigning
+import AssentTesting
+import AssentVault
+import Foundation
+import Testing
+
+@Suite("Signing device: transactions")
+struct TransactionTests {
+    let scene: Scene
+    let device: SigningDevice
+    let container: SigningContainer
+
+    init() async throws {
+        scene = try Scene()
+        device = scene.device()
+        container = try await scene.enrolled(device)
+    }
+
+    @Test("From the list to the receipt: what is shown is what is signed")
+    func approve() async throws {
+        _ = await scene.server.ask()
+        let ids = try await container.transactionIDs(wait: 25)
+        #expect(ids.count == 1)
+        let calls = await scene.server.asked.count
+        let info = try await device.retrieveTransactionInfo(ids[0])
+        #expect(await scene.server.asked.count == calls)
+        #expect(info.container.id == container.id && info.isVerified && !info.isClaim)
+        #expect(info.expiresAt == Date(timeIntervalSince1970: 1400))
+        let transaction = try await info.transaction()
+        #expect(
+            transaction.displayed.title == "Confirm payment" && transaction.displayed.relyingParty == "Example Shop")
+        #expect(transaction.displayed.text == "Pay 200.00 EUR to Bob" && transaction.displayed.warning == nil)
+        #expect(transaction.displayed.fields == [DisplayField(label: "To", value: "Bob")])
+        #expect(transaction.allowedStatuses.map(\.label) == ["Approve", "Decline", "That was not me"])
+        #expect(transaction.allowedStatuses.map(\.needsNumber) == [true, false, false])
+        #expect(!transaction.isCancelable && transaction.kind == .transaction)
+        let receipt = try await transaction.setStatus("accept", number: "42")
+        #expect(receipt.effect == .approve && receipt.status == "accept" && receipt.transactionID == transaction.id)
+        #expect(await scene.server.transactions[0].effect == "approve")
+        #expect(try await container.transactionIDs().isEmpty)
+        #expect(await !scene.store.names().contains { $0.hasPrefix("signing.decision.") })
+    }
+
+    @Test("Decline, report and a reason")
+    func refuse() async throws {
+        let one = try await scene.fetched(container, on: device)
+        #expect(try await one.setStatus("deny").effect == .deny)
+        let two = try await scene.fetched(container, on: device)
+        #expect(try await two.cancel(.notifySuspicious, reason: "not me").effect == .report)
+        let three = try await scene.fetched(container, on: device)
+        await #expect(throws: SigningError(.unsupportedOperation)) { try await three.cancel(.userCancel) }
+        #expect(await scene.server.transactions.map(\.effect) == ["deny", "report", nil])
+    }
+
+    @Test("A transaction is refused or reported without its document")
+    func blind() async throws {
+        for (index, effect) in ["deny", "report"].enumerated() {
+            let txn = await scene.server.ask()
+            let info = try await device.retrieveTransactionInfo(scene.server.ticket(txn))
+            let receipt = try await index == 0 ? info.deny() : info.report(reason: "not me")
+            #expect(receipt.effect.rawValue == effect)
+            #expect(await scene.server.transactions[index].document == nil)
+        }
+        #expect(await !scene.server.asked.contains("/device/transactions/fetch"))
+    }
+
+    @Test("What the server would refuse is not signed")
+    func arguments() async throws {
+        let transaction = try await scene.fetched(container, on: device)
+        let calls = await scene.server.asked.count
+        for (status, number, reason) in [
+            ("accept", nil, nil), ("accept", "4", nil), ("accept", "4２", nil), ("accept", "abc", nil),
+            ("deny", "42", nil), ("deny", nil, "because"), ("other", nil, nil), ("Accept", "42", nil),
+            ("report", nil, "a\u{202E}b"), ("report", nil, ""),
+        ] as [(String, String?, String?)] {
+            await #expect(throws: SigningError(.invalidArgument), "\(status)") {
+                try await transaction.setStatus(status, number: number, reason: reason)
+            }
+        }
+        #expect(await scene.server.asked.count == calls)
+    }
+
+    @Test(
+        "A document that was changed, or breaks a rule, is not shown",
+        arguments: [
+            ("aud", .string(SigningID(random: SystemRandom()).text)), ("iss", "https://other.example"),
+            ("sub", "mallory"), ("txn", .string(SigningID(random: SystemRandom()).text)), ("v", 2),
+            ("title", "a\u{202E}b"), ("iat", 100), ("statuses", []), ("kind", "authentication"), ("extra", 1),
+        ] as [(String, JSONValue)])
+    func documents(name: String, value: JSONValue) async throws {
+        await scene.server.edit("document") { $0[name] = value }
+        let txn = await scene.server.ask()
+        let info = try await device.retrieveTransactionInfo(scene.server.ticket(txn))
+        let error = await #expect(throws: SigningError.self) { try await info.transaction() }
+        #expect(
+            [.documentRefused, .serverAuthentication, .versionUnsupported].contains(error?.code),
+            "\(String(describing: error))")
+        #expect(await scene.server.transactions[0].decision == nil)
+    }
+
+    @Test("A document by another key, or by the right key for another fetch, is refused")
+    func forged() async throws {
+        let txn = await scene.server.ask()
+        let info = try await device.retrieveTransactionInfo(scene.server.ticket(txn))
+        await scene.server.sign("document", with: try .generate(.es256))
+        await #expect(throws: SigningError(.serverAuthentication)) { try await info.transaction() }
+        await scene.server.sign("document", with: nil)
+        _ = try await scene.fetched(container, on: device)
+        let old = try #require(await scene.server.sent["/device/transactions/fetch"]?.last)
+        await scene.server.replay("/device/transactions/fetch", old)
+        let other = await scene.server.ask()
+        let second = try await device.retrieveTransactionInfo(scene.server.ticket(other))
+        await #expect(throws: SigningError(.serverAuthentication)) { try await second.transaction() }
+    }
+
+    @Test("A receipt that is for another decision, container or user, or by another key, counts as none")
+    func receipts() async throws {
+        let edits: [(String, ScriptedServer.Edit)] = [
+            ("dh", { $0["dh"] = .string(SigningHash.decision("other").text) }),
+            ("aud", { $0["aud"] = .string(SigningID(random: SystemRandom()).text) }),
+            ("txn", { $0["txn"] = .string(SigningID(random: SystemRandom()).text) }),
+            ("status", { $0["status"] = "deny" }), ("sub", { $0["sub"] = "mallory" }),
+            ("iss", { $0["iss"] = "https://other.example" }), ("iat", { $0["iat"] = 90_001 }),
+            (
+                "effect",
+                {
+                    $0["effect"] = "deny"; $0["state"] = "DENIED"
+                }
+            ),
+        ]
+        for (name, edit) in edits {
+            await scene.server.edit("receipt", edit)
+            let transaction = try await scene.fetched(container, on: device)
+            await #expect(throws: SigningError(.serverAuthentication), "\(name)") {
+                try await transaction.setStatus("accept", number: "42")
+            }
+            // The decision is kept: it may have counted.
+            #expect(await scene.store.names().contains { $0.hasPrefix("signing.decision.") })
+        }
+    }
+
+    @Test("A decision is sent again with the same bytes, and another one is not signed beside it")
+    func repetition() async throws {
+        let transaction = try await scene.fetched(container, on: device)
+        await scene.server.edit("receipt") { $0["dh"] = .string(SigningHash.decision("other").text) }
+        await #expect(throws: SigningError(.serverAuthentication)) {
+            try await transaction.setStatus("accept", number: "42")
+        }
+        let first = await scene.server.transactions[0].decision
+        await #expect(throws: SigningError(.decisionPending)) { try await transaction.setStatus("deny") }
+        await #expect(throws: SigningError(.decisionPending)) {
+            try await transaction.setStatus("accept", number: "43")
+        }
+        await #expect(throws: SigningError(.serverAuthentication)) {
+            try await transaction.setStatus("accept", number: "42")
+        }
+        #expect(await scene.server.transactions[0].decision == first)
+    }
+
+    @Test("Many tasks that decide at once sign one decision")
+    func race() async throws {
+        let transaction = try await scene.fetched(container, on: device)
+        let results = await withTaskGroup(of: String?.self) { group in
+            for index in 0..<20 {
+                group.addTask {
+                    let isApproval = index.isMultiple(of: 2)
+                    return try? await isApproval
+                        ? transaction.setStatus("accept", number: "42").effect.rawValue
+                        : transaction.setStatus("deny").effect.rawValue
+                }
+            }
+            return await group.reduce(into: Set<String>()) { if let effect = $1 { $0.insert(effect) } }
+        }
+        #expect(results.count == 1)
+        #expect(await scene.server.transactions[0].effect == results.first)
+    }
+
+    @Test("An id that is forged, of another issuer, for another container, or for several")
+    func ids() async throws {
+        let txn = await scene.server.ask()
+        let good = try await scene.server.ticket(txn)
+        await #expect(throws: SigningError(.invalidArgument)) { try await device.retrieveTransactionInfo("nonsense") }
+        await scene.server.sign("ticket", with: try .generate(.es256))
+        let forged = try await scene.server.ticket(txn)
+        await #expect(throws: SigningError(.serverAuthentication)) { try await device.retrieveTransactionInfo(forged) }
+        await scene.server.sign("ticket", with: nil)
+        await scene.server.edit("ticket") { $0["h"] = .string(SigningID(random: SystemRandom()).text) }
+        let others = try await scene.server.ticket(txn)
+        await #expect(throws: SigningError(.invalidContainer)) { try await device.retrieveTransactionInfo(others) }
+        await scene.server.edit("ticket") { $0["iss"] = "https://other.example" }
+        let foreign = try await scene.server.ticket(txn)
+        await #expect(throws: SigningError(.invalidContainer)) { try await device.retrieveTransactionInfo(foreign) }
+        await #expect(throws: SigningError(.invalidContainer)) {
+            try await device.retrieveTransactionInfo(good, user: "bob")
+        }
+        #expect(try await device.retrieveTransactionInfo(good, user: "ana").container.id == container.id)
+        await scene.server.edit("ticket") {
+            $0["h"] = nil
+            $0["claim"] = true
+        }
+        let claim = try await device.retrieveTransactionInfo(scene.server.ticket(txn))
+        #expect(claim.isClaim)
+        await #expect(throws: SigningError(.unsupportedOperation)) { try await claim.transaction() }
+    }
+
+    @Test("How long it is open is measured by the monotonic clock, from the server's time")
+    func remaining() async throws {
+        await scene.server.set(time: 1100)
+        let transaction = try await scene.fetched(container, on: device)
+        #expect(transaction.remaining() == .seconds(300))
+        scene.uptime.withLock { $0 += .seconds(120) }
+        scene.clock.advance(by: 10 * 365 * 86400)
+        #expect(transaction.remaining() == .seconds(180))
+        scene.uptime.withLock { $0 += .seconds(1000) }
+        #expect(transaction.remaining() == .zero)
+        // The server decides, not this clock.
+        #expect(try await transaction.setStatus("accept", number: "42").effect == .approve)
+    }
+
+    @Test("The wrong number ends the transaction with an error")
+    func number() async throws {
+        let transaction = try await scene.fetched(container, on: device)
+        await #expect(throws: SigningError(.matchWrong)) { try await transaction.setStatus("accept", number: "43") }
+    }
+}
