@@ -82,6 +82,17 @@ struct ContainerTests {
         #expect(await scene.isEmpty)
     }
 
+    @Test("The signed status of another container counts as none")
+    func otherStatus() async throws {
+        await scene.server.edit("status") {
+            $0["did"] = .string(SigningID(random: SystemRandom()).text)
+            $0["state"] = "REVOKED"
+        }
+        await #expect(throws: SigningError(.serverAuthentication)) { try await container.status() }
+        await #expect(throws: SigningError(.serverAuthentication)) { try await container.rename("x") }
+        #expect(try await device.containers().count == 1)
+    }
+
     @Test("Blocked and suspect containers stay", arguments: [ContainerState.blocked, .suspect])
     func stays(state: ContainerState) async throws {
         await scene.server.set(state: state)

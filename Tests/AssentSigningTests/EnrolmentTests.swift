@@ -47,7 +47,7 @@ struct EnrolmentTests {
         let enrolment = try await scene.device().enrol(invite)
         #expect(try await scene.server.type(enrolment.digits))
         #expect(throws: SigningError(.invalidArgument)) {
-            try SigningInvite(typed: String(code.dropLast()) + "a", issuer: scene.server.issuer)
+            try SigningInvite(typed: String(code.dropLast()) + "b", issuer: scene.server.issuer)
         }
         #expect(throws: SigningError(.invalidArgument)) { try SigningInvite(typed: code, issuer: "http://am.example") }
         #expect(throws: SigningError(.invalidArgument)) { try SigningInvite(scanned: "https://evil.example") }
