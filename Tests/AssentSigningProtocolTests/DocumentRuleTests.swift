@@ -110,7 +110,7 @@ struct DocumentRuleTests {
             ("title", "a\u{202E}b"), ("title", ""), ("title", "line\nline"), ("text", "a\u{200B}b"),
             ("warning", "\u{2800}"),
             ("title", .string(String(repeating: "a", count: 101))), ("locale", "en_US"), ("kind", "other"),
-            ("origin", ["place": "here"]), ("rp", ["id": "shop", "name": "Sh\u{7}op"]), ("exp", 1_790_001_005),
+            ("origin", ["place": "here"]), ("rp", ["id": "shop", "name": "Sh\u{7}op"]), ("exp", 1_790_001_000),
             ("exp", 1_790_004_601), ("match", ["mode": "qr", "digits": 2]), ("match", ["mode": "number", "digits": 4]),
             ("fields", [["id": "a", "label": "A", "type": "html", "value": "x", "display": "x"]]),
             ("fields", [["id": "a", "label": "A", "type": "text", "value": "x", "display": "\u{1B}[2J"]]),

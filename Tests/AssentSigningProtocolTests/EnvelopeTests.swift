@@ -72,18 +72,22 @@ struct EnvelopeTests {
     func vectorBits() async throws {
         let vectors = try Vectors.load()
         let did = try vectors.message("offer", as: Offer.self).content.did.text
-        for name in ["list body", "enrolled reply"] {
+        let names = vectors.values.keys.filter { $0.hasSuffix(" body") || $0.hasSuffix(" reply") }
+        #expect(names.count == 13)
+        let device = try vectors.publicKey("device").thumbprint.text
+        for name in names {
             let isReply = name.hasSuffix("reply")
+            let party = name == "start body" ? device : did
             let recipient = try vectors.agreementKey(isReply ? "transport" : "encryption")
             let parts = try CompactParts(vectors.text(name))
             for part in [0, 2, 3, 4] {
-                for index in stride(from: 0, to: parts.parts[part].count, by: 7) {
+                for index in stride(from: 0, to: parts.parts[part].count, by: 11) {
                     var changed = parts
                     changed.parts[part][index] ^= 1 << UInt8(index % 8)
                     await #expect(throws: (any Error).self, "\(name), part \(part), byte \(index)") {
                         try await SealedEnvelope(changed.text).opened(
                             with: recipient, content: isReply ? .reply : .request,
-                            sender: isReply ? vectors.issuer : did,
+                            sender: isReply ? vectors.issuer : party,
                             recipient: isReply ? did : vectors.issuer)
                     }
                 }

@@ -9,7 +9,7 @@ struct InviteCodeTests {
     @Test(
         "A code is taken as people type it",
         arguments: [
-            "ZFECEULFQPOBFTEPB2BQ", "ZFECE-ULFQP-OBFTE-PB2BQ", "zfece ulfqp obfte pb2bq", " zFeCe--ULFQP OBFTE-PB2BQ\n",
+            "ZFECEULFQPOBFTEPB2BQ", "ZFECE-ULFQP-OBFTE-PB2BQ", "zfece ulfqp obfte pb2bq", " zFeCe--ULFQP OBFTE-PB2BQ ",
             "ZFECEULFQP0BFTEPB2BQ", "ZFECEULFQPO8FTEP82BQ",
         ])
     func typed(text: String) throws {

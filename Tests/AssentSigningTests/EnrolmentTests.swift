@@ -196,6 +196,14 @@ struct EnrolmentTests {
         #expect(await scene.server.asked.isEmpty)
     }
 
+    @Test("What a device says of itself is left out where it cannot be shown")
+    func info() async throws {
+        var configuration = SigningDeviceConfiguration()
+        configuration.info = .init(brand: "Debian", model: "a\u{202E}b", system: String(repeating: "x", count: 65))
+        _ = try await scene.device(configuration: configuration).enrol(scene.invite())
+        #expect(await scene.server.info == ["brand": "Debian", "sdk": "assent", "keystore": "software"])
+    }
+
     @Test("An old nonce and an old encryption key are repeated once, with new ones")
     func freshness() async throws {
         let device = scene.device()

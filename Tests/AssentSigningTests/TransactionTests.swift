@@ -219,6 +219,29 @@ struct TransactionTests {
         #expect(try await transaction.setStatus("accept", number: "42").effect == .approve)
     }
 
+    @Test("Transactions come one after the other, each once, and those that are over are left out")
+    func sequence() async throws {
+        var iterator = container.transactions().makeAsyncIterator()
+        let first = await scene.server.ask()
+        let gone = await scene.server.ask()
+        let one = try #require(try await iterator.next())
+        #expect(one.id == first.text)
+        await scene.server.refuse("/device/transactions/fetch", .init(status: 410, code: "tx_expired"))
+        _ = gone
+        // The second has expired meanwhile; nothing is new at the next list, so it waits before it asks again.
+        let next = Task { [iterator] in
+            var iterator = iterator
+            return try await iterator.next()?.id
+        }
+        while scene.clock.sleeperCount == 0 { await Task.yield() }
+        let calls = await scene.server.asked.count
+        let third = await scene.server.ask()
+        scene.clock.advance(by: 2)
+        #expect(try await next.value == third.text)
+        #expect(await scene.server.asked.count == calls + 2)
+        next.cancel()
+    }
+
     @Test("The wrong number ends the transaction with an error")
     func number() async throws {
         let transaction = try await scene.fetched(container, on: device)

@@ -100,6 +100,9 @@ public struct SigningContainer: Sendable, Identifiable {
         try await device.transactionIDs(of: record, wait: wait)
     }
 
+    /// Open transactions as they come, each once.
+    public func transactions() -> SigningTransactions { SigningTransactions(container: self) }
+
     /// Gives the container another name, 1 to 128 characters.
     ///
     /// - Throws: ``SigningError``.

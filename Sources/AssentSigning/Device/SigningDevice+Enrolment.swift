@@ -167,7 +167,8 @@ extension SigningDevice {
             "brand": said.brand, "model": said.model, "os": said.system, "locale": said.locale, "sdk": "assent",
             "keystore": keys.kind,
         ]
-        return all.compactMapValues { $0 }
+        // What cannot be shown is not worth an enrolment.
+        return all.compactMapValues { $0 }.filter { (try? ShownText.check($0.value, 1...64, at: "info")) != nil }
     }
 
     /// Refuses an offer that breaks a rule, or that this device cannot fulfil.

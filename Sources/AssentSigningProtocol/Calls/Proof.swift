@@ -42,7 +42,7 @@ package struct CallProof: SignedContent {
         method = try reader.ascii("htm", 1...16)
         url = try reader.ascii("htu", 1...1024)
         bodyHash = try reader.fixed("bh")
-        nonce = try reader.ascii("nonce", 1...64)
+        nonce = try reader.nonce("nonce")
         jti = try reader.fixed("jti")
     }
 

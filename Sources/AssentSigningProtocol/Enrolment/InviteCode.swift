@@ -43,7 +43,7 @@ package struct InviteCode: Hashable, Sendable, CustomStringConvertible {
         var canonical = ""
         for scalar in text.unicodeScalars {
             switch scalar {
-            case "-", " ", "\t", "\n", "\r", "\u{A0}", "\u{2010}", "\u{2011}", "\u{2012}", "\u{2013}": continue
+            case "-", " ": continue
             case "0": canonical += "O"
             case "1": canonical += "I"
             case "8": canonical += "B"

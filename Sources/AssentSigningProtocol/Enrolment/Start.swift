@@ -36,10 +36,10 @@ package struct Start: SelfSignedContent {
         try reader.version()
         issuer = try reader.issuer("aud")
         code = try reader.inviteCode("code")
-        nonce = try reader.ascii("nonce", 1...64)
+        nonce = try reader.nonce("nonce")
         jwk = try reader.key("jwk")
         modes = try reader.choices("modes", 1...3)
-        info = try reader.shownTexts("info", limit: 12, names: Start.infoNames.contains, count: 0...64)
+        info = try reader.shownTexts("info", limit: 12, names: Start.infoNames.contains, count: 1...64)
     }
 
     /// The members, in the order of the specification's example.

@@ -1,4 +1,7 @@
 extension EvidenceVerification {
+    /// By how many seconds nodes' clocks may differ. What the deciding statement compared is compared exactly.
+    private static let tolerance = 30
+
     /// What is known of one transaction while it is judged.
     private struct Case {
         let sent: EvidenceTransaction
@@ -64,7 +67,8 @@ extension EvidenceVerification {
         check(receipt.kid == one.signer.kid, "\(member).kid", "It is not the key that signed the decision.")
         check(receipt.device == one.keys.enrolment.device.kid, "\(member).device", "It is not the device key.")
         check(
-            receipt.since <= receipt.decidedAt && one.keys.record.issuedAt <= receipt.decidedAt, "\(member).since",
+            receipt.since <= receipt.decidedAt + Self.tolerance
+                && one.keys.record.issuedAt <= receipt.decidedAt + Self.tolerance, "\(member).since",
             "The decision was made before the key was active.")
         check(
             decision.effect != .approve || one.keys.record.approvalsFrom <= receipt.decidedAt, "\(member).iat",
@@ -104,7 +108,8 @@ extension EvidenceVerification {
             StrictJSON.same(content.relyingParty.id, one.receipt.relyingParty), "\(one.member).receipt.rp",
             "It is not the relying party of the document.")
         check(
-            (content.issuedAt...content.expiresAt).contains(one.receipt.decidedAt), "\(one.member).receipt.iat",
+            content.issuedAt <= one.receipt.decidedAt + Self.tolerance && one.receipt.decidedAt <= content.expiresAt,
+            "\(one.member).receipt.iat",
             "The transaction was not open then.")
         guard !decision.isBlind else {
             check(one.signer.usage == .device, "\(one.member).decision", "A blind refusal is the device key's.")
@@ -197,8 +202,9 @@ extension EvidenceVerification {
         check(
             unlock.slot == made.slot && unlock.generation == made.generation && unlock.n == made.n
                 && unlock.evaluatedAt == made.head.issuedAt
-                && (0...300).contains(one.receipt.decidedAt - unlock.evaluatedAt)
-                && (unlock.evaluatedAt...one.receipt.decidedAt).contains(unlock.confirmedAt),
+                && (-Self.tolerance...300).contains(one.receipt.decidedAt - unlock.evaluatedAt)
+                && unlock.evaluatedAt <= unlock.confirmedAt + Self.tolerance
+                && unlock.confirmedAt <= one.receipt.decidedAt + Self.tolerance,
             "\(member).receipt.unlock", "It does not fit the evaluation.")
     }
 

@@ -306,4 +306,11 @@ package struct MemberReader {
         }
         return keys
     }
+
+    /// A nonce of the server: 1 to 64 visible ASCII characters.
+    package mutating func nonce(_ name: String) throws(SigningProtocolError) -> String {
+        let text = try ascii(name, 1...64)
+        guard text.utf8.allSatisfy(\.isASCIIVisible) else { throw .invalid(path(name), "is not a nonce") }
+        return text
+    }
 }

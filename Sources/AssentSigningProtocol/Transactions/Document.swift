@@ -204,7 +204,7 @@ package struct TransactionDocument: SignedContent {
     package let issuer: String
     /// The container.
     package let did: SigningID
-    /// When the transaction was made.
+    /// When this document was made.
     package let issuedAt: Int
     /// Until when it is open.
     package let expiresAt: Int
@@ -285,9 +285,8 @@ package struct TransactionDocument: SignedContent {
         request = try reader.fixed("req")
         nonce = try reader.fixed("nonce")
         match = reader.has("match") ? try reader.object("match") : nil
-        guard (10...3600).contains(expiresAt - issuedAt) else {
-            throw .invalid("exp", "is not 10 seconds to 1 hour after iat")
-        }
+        guard (1...3600).contains(expiresAt - issuedAt) else { throw .invalid("exp", "is not within 1 hour after iat") }
+        guard Set(fields.map(\.id)).count == fields.count else { throw .invalid("fields", "has an id twice") }
         guard Set(statuses.map(\.name)).count == statuses.count,
             Set(statuses.map { Array($0.label.utf8) }).count == statuses.count
         else { throw .invalid("statuses", "has a name or a label twice") }

@@ -87,7 +87,7 @@ package enum FieldValue: Hashable, Sendable {
                 throw .invalid(place, "is not an array of 1 to 100 texts")
             }
             var texts: [String] = []
-            for element in elements { texts.append(try Self.text(element, 1...Self.displayLimit, at: place)) }
+            for element in elements { texts.append(try Self.text(element, 1...200, at: place)) }
             guard texts.joined(separator: ", ").unicodeScalars.count <= Self.displayLimit else {
                 throw .invalid(place, "is too long to be shown")
             }
@@ -148,7 +148,8 @@ private struct Money: MessagePart {
         }
         let parts = amount.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         let isNumber = parts.allSatisfy { !$0.isEmpty && $0.allSatisfy(\.isASCIIDigit) }
-        guard isNumber, let whole = parts.first, whole.count == 1 || whole.first != UInt8(ascii: "0"),
+        guard isNumber, let whole = parts.first, whole.count <= 18,
+            whole.count == 1 || whole.first != UInt8(ascii: "0"),
             parts.count == 1 || parts.last.map({ $0.count <= 6 }) ?? false
         else { throw .invalid(reader.path("amount"), "is not an amount") }
     }

@@ -77,6 +77,7 @@ actor ScriptedServer {
     var hasTyped = false
     var transactions: [Transaction] = []
     var updates: [UpdateBody] = []
+    var info: [String: String] = [:]
     var offerKeys: JSONValue = [
         ["usage": "device", "label": "device", "policy": "device"],
         ["usage": "transport", "label": "transport", "policy": "device"],
@@ -246,6 +247,7 @@ actor ScriptedServer {
         guard start.nonce == expected else { throw Refusal(status: 401, code: "use_nonce") }
         guard start.code == code else { throw Refusal(status: 404, code: "invalid_code") }
         device = start.jwk
+        info = start.info
         let offer = try await message(
             "offer", .offer,
             reply(

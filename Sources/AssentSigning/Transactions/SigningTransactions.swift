@@ -1,0 +1,64 @@
+import AssentCore
+import AssentSigningProtocol
+import Foundation
+
+/// The open transactions of a container as they come, each once.
+///
+/// An error ends one step, not the sequence: an iterator that is asked again goes on after it. A transaction that was
+/// decided or ended before it could be fetched is left out.
+public struct SigningTransactions: AsyncSequence, Sendable {
+    /// A transaction.
+    public typealias Element = SigningTransaction
+
+    let container: SigningContainer
+
+    /// Waits for transactions.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(container: container) }
+
+    /// Waits for transactions, one after the other.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private static let over: [SigningError.Code] = [
+            .transactionUnknown, .transactionExpired, .transactionCanceled, .transactionFailed, .alreadyDecided,
+        ]
+
+        /// Seconds between two lists when the first one had nothing new: the server answers at once as long as
+        /// something is open.
+        private static let pause: TimeInterval = 2
+
+        fileprivate let container: SigningContainer
+        private var waiting: [String] = []
+        private var seen: Set<String> = []
+
+        fileprivate init(container: SigningContainer) {
+            self.container = container
+        }
+
+        /// The next transaction; waits until there is one, or the task is cancelled.
+        ///
+        /// - Throws: ``SigningError``, `CancellationError`.
+        public mutating func next() async throws -> SigningTransaction? {
+            while true {
+                while !waiting.isEmpty {
+                    let id = waiting.removeFirst()
+                    do {
+                        return try await container.device.retrieveTransactionInfo(id).transaction()
+                    } catch let error as SigningError where Self.over.contains(error.code) {
+                        continue
+                    }
+                }
+                try Task.checkCancellation()
+                let ids = try await container.transactionIDs(wait: 25)
+                // A ticket may be signed again; its transaction is what was seen.
+                let open = ids.compactMap { id in
+                    (try? UnverifiedMessage<Ticket>(id)).map { (id: id, txn: $0.content.txn.text) }
+                }
+                waiting = open.filter { !seen.contains($0.txn) }.map(\.id)
+                seen = Set(open.map(\.txn))
+                if waiting.isEmpty, !open.isEmpty {
+                    let clock = container.device.clock
+                    try await clock.sleep(until: clock.now.addingTimeInterval(Self.pause))
+                }
+            }
+        }
+    }
+}
