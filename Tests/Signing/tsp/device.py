@@ -1,0 +1,543 @@
+"""A device: everything that it knows is in one JSON file, which is written before each step that needs it."""
+import fcntl
+import json
+import os
+import time
+
+from . import framing, invite, jose, messages, oprf, pin, strict_json, trust
+from .framing import Refused, b64, unb64
+
+SEALED = {"provision/complete", "transactions/list", "transactions/fetch"}
+REPLIES = {"provision/start": "offer", "provision/evaluate": "eval", "provision/commit": "nonce",
+           "provision/complete": "enrolled", "transactions/list": "list", "transactions/fetch": "fetched",
+           "transactions/decide": "receipt", "slots/unlock": "eval"}
+
+
+class Problem(Exception):
+    """The server's refusal. It is not signed, so it is only a hint."""
+
+    def __init__(self, status, body):
+        self.status = status
+        self.body = body
+        self.code = body.get("code", "")
+        super().__init__(f"{status} {self.code}: {body.get('detail', '')}")
+
+
+def new_id():
+    return b64(os.urandom(16))
+
+
+class Device:
+    def __init__(self, transport, path=None, state=None, fingerprint=None):
+        self.transport = transport
+        self.path = path
+        self.fingerprint = fingerprint
+        self.nonce = None
+        self.state = state or {}
+        if path and os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                self.state = json.load(file)
+
+    def save(self):
+        if not self.path:
+            return
+        with open(f"{self.path}.new", "w", encoding="utf-8") as file:
+            json.dump(self.state, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{self.path}.new", self.path)
+
+    # --- who is the server -------------------------------------------------------------------------------------------
+
+    @property
+    def iss(self):
+        return self.state["iss"]
+
+    def configuration(self, iss=None, idk=None):
+        """Reads the configuration, and checks everything from the pinned key on. `idk` is that of a QR code."""
+        iss = iss or self.iss
+        status, headers, body = self.transport("GET", f"{iss}/configuration", {}, None)
+        self.nonce = headers.get("tsp-nonce", self.nonce)
+        if status != 200:
+            raise Problem(status, {})
+        content = messages.read_configuration(strict_json.parse_object(body))
+        if content["iss"] != iss:
+            raise Refused("the configuration is another issuer's")
+        if idk is not None and jose.thumbprint(content["identity"]) != idk:
+            raise Refused("the identity key is not the one of the QR code")
+        if "pin" in self.state:
+            identity = trust.walk(self.state["pin"], content, iss)
+        else:
+            identity = content["identity"]
+        certs, least = trust.certificates(content, identity, iss, self.state.get("min", 1))
+        if not {"sig", "enc"} <= {one["use"] for one in certs.values()}:
+            raise Refused("the identity key certified no key to sign or to encrypt with")
+        self.state.update(iss=iss, pin=identity, min=least, certs=certs)
+        self.save()
+        return content
+
+    def encryption_key(self):
+        keys = [one for one in self.state["certs"].values() if one["use"] == "enc"]
+        return max(keys, key=lambda one: one["gen"])["jwk"]
+
+    def from_server(self, compact, typ):
+        """A message of the server. An unknown key makes the device read the configuration again, once."""
+        if jose.Unverified(compact).kid not in self.state["certs"]:
+            self.configuration()
+        return trust.read_server(self.state["certs"], compact, typ, self.iss)
+
+    def sign(self, typ, content, key):
+        return jose.sign(typ, content, key)
+
+    # --- calls -------------------------------------------------------------------------------------------------------
+
+    def key(self, label):
+        return jose.Key(int(self.state["keys"][label]["scalar"], 16))
+
+    @property
+    def device_key(self):
+        return self.key(self.state["device_label"])
+
+    def exchange(self, path, request, proof_key):
+        """One call, with what may be repeated once: another nonce, another key of the server."""
+        repeated = set()
+        while True:
+            if self.nonce is None:
+                self.configuration()
+            url = f"{self.iss}/device/{path}"
+            encryption = self.encryption_key()
+            body, headers, proof = request(encryption, url, self.nonce, proof_key)
+            status, answer, data = self.transport("POST", url, headers, body)
+            self.nonce = answer.get("tsp-nonce", self.nonce)
+            if status == 200:
+                if answer.get("content-type") != "application/jose":
+                    raise Refused("an answer of another type")
+                return proof, data.decode("ascii", "replace")
+            try:
+                problem = Problem(status, json.loads(data))
+            except (ValueError, AttributeError):
+                problem = Problem(status, {})
+            if problem.code not in ("use_nonce", "unknown_key") or problem.code in repeated:
+                raise problem
+            repeated.add(problem.code)
+            if problem.code == "unknown_key":
+                self.configuration()
+
+    def call(self, path, content):
+        messages.REQUESTS[path](content, path)
+        did = self.state.get("did")
+        if did is None:
+            raise Refused("there is no container yet: enrol first", "invalidContainer")
+
+        def request(encryption, url, nonce, key):
+            body = jose.encrypt(strict_json.write(content), encryption, "json", did, self.iss).encode()
+            proof = self.sign("tsp-proof+jwt", {
+                "v": 1, "aud": self.iss, "did": did, "htm": "POST", "htu": url, "bh": b64(framing.hashlib.sha256(
+                    body).digest()), "nonce": nonce, "jti": new_id()}, key)
+            return body, {"Content-Type": "application/jose", "TSP-Proof": proof}, proof
+
+        proof, answer = self.exchange(path, request, self.device_key)
+        if path in SEALED:
+            key = self.key(self.state["transport_label"])
+            answer = jose.Sealed(answer).opened(key, "JWT", self.iss, did).decode("ascii", "replace")
+        return self.reply(path, answer, framing.request_hash(proof), did)
+
+    def reply(self, path, answer, rqh, aud):
+        typ = f"tsp-{REPLIES.get(path, 'status')}+jwt"
+        content = self.from_server(answer, typ)
+        if content["aud"] != aud:
+            raise Refused("the reply is for another device")
+        if typ != "tsp-receipt+jwt" and content["rqh"] != rqh:
+            raise Refused("the reply is to another request")
+        self.answer = answer
+        return content
+
+    # --- enrolment ---------------------------------------------------------------------------------------------------
+
+    def start(self, code=None, iss=None, qr=None, modes=("device", "local", "assisted")):
+        """With the text of a QR code, or with a typed code and the issuer's URL."""
+        idk = None
+        if qr is not None:
+            unverified = jose.Unverified(qr)
+            claimed = strict_json.parse_object(unverified.content)
+            messages.check("tsp-invite+jwt", claimed)
+            code, iss, idk = claimed["code"], claimed["iss"], claimed["idk"]
+        code = invite.typed(code)
+        self.configuration(iss, idk)
+        if qr is not None:
+            self.from_server(qr, "tsp-invite+jwt")
+        device = jose.Key()
+        self.state.update(device_label="device", qr=qr is not None, keys={"device": {
+            "usage": "device", "kid": device.kid, "jwk": device.jwk, "scalar": hex(device.scalar)}})
+        self.save()
+
+        def request(encryption, _, nonce, key):
+            message = self.sign("tsp-start+jwt", {
+                "v": 1, "aud": self.iss, "code": code, "nonce": nonce, "jwk": key.jwk, "modes": list(modes),
+                "info": {"brand": "Python", "os": "any", "sdk": "tsp.py", "keystore": "software"}}, key)
+            body = jose.encrypt(strict_json.write({"start": message}), encryption, "json", key.kid, self.iss).encode()
+            return body, {"Content-Type": "application/jose"}, message
+
+        message, answer = self.exchange("provision/start", request, device)
+        offer = self.reply("provision/start", answer, framing.request_hash(message), device.kid)
+        self.accept(offer, modes)
+        self.state.update(offer=offer, offer_text=self.answer, did=offer["did"], issuer_name=offer["name"])
+        self.save()
+        return offer
+
+    def accept(self, offer, modes):
+        """What a device checks of an offer besides its form."""
+        if offer["identity"] != jose.thumbprint(self.state["pin"]):
+            raise Refused("the offer names another identity key")
+        if any(one["mode"] not in modes for one in offer["slots"]):
+            raise Refused("a mode that this device does not have", "unsupportedOperation")
+        if offer["commit"] == "exchange" and (not self.state["qr"] or any(
+                one["usage"] in ("sign", "auth") for one in offer["keys"])):
+            raise Refused("no digits, where digits are needed")
+        for one in offer["slots"]:
+            if one["gen"] != 0:
+                raise Refused("a first enrolment begins with generation 0")
+            if "pk" in one:
+                oprf.parse_element(unb64(one["pk"]))
+
+    def prepare(self, password=None):
+        """Makes the keys, and seals those that the password guards."""
+        offer = self.state["offer"]
+        policies = {one["id"]: one for one in offer["policies"]}
+        slots = {one["slot"]: {**one, "salt": b64(os.urandom(16))} for one in offer["slots"]}
+        keys, labels = {}, {}
+        for one in offer["keys"]:
+            if one["usage"] == "otp":
+                continue
+            if one["usage"] == "device":
+                entry = {**self.state["keys"][self.state["device_label"]], **one}
+            else:
+                made = jose.Key()
+                entry = {**one, "kid": made.kid, "jwk": made.jwk, "scalar": hex(made.scalar)}
+            labels[f"{one['usage']}_label"] = one["label"]
+            keys[one["label"]] = entry
+        for slot in slots.values():
+            rules = next(policies[one["policy"]] for one in offer["keys"] if one.get("slot") == slot["slot"])
+            if password is None:
+                raise Refused("a password is needed", "passwordRequired")
+            pin.check_rules(password, rules["password"])
+            slot.update(kdf=rules["kdf"], r=b64(os.urandom(32)))
+            self.seal_slot(slot, keys, password)
+        self.state.update(keys=keys, slots=slots, device_label=labels["device_label"],
+                          transport_label=labels["transport_label"])
+        self.save()
+
+    def seal_slot(self, slot, keys, password):
+        salt = unb64(slot["salt"])
+        s = pin.scrypt(password, salt, slot["kdf"])
+        o = self.evaluate(slot, s)
+        for one in keys.values():
+            if one.get("slot") == slot["slot"]:
+                kek, aad = self.kek(slot, one["kid"], s, o)
+                scalar = int(one.pop("scalar"), 16)
+                blob = pin.seal(kek, aad, pin.content(scalar, self.state["offer"]["iat"]))
+                if pin.unseal(kek, aad, blob) != scalar:
+                    raise Refused("a sealed key does not open", "secureData")
+                one["blob"] = b64(blob)
+                self.fresh = {**getattr(self, "fresh", {}), one["kid"]: scalar}
+
+    def kek(self, slot, kid, s, o):
+        salt = unb64(slot["salt"])
+        where = (self.iss, self.state["did"], slot["slot"], kid, slot["gen"])
+        aad = pin.associated(slot["mode"], *where, slot["kdf"], salt)
+        if slot["mode"] == "local":
+            return framing.kek_local(*where, salt, s), aad
+        return framing.kek_assisted(*where, salt, s, o), aad
+
+    def evaluate(self, slot, s):
+        """o, for a slot that has no sealed key yet."""
+        if slot["mode"] != "assisted":
+            return None
+        message = framing.oprf_input(self.iss, self.state["did"], slot["slot"], slot["gen"], s)
+        scalar, blinded = oprf.blind(message)
+        answer = self.call("provision/evaluate", {
+            "slot": slot["slot"], "gen": slot["gen"], "rid": new_id(), "blinded": b64(oprf.serialize(blinded))})
+        return self.finish(slot, "enrol", answer, message, scalar, blinded)
+
+    def finish(self, slot, purpose, answer, message, scalar, blinded):
+        if (answer["purpose"], answer["slot"], answer["gen"]) != (purpose, slot["slot"], slot["gen"]):
+            raise Refused("an evaluation for something else")
+        if answer["pk"] != slot["pk"]:
+            raise Refused("the evaluation is by another key than the pinned one")
+        evaluated = oprf.parse_element(unb64(answer["evaluated"]))
+        oprf.check_proof(oprf.parse_element(unb64(slot["pk"])), blinded, evaluated, unb64(answer["proof"]))
+        return oprf.finalize(message, scalar, evaluated)
+
+    def key_entries(self):
+        """The list of `enrol`, without the proofs of possession."""
+        entries = []
+        for one in self.state["offer"]["keys"]:
+            if one["usage"] != "otp":
+                made = self.state["keys"][one["label"]]
+                entries.append({
+                    "usage": one["usage"], "label": one["label"], "kid": made["kid"], "jwk": made["jwk"],
+                    "policy": one["policy"], "keystore": "software+software" if "blob" in made else "software",
+                    **({"slot": one["slot"]} if "slot" in one else {})})
+        return entries
+
+    def commit(self):
+        if "nonceD" not in self.state:
+            self.state["nonceD"] = b64(os.urandom(32))
+            self.save()
+        answer = self.call("provision/commit", {
+            "commitment": framing.commitment(unb64(self.state["nonceD"]), self.key_entries())})
+        if self.state.get("nonceS", answer["nonceS"]) != answer["nonceS"]:
+            raise Refused("the server changed its nonce")
+        self.state.update(nonceS=answer["nonceS"], sub=answer["sub"], user=answer["user"])
+        self.save()
+        return answer
+
+    def complete(self, name=None, push=None):
+        state = self.state
+        if "enrol" not in state:
+            entries = self.key_entries()
+            for one in entries:
+                if one["usage"] in ("sign", "auth"):
+                    made = state["keys"][one["label"]]
+                    key = jose.Key(int(made["scalar"], 16) if "scalar" in made else self.fresh[one["kid"]])
+                    one["pop"] = self.sign("tsp-pop+jwt", {
+                        "v": 1, "aud": self.iss, "did": state["did"], "nonceS": state["nonceS"],
+                        "device": self.device_key.kid, "usage": one["usage"], "label": one["label"],
+                        "kid": one["kid"]}, key)
+            state["enrol"] = self.sign("tsp-enrol+jwt", {
+                "v": 1, "aud": self.iss, "pid": state["offer"]["pid"], "did": state["did"], "sub": state["sub"],
+                "offer": framing.offer_hash(state["offer_text"]), "nonceD": state["nonceD"],
+                "nonceS": state["nonceS"], "keys": entries}, self.device_key)
+            self.save()
+        body = {"enrol": state["enrol"], **({"name": name} if name else {}), **({"pushId": push} if push else {})}
+        answer = self.call("provision/complete", body)
+        for one in ("echo", "handle", "serial", "name", "exp", "renew"):
+            state[one] = answer[one]
+        self.save()
+        return answer
+
+    def confirm(self):
+        return self.call("provision/confirm", {"echo": self.state["echo"]})
+
+    def digits(self):
+        """What the user types into the page."""
+        state = self.state
+        if self.fingerprint:
+            return self.fingerprint(self.device_key.kid, jose.thumbprint(state["pin"]), state["did"])
+        return framing.digits(framing.transcript(
+            jose.thumbprint(state["pin"]), self.iss, state["offer"]["pid"], state["did"], state["sub"],
+            state["offer_text"], unb64(state["nonceD"]), unb64(state["nonceS"]), self.key_entries()))
+
+    def enrol(self, password=None, name=None, **invited):
+        """All of it; the digits are what remains for the user."""
+        self.start(**invited)
+        self.prepare(password)
+        self.commit()
+        self.complete(name)
+        self.confirm()
+        return self.digits()
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    def status(self):
+        answer = self.call("status", {})
+        self.state["last_status"] = answer
+        self.save()
+        return answer
+
+    def list(self, wait=0):
+        """The ids of the open transactions that are meant for this container."""
+        answer = self.call("transactions/list", {"wait": wait})
+        found = []
+        for compact in answer["ids"]:
+            content = self.information(compact)
+            if content is not None:
+                found.append(content["txn"])
+        return found
+
+    def information(self, compact):
+        """What a push message or a QR code says: `tds`, or None if it is meant for somebody else."""
+        content = self.from_server(compact, "tsp-tds+jwt")
+        if "claim" in content:
+            return content
+        mine = framing.handle(unb64(self.state["handle"]), self.iss, content["txn"])
+        return content if content["h"] == mine else None
+
+    def claim(self, tds):
+        content = self.information(tds)
+        if content is None or "claim" not in content:
+            raise Refused("this id is not to be claimed")
+        self.call("transactions/claim", {"tds": tds})
+        return content["txn"]
+
+    def fetch(self, txn):
+        answer = self.call("transactions/fetch", {"txn": txn})
+        document = self.from_server(answer["txd"], "tsp-txd+jwt")
+        own = {one["kid"]: one["usage"] for one in self.state["keys"].values()}
+        approving = "auth" if document["kind"] == "authentication" else "sign"
+        if (document["txn"], document["aud"], document["sub"]) != (txn, self.state["did"], self.state["sub"]):
+            raise Refused("the document is another one")
+        for status in document["statuses"]:
+            if not set(status["kids"]) <= set(own):
+                raise Refused("the document names a key that is not ours")
+            if status["effect"] == "approve" and any(own[kid] != approving for kid in status["kids"]):
+                raise Refused("an approval by a key that may not approve")
+        self.state.setdefault("documents", {})[txn] = answer["txd"]
+        self.save()
+        return document
+
+    def decide(self, txn, status, reason=None, number=None, password=None, blind=False):
+        """Signs, stores what it signed, and sends it; a repetition sends the same bytes."""
+        decided = self.state.setdefault("decisions", {})
+        if txn not in decided:
+            decided[txn] = self.blind_decision(txn, status, reason) if blind else self.decision(
+                txn, status, reason, number, password)
+            self.save()
+        elif strict_json.parse_object(jose.Unverified(decided[txn]["decision"]).content)["status"] != status:
+            raise Refused("another decision of this transaction waits for its answer", "already_decided")
+        try:
+            receipt = self.call("transactions/decide", decided[txn])
+        except Problem as problem:
+            if problem.code == "unlock_required":
+                del decided[txn]
+                self.save()
+            raise
+        if (receipt["txn"], receipt["dh"]) != (txn, framing.decision_hash(decided[txn]["decision"])):
+            raise Refused("the receipt is for another decision")
+        self.state.setdefault("receipts", {})[txn] = self.answer
+        del decided[txn]
+        self.save()
+        return receipt
+
+    def base_decision(self, txn):
+        return {"v": 1, "aud": self.iss, "did": self.state["did"], "sub": self.state["sub"], "txn": txn}
+
+    def blind_decision(self, txn, status, reason):
+        content = {**self.base_decision(txn), "blind": True, "status": status, "effect": status,
+                   **({"reason": reason} if reason else {}), "jti": new_id()}
+        messages.check("tsp-decision+jwt", content)
+        return {"decision": self.sign("tsp-decision+jwt", content, self.device_key)}
+
+    def decision(self, txn, name, reason, number, password):
+        compact = self.state.get("documents", {}).get(txn)
+        if compact is None:
+            raise Refused("fetch it first", "tx_not_fetched")
+        document = strict_json.parse_object(jose.Unverified(compact).content)
+        status = next((one for one in document["statuses"] if one["name"] == name), None)
+        if status is None:
+            raise Refused("the document has no such status", "status_not_allowed")
+        if (reason is None and status["reason"] == "required") or (reason and status["reason"] == "none"):
+            raise Refused("a reason is needed, or none is asked for", "status_not_allowed")
+        if status["effect"] != "approve" or "match" not in document:
+            number = None
+        elif number is None:
+            raise Refused("a number is needed", "invalidArgument")
+        entry = next(one for one in self.state["keys"].values() if one["kid"] in status["kids"])
+        key, unl = self.open_key(entry, password)
+        content = {**self.base_decision(txn), "nonce": document["nonce"], "txh": framing.document_hash(compact),
+                   "dsp": framing.display_hash(document, status["label"], number), "status": name,
+                   "effect": status["effect"], **({"reason": reason} if reason else {}),
+                   **({"match": number} if number else {}), **({"unl": unl} if unl else {}), "jti": new_id()}
+        messages.check("tsp-decision+jwt", content)
+        decision = {"decision": self.sign("tsp-decision+jwt", content, key)}
+        if key.kid != self.device_key.kid:
+            decision["possession"] = self.sign("tsp-possession+jwt", {
+                "v": 1, "aud": self.iss, "did": self.state["did"], "txn": txn,
+                "dh": framing.decision_hash(decision["decision"])}, self.device_key)
+        return decision
+
+    # --- keys behind a password --------------------------------------------------------------------------------------
+
+    def open_key(self, entry, password):
+        """The key, and for `assisted` the evaluation that a decision carries."""
+        if "blob" not in entry:
+            return jose.Key(int(entry["scalar"], 16)), None
+        if password is None:
+            raise Refused("a password is needed", "passwordRequired")
+        slot = self.state["slots"][entry["slot"]]
+        s = pin.scrypt(password, unb64(slot["salt"]), slot["kdf"])
+        if slot["mode"] == "local":
+            return self.open_local(entry, slot, s), None
+        return self.unlock(entry, slot, s)
+
+    def open_local(self, entry, slot, s):
+        kek, aad = self.kek(slot, entry["kid"], s, None)
+        policies = {one["id"]: one for one in self.state["offer"]["policies"]}
+        lock = policies[entry["policy"]]["lock"]
+        tries = slot.get("tries", 0) + 1
+        slot["tries"] = tries
+        self.save()
+        try:
+            key = jose.Key(pin.unseal(kek, aad, unb64(entry["blob"])))
+        except Refused:
+            if lock["type"] == "counter" and tries >= lock["max"]:
+                entry["blob"] = ""
+                self.save()
+            raise
+        slot["tries"] = 0
+        self.save()
+        return key
+
+    def unlock(self, entry, slot, s):
+        """The exchange: the next r is written before anything is sent, and becomes r with a signed answer."""
+        message = framing.oprf_input(self.iss, self.state["did"], slot["slot"], slot["gen"], s)
+        scalar, blinded = oprf.blind(message)
+        with self.exclusive():
+            if "next" not in slot:
+                slot["next"] = b64(os.urandom(32))
+                self.save()
+            answer = self.call("slots/unlock", {
+                "slot": slot["slot"], "gen": slot["gen"], "rid": new_id(), "blinded": b64(oprf.serialize(blinded)),
+                "r": slot["r"], "next": framing.ratchet_hash(unb64(slot["next"])),
+                **({"last": slot["last"]} if "last" in slot else {})})
+            slot["r"], slot["last"] = slot.pop("next"), self.answer
+            self.save()
+        o = self.finish(slot, "unlock", answer, message, scalar, blinded)
+        kek, aad = self.kek(slot, entry["kid"], s, o)
+        key = jose.Key(pin.unseal(kek, aad, unb64(entry["blob"])))
+        confirm = self.sign("tsp-confirm+jwt", {
+            "v": 1, "aud": self.iss, "did": self.state["did"], "slot": slot["slot"], "gen": slot["gen"],
+            "n": answer["n"], "unl": answer["unl"], "eval": framing.evaluation_hash(slot["last"])}, key)
+        slot["outbox"] = {"confirm": confirm, "eval": slot["last"]}
+        self.save()
+        self.flush(slot)
+        return key, answer["unl"]
+
+    def flush(self, slot):
+        """Sends a stored confirmation; it stays in the file until it is acknowledged."""
+        if "outbox" in slot:
+            self.call("slots/confirm", slot["outbox"])
+            del slot["outbox"]
+            self.save()
+
+    def exclusive(self):
+        return _Lock(self.path)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def delete(self, reason=None):
+        """The other keys go first. Repeat it until the answer says REVOKED."""
+        for one in self.state["keys"].values():
+            if one["usage"] != "device":
+                one.pop("scalar", None)
+                one.pop("blob", None)
+        self.state["deleted"] = int(time.time())
+        self.save()
+        return self.call("delete", {"reason": reason} if reason else {})
+
+
+class _Lock:
+    """Between processes that use one file."""
+
+    def __init__(self, path):
+        self.path = path
+        self.file = None
+
+    def __enter__(self):
+        if self.path:
+            self.file = open(f"{self.path}.lock", "w", encoding="utf-8")
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_):
+        if self.file:
+            self.file.close()

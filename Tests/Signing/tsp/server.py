@@ -1,0 +1,642 @@
+"""A stranger's server: enrolment, fetching, deciding and the PIN's exchange, in memory and on one node.
+
+One lock makes every call atomic. `Server.handle` needs no socket; http_server.py puts it on one.
+"""
+import hashlib
+import hmac
+import json
+import os
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+
+from . import framing, invite, jose, messages, oprf, strict_json
+from .framing import Refused, b64, unb64
+from .slots import Slot
+
+STATUS = {
+    "invalid_request": 400, "version_unsupported": 400, "unknown_key": 400, "use_nonce": 401, "bad_proof": 401,
+    "replay": 401, "unknown_container": 404, "container_blocked": 403, "container_suspect": 403,
+    "container_revoked": 403, "approvals_not_yet": 403, "wrong_generation": 409, "invalid_code": 404,
+    "commitment_changed": 409, "enrolment_void": 410, "digits_wrong": 403, "tx_unknown": 404, "tx_not_fetched": 409,
+    "tx_expired": 410, "tx_canceled": 410, "tx_failed": 410, "already_decided": 409, "status_not_allowed": 403,
+    "hash_mismatch": 409, "bad_signature": 403, "match_wrong": 403, "match_used": 409, "unlock_required": 403,
+    "locked": 403, "wait": 429, "shredded": 410, "server_rolled_back": 409, "too_large": 413, "rate_limited": 429,
+    "unavailable": 503}
+UNSTORED = {"status", "transactions/list", "transactions/fetch", "provision/evaluate", "slots/unlock",
+            "slots/confirm", "provision/confirm"}
+BODY_LIMIT = 64 * 1024
+NONCE_LIFE = 300
+OUTCOME = {"approve": "APPROVED", "deny": "DENIED", "report": "REPORTED", "cancel": "CANCELED"}
+
+
+@contextmanager
+def refusing_as(code):
+    """Every refusal inside has this code."""
+    try:
+        yield
+    except Refused as refused:
+        raise Refused(refused.detail, refused.code if refused.code == "version_unsupported" else code) from None
+
+
+def new_id():
+    return b64(os.urandom(16))
+
+
+def policies_for(mode):
+    """The offer's keys, slots and policies: no password, a local one, or an assisted one."""
+    keys = [{"usage": "device", "label": "device", "policy": "device"},
+            {"usage": "transport", "label": "transport", "policy": "device"},
+            {"usage": "sign", "label": "payments", "policy": "device"}]
+    policies = [{"id": "device", "type": "device"}]
+    if mode == "device":
+        return keys, [], policies
+    keys[2] = {"usage": "sign", "label": "payments", "slot": "signing", "policy": "pin"}
+    lock = {"type": "counter", "max": 5}
+    if mode == "assisted":
+        lock.update(cap=20, delays=[0, 0, 30, 60])
+    policies.append({
+        "id": "pin", "type": "password", "mode": mode, "kdf": "$scrypt$ln=14,r=8,p=1", "lock": lock, "password": {
+            "minLength": 4, "maxLength": 12, "minNumeric": 4, "sequences": False, "common": False, "history": 0,
+            "minAge": 0, "maxAge": 0, "cache": 0}})
+    return keys, [{"slot": "signing", "mode": mode, "gen": 0}], policies
+
+
+class Container:
+    """An enrolment, and the container that it becomes."""
+
+    def __init__(self, invited, device_jwk):
+        self.did = invited.get("did") or new_id()
+        self.invite = invited
+        self.device_jwk = device_jwk
+        self.device = jose.thumbprint(device_jwk)
+        self.state = "STARTED"
+        self.keys = []
+        self.slots = {}
+        self.evaluations = {}
+        self.commitment = self.enrol = self.record = self.record_text = None
+        self.echo_at = self.digits_at = None
+        self.approvals = 0
+        self.since = 0
+
+    @property
+    def user(self):
+        return self.invite["user"]
+
+
+class Server:
+    def __init__(self, iss, name="Bank of Example", clock=time.time, fingerprint=None):
+        self.iss = iss
+        self.name = name
+        self.clock = clock
+        self.fingerprint = fingerprint
+        self.identity, self.online, self.encryption = jose.Key(), jose.Key(), jose.Key()
+        self.nonce_key, self.k_key = os.urandom(32), os.urandom(32)
+        self.users = {}
+        self.invites = {}
+        self.containers = {}
+        self.transactions = {}
+        self.proofs = set()
+        self.changed = threading.Condition(threading.RLock())
+        now = self.now()
+        self.certs = [self.certificate("sig", 1, self.online, now), self.certificate("enc", 2, self.encryption, now)]
+
+    def now(self):
+        return int(self.clock())
+
+    def certificate(self, use, gen, key, now):
+        return jose.sign("tsp-cert+jwt", {
+            "v": 1, "iss": self.iss, "iat": now - 60, "exp": now + 399 * 86400, "use": use, "gen": gen, "min": 1,
+            "jwk": key.jwk}, self.identity)
+
+    def configuration(self):
+        return {"v": [1], "iss": self.iss, "name": self.name, "identity": self.identity.jwk, "next": [],
+                "certs": self.certs}
+
+    def signed(self, typ, content, document=False):
+        full = {"v": 1, "iss": self.iss, **content}
+        messages.check(typ, full)
+        return jose.sign(typ, full, self.online)
+
+    # --- nonces and proofs -------------------------------------------------------------------------------------------
+
+    def new_nonce(self):
+        seed = self.now().to_bytes(8, "big") + os.urandom(8)
+        return b64(seed + self._nonce_tag(seed))
+
+    def _nonce_tag(self, seed):
+        framed = framing.frame("tsp/1 nonce", self.iss, seed[:8], seed[8:])
+        return hmac.new(self.nonce_key, framed, hashlib.sha256).digest()[:16]
+
+    def check_nonce(self, nonce):
+        """When the nonce was made."""
+        with refusing_as("use_nonce"):
+            data = unb64(nonce, 32)
+            made = int.from_bytes(data[:8], "big")
+            if not hmac.compare_digest(self._nonce_tag(data[:16]), data[16:]) or made + NONCE_LIFE < self.now():
+                raise Refused("an old or unknown nonce")
+        return made
+
+    def check_proof(self, proof, path, body):
+        if proof is None:
+            raise Refused("there is no TSP-Proof", "bad_proof")
+        with refusing_as("bad_proof"):
+            unverified = jose.Unverified(proof)
+            claimed = strict_json.parse_object(unverified.content)
+            did = claimed.get("did")
+        container = self.containers.get(did) if isinstance(did, str) else None
+        if container is None:
+            raise Refused("no such container", "unknown_container")
+        with refusing_as("bad_proof"):
+            content = messages.read(unverified, "tsp-proof+jwt", container.device_jwk)
+            if content["aud"] != self.iss or content["htu"] != f"{self.iss}/device/{path}":
+                raise Refused("the proof is for another call")
+            if content["bh"] != b64(hashlib.sha256(body).digest()):
+                raise Refused("the proof is for another body")
+        made = self.check_nonce(content["nonce"])
+        if content["jti"] in self.proofs:
+            raise Refused("the jti was seen", "replay")
+        return container, content, made
+
+    # --- one call ----------------------------------------------------------------------------------------------------
+
+    def handle(self, method, path, headers, body):
+        """`path` is below the issuer. Gives status, header fields and body."""
+        headers = {name.lower(): value for name, value in headers.items()}
+        with self.changed:
+            fields = {"TSP-Nonce": self.new_nonce(), "Cache-Control": "no-store"}
+            try:
+                if (method, path) == ("GET", "/configuration"):
+                    return 200, {**fields, "Content-Type": "application/json"}, strict_json.write(self.configuration())
+                if method != "POST" or not path.startswith("/device/"):
+                    return 404, fields, b""
+                answer = self.device_call(path[len("/device/"):], headers, body)
+                return 200, {**fields, "Content-Type": "application/jose"}, answer.encode("ascii")
+            except Refused as refused:
+                status = STATUS.get(refused.code, 400)
+                problem = {"type": "about:blank", "title": refused.code.replace("_", " "), "status": status,
+                           "detail": refused.detail, "code": refused.code}
+                return status, {**fields, "Content-Type": "application/problem+json"}, json.dumps(problem).encode()
+
+    def device_call(self, path, headers, body):
+        if path not in messages.REQUESTS:
+            raise Refused("no such call")
+        if len(body) > BODY_LIMIT:
+            raise Refused("the body is too large", "too_large")
+        if headers.get("content-type") != "application/jose":
+            raise Refused("the body is no application/jose")
+        if path == "provision/start":
+            return self.start(self.open(body))
+        container, proof, made = self.check_proof(headers.get("tsp-proof"), path, body)
+        content = self.open(body, container.did)
+        messages.REQUESTS[path](content, path)
+        self.request_hash = framing.request_hash(headers["tsp-proof"])
+        self.allowed(container, path)
+        answer = getattr(self, path.replace("/", "_"))(container, content, made)
+        if path not in UNSTORED:
+            self.proofs.add(proof["jti"])
+        return answer
+
+    def open(self, body, sender=None):
+        """For `start` the sender is known only afterwards: its name is given back beside the plaintext."""
+        sealed = jose.Sealed(body.decode("ascii", "replace"))
+        if sealed.kid != self.encryption.kid:
+            raise Refused("encrypted to a key that is not used any more", "unknown_key")
+        name = sender or sealed.sender
+        content = strict_json.parse_object(sealed.opened(self.encryption, "json", name, self.iss))
+        return content if sender else (content, name)
+
+    def allowed(self, container, path):
+        self.expire(container)
+        state = container.state
+        if path == "status" or path == "provision/confirm" and state != "VOID":
+            return
+        if path.startswith("provision/"):
+            if state == "VOID":
+                raise Refused("the enrolment is over", "enrolment_void")
+            return
+        if state in ("BLOCKED", "REVOKED", "SUSPECT"):
+            if path != "delete" and (state, path) != ("SUSPECT", "transactions/decide"):
+                raise Refused("see status", f"container_{state.lower()}")
+        elif state != "ACTIVE" and path != "delete":
+            raise Refused("the container is not active: see status", "unknown_container")
+
+    def expire(self, container):
+        if container.state in ("STARTED", "COMMITTED", "UNCONFIRMED") and self.now() > container.invite["exp"] + 600:
+            container.state = "VOID"
+
+    def reply(self, typ, container, content, sealed=False):
+        message = self.signed(typ, {"aud": container.did, "iat": self.now(), "rqh": self.request_hash, **content})
+        if not sealed:
+            return message
+        key = next(one for one in container.keys if one["usage"] == "transport")["jwk"]
+        return jose.encrypt(message.encode(), key, "JWT", self.iss, container.did)
+
+    def status(self, container, _content=None, _made=None):
+        unfinished = container.state in ("STARTED", "COMMITTED")
+        ended = container.state in ("REVOKED", "VOID")
+        return self.reply("tsp-status+jwt", container, {
+            "did": container.did, "state": "UNCONFIRMED" if unfinished else container.state,
+            "approvals": container.approvals, "exp": container.invite["exp"] if unfinished else container.exp,
+            "keys": [{"kid": one["kid"], "usage": one["usage"], "label": one["label"],
+                      "state": "RETIRED" if ended else "ACTIVE"} for one in container.keys],
+            "slots": [] if unfinished else [
+                one.status(self.now()) for one in container.slots.values() if one.assisted],
+            "pending": min(1000, len(self.open_for(container)))})
+
+    # --- enrolment ---------------------------------------------------------------------------------------------------
+
+    def make_invite(self, user="ana", mode="device", commit="digits"):
+        now = self.now()
+        sub = self.users.setdefault(user, str(uuid.uuid4()))
+        pid, code = new_id(), invite.make()
+        qr = self.signed("tsp-invite+jwt", {"pid": pid, "code": code, "idk": self.identity.kid, "iat": now,
+                                            "exp": now + 900})
+        self.invites[pid] = {"pid": pid, "code": code, "user": user, "sub": sub, "exp": now + 900, "mode": mode,
+                             "commit": commit, "state": "OPEN", "starts": {}, "committed": None, "tries": 0}
+        return {"pid": pid, "code": invite.shown(code), "qr": qr, "exp": now + 900}
+
+    def start(self, opened):
+        body, sender = opened
+        messages.REQUESTS["provision/start"](body, "start")
+        with refusing_as("bad_proof"):
+            content = messages.read_self_signed(body["start"], "tsp-start+jwt")
+            kid = jose.thumbprint(content["jwk"])
+            if content["aud"] != self.iss or sender != kid:
+                raise Refused("another server's, or another sender's")
+        self.check_nonce(content["nonce"])
+        found = next((one for one in self.invites.values() if hmac.compare_digest(one["code"], content["code"])), None)
+        if found is None or found["exp"] < self.now() or found["state"] != "OPEN":
+            raise Refused("unknown, used or expired", "invalid_code")
+        container = found["starts"].get(kid)
+        if container is None:
+            if len(found["starts"]) >= 5:
+                raise Refused("unknown, used or expired", "invalid_code")
+            container = found["starts"][kid] = Container(found, content["jwk"])
+            keys, slots, container.policies = policies_for(found["mode"])
+            for one in slots:
+                made = Slot(one, container.policies[1]["lock"])
+                container.slots[made.slot] = made
+                if made.public:
+                    one["pk"] = made.public
+            container.offered, container.offered_slots = keys, slots
+            self.containers[container.did] = container
+        offer = self.signed("tsp-offer+jwt", {
+            "aud": kid, "iat": self.now(), "rqh": framing.request_hash(body["start"]), "pid": found["pid"],
+            "did": container.did, "identity": self.identity.kid, "name": self.name, "commit": found["commit"],
+            "exp": found["exp"], "keys": container.offered, "slots": container.offered_slots,
+            "policies": container.policies})
+        container.offers = {**getattr(container, "offers", {}), framing.offer_hash(offer): offer}
+        return offer
+
+    def provision_evaluate(self, container, content, _made):
+        slot = container.slots.get(content["slot"])
+        if slot is None or not slot.k or container.state != "STARTED":
+            raise Refused("there is nothing to evaluate now", "invalid_request")
+        if content["gen"] != slot.gen:
+            raise Refused("another generation", "wrong_generation")
+        blinded = oprf.parse_element(unb64(content["blinded"]))
+        count, last = container.evaluations.get(slot.slot, (0, None))
+        if last != (content["rid"], content["blinded"]):
+            count += 1
+            if count > 5:
+                raise Refused("five evaluations are enough", "rate_limited")
+            container.evaluations[slot.slot] = (count, (content["rid"], content["blinded"]))
+        return self.reply("tsp-eval+jwt", container, {
+            "purpose": "enrol", **slot.evaluation(blinded), "left": 5 - count})
+
+    def provision_commit(self, container, content, _made):
+        found = container.invite
+        if container.state == "STARTED" and found["state"] == "OPEN" and found["committed"] is None:
+            if found["exp"] < self.now():
+                raise Refused("too late", "enrolment_void")
+            found["committed"] = container.did
+            container.state, container.commitment = "COMMITTED", content["commitment"]
+            container.nonce_s = os.urandom(32)
+        elif found["committed"] != container.did:
+            raise Refused("another device has committed", "commitment_changed")
+        elif container.commitment != content["commitment"]:
+            if container.state == "COMMITTED":
+                container.state = found["state"] = "VOID"
+            raise Refused("begin again with a new invite", "commitment_changed")
+        return self.reply("tsp-nonce+jwt", container, {
+            "nonceS": b64(container.nonce_s), "sub": found["sub"], "user": found["user"]})
+
+    def provision_complete(self, container, content, _made):
+        if container.enrol is not None:
+            if container.enrol != content["enrol"]:
+                raise Refused("another key list was completed", "commitment_changed")
+            return self.enrolled(container)
+        if container.state != "COMMITTED":
+            raise Refused("commit first")
+        enrol = messages.read(content["enrol"], "tsp-enrol+jwt", container.device_jwk)
+        self.check_enrolment(container, enrol)
+        container.enrol, container.offer_text = content["enrol"], container.offers[enrol["offer"]]
+        container.keys = enrol["keys"]
+        container.invite["state"], container.state = "USED", "UNCONFIRMED"
+        container.name = content.get("name", "Device")
+        container.echo, container.handle = os.urandom(32), os.urandom(32)
+        container.exp = self.now() + 365 * 86400
+        container.transcript = framing.transcript(
+            self.identity.kid, self.iss, enrol["pid"], container.did, enrol["sub"], container.offer_text,
+            unb64(enrol["nonceD"]), container.nonce_s, enrol["keys"])
+        return self.enrolled(container)
+
+    def check_enrolment(self, container, enrol):
+        found = container.invite
+        if (enrol["aud"], enrol["pid"], enrol["did"], enrol["sub"], enrol["nonceS"]) != (
+                self.iss, found["pid"], container.did, found["sub"], b64(container.nonce_s)):
+            raise Refused("this is another enrolment's")
+        if enrol["offer"] not in container.offers:
+            raise Refused("another offer than the one that was made")
+        if framing.commitment(unb64(enrol["nonceD"]), enrol["keys"]) != container.commitment:
+            raise Refused("these keys were not committed to", "commitment_changed")
+        offered = [one for one in container.offered if one["usage"] != "otp"]
+        if len(offered) != len(enrol["keys"]):
+            raise Refused("other keys than offered")
+        known = {one["kid"] for other in self.containers.values() for one in other.keys}
+        for wanted, entry in zip(offered, enrol["keys"]):
+            if any(wanted.get(one) != entry.get(one) for one in ("usage", "label", "slot", "policy")):
+                raise Refused("another key than offered")
+            if ("slot" in entry) != entry["keystore"].startswith("software+"):
+                raise Refused("keystore does not fit the policy")
+            if entry["kid"] in known:
+                raise Refused("the key is known already")
+            if entry["usage"] == "device" and entry["kid"] != container.device:
+                raise Refused("another device key")
+            if "pop" in entry:
+                self.check_possession(container, entry)
+
+    def check_possession(self, container, entry):
+        pop = messages.read(entry["pop"], "tsp-pop+jwt", entry["jwk"])
+        if pop != {"v": 1, "aud": self.iss, "did": container.did, "nonceS": b64(container.nonce_s),
+                   "device": container.device, "usage": entry["usage"], "label": entry["label"], "kid": entry["kid"]}:
+            raise Refused("a proof of possession for something else")
+
+    def enrolled(self, container):
+        return self.reply("tsp-enrolled+jwt", container, {
+            "state": "UNCONFIRMED", "serial": str(10000 + list(self.containers).index(container.did)),
+            "name": container.name, "exp": container.exp, "renew": container.exp - 30 * 86400,
+            "echo": b64(container.echo), "handle": b64(container.handle), "otp": []}, sealed=True)
+
+    def provision_confirm(self, container, content, _made):
+        if container.enrol is None or not hmac.compare_digest(unb64(content["echo"]), container.echo):
+            raise Refused("another echo")
+        container.echo_at = container.echo_at or self.now()
+        self.activate(container)
+        return self.status(container)
+
+    def expected_digits(self, container):
+        if self.fingerprint:
+            return self.fingerprint(container.device, self.identity.kid, container.did)
+        return framing.digits(container.transcript)
+
+    def type_digits(self, pid, text):
+        """What the user typed into the page that made the invite."""
+        found = self.invites[pid]
+        container = self.containers.get(found["committed"])
+        if found["state"] != "USED" or found["tries"] >= 3 or container.state != "UNCONFIRMED":
+            raise Refused("there are no digits to type", "enrolment_void")
+        found["tries"] += 1
+        typed = text.replace(" ", "").replace("-", "")
+        if not hmac.compare_digest(typed.encode(), self.expected_digits(container).encode()):
+            if found["tries"] >= 3:
+                found["state"] = container.state = "VOID"
+            raise Refused(f"{3 - found['tries']} tries are left", "digits_wrong")
+        container.digits_at = self.now()
+        self.activate(container)
+        return container.state
+
+    def activate(self, container):
+        if container.state != "UNCONFIRMED" or container.echo_at is None:
+            return
+        if container.digits_at is None and container.invite["commit"] == "digits":
+            return
+        now = self.now()
+        container.state, container.approvals, container.since = "ACTIVE", now, now
+        container.record_text = self.signed("tsp-record+jwt", {
+            "aud": container.did, "iat": now, "pid": container.invite["pid"], "sub": container.invite["sub"], "seq": 0,
+            "user": container.user, "identity": self.identity.kid, "enrol": framing.enrolment_hash(container.enrol),
+            "transcript": b64(hashlib.sha256(container.transcript).digest()), "commit": container.invite["commit"],
+            "by": ["invite"], "approvals": now, "keys": [one["kid"] for one in container.keys]})
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    def create(self, user="ana", details='{"amount":"200.00"}', title="Confirm payment", text="Pay 200.00 EUR to Bob",
+               fields=(), match=False, ttl=180, kind="transaction", rp=("shop", "Example Shop"), report=True):
+        txn, now = new_id(), self.now()
+        self.transactions[txn] = {
+            "txn": txn, "sub": self.users.setdefault(user, str(uuid.uuid4())), "state": "PENDING", "made": now,
+            "exp": now + ttl, "kind": kind, "title": title, "text": text, "fields": list(fields), "rp": rp,
+            "frame": framing.details_frame(details), "match": f"{int.from_bytes(os.urandom(4), 'big') % 100:02}"
+            if match else None, "match_by": None, "documents": {}, "report": report}
+        with self.changed:
+            self.changed.notify_all()
+        return {"txn": txn, "exp": now + ttl, **({"number": self.transactions[txn]["match"]} if match else {})}
+
+    def is_open(self, one):
+        return one["state"] == "PENDING" and one["exp"] > self.now()
+
+    def open_for(self, container):
+        found = [one for one in self.transactions.values() if one["sub"] == container.invite["sub"] and self.is_open(one)]
+        return sorted(found, key=lambda one: one["made"])
+
+    def transactions_list(self, container, content, _made):
+        request_hash = self.request_hash
+        self.changed.wait_for(lambda: self.open_for(container), timeout=content["wait"])
+        self.request_hash = request_hash
+        found = self.open_for(container)
+        return self.reply("tsp-list+jwt", container, {
+            "ids": [self.tds(container, one) for one in found[:20]], "more": len(found) > 20}, sealed=True)
+
+    def tds(self, container, one):
+        return self.signed("tsp-tds+jwt", {"txn": one["txn"], "exp": one["exp"], "h": framing.handle(
+            container.handle, self.iss, one["txn"])})
+
+    def known(self, container, txn):
+        one = self.transactions.get(txn)
+        if one is None or one["sub"] != container.invite["sub"]:
+            raise Refused("unknown", "tx_unknown")
+        return one
+
+    def require_open(self, one):
+        if one["state"] == "PENDING" and not self.is_open(one):
+            raise Refused("it has expired", "tx_expired")
+        if one["state"] != "PENDING":
+            raise Refused("it is over", {"CANCELED": "tx_canceled", "FAILED": "tx_failed"}.get(
+                one["state"], "already_decided"))
+
+    def transactions_fetch(self, container, content, _made):
+        one = self.known(container, content["txn"])
+        self.require_open(one)
+        if container.did not in one["documents"]:
+            one["documents"][container.did] = self.document(container, one)
+        return self.reply("tsp-fetched+jwt", container, {"txd": one["documents"][container.did]}, sealed=True)
+
+    def document(self, container, one):
+        approving = "auth" if one["kind"] == "authentication" else "sign"
+        approve = [key["kid"] for key in container.keys if key["usage"] == approving]
+        statuses = [("accept", "Approve", "approve", approve, "none"),
+                    ("deny", "Decline", "deny", [container.device], "none")]
+        if one["report"]:
+            statuses.append(("report", "That was not me", "report", [container.device], "optional"))
+        return self.signed("tsp-txd+jwt", {
+            "aud": container.did, "iat": one["made"], "exp": one["exp"], "txn": one["txn"], "sub": one["sub"],
+            "kind": one["kind"], "rp": {"id": one["rp"][0], "name": one["rp"][1]}, "locale": "en",
+            "title": one["title"], "text": one["text"], "fields": one["fields"],
+            "statuses": [dict(zip(("name", "label", "effect", "kids", "reason"), row)) for row in statuses],
+            "req": b64(hashlib.sha256(one["frame"]).digest()), "nonce": new_id(),
+            **({"match": {"mode": "number", "digits": 2}} if one["match"] else {})})
+
+    def transactions_decide(self, container, content, _made):
+        """The steps of "What the server does, in this order", from 3 on."""
+        unverified = jose.Unverified(content["decision"])
+        claimed = strict_json.parse_object(unverified.content)
+        messages.check("tsp-decision+jwt", claimed)
+        dh = framing.decision_hash(content["decision"])
+        one = self.known(container, claimed["txn"])
+        if "receipt" in one:
+            if (one["dh"], one["did"]) == (dh, container.did):
+                return one["receipt"]
+            raise Refused("it is decided", "already_decided")
+        self.require_open(one)
+        blind = "blind" in claimed
+        if not blind and container.did not in one["documents"]:
+            raise Refused("fetch it first", "tx_not_fetched")
+        key = self.check_signatures(container, one, content, unverified, dh)
+        checked = self.check_decision(container, one, claimed, key, blind)
+        if claimed["effect"] == "approve" and (container.state != "ACTIVE" or container.approvals > self.now()):
+            raise Refused("this container may not approve", "container_suspect" if container.state == "SUSPECT"
+                          else "approvals_not_yet")
+        self.check_number(one, claimed, dh)
+        unlocked = self.take_evaluation(container, key, claimed, dh)
+        return self.store_decision(container, one, content, claimed, key, dh, checked, unlocked)
+
+    def check_signatures(self, container, one, content, unverified, dh):
+        key = next((entry for entry in container.keys if entry["kid"] == unverified.kid), None)
+        if key is None:
+            raise Refused("not a key of this container", "status_not_allowed")
+        try:
+            with refusing_as("bad_signature"):
+                messages.read(unverified, "tsp-decision+jwt", key["jwk"])
+                if ("possession" in content) != (key["kid"] != container.device):
+                    raise Refused("possession belongs to every other key than the device key")
+                if "possession" in content:
+                    shown = messages.read(content["possession"], "tsp-possession+jwt", container.device_jwk)
+                    if shown != {"v": 1, "aud": self.iss, "did": container.did, "txn": one["txn"], "dh": dh}:
+                        raise Refused("possession of something else")
+        except Refused:
+            one["state"] = "FAILED"
+            raise
+        return key
+
+    def check_decision(self, container, one, claimed, key, blind):
+        """The members; gives the document's hash, or None for a blind refusal."""
+        if (claimed["aud"], claimed["did"], claimed["sub"]) != (self.iss, container.did, one["sub"]):
+            raise Refused("another container's", "hash_mismatch")
+        if blind:
+            if key["kid"] != container.device:
+                raise Refused("a blind refusal is the device key's", "status_not_allowed")
+            return None
+        text = one["documents"][container.did]
+        document = strict_json.parse_object(jose.Unverified(text).content)
+        status = next((each for each in document["statuses"] if each["name"] == claimed["status"]), None)
+        if status is None or status["effect"] != claimed["effect"] or key["kid"] not in status["kids"]:
+            raise Refused("not a status of the document", "status_not_allowed")
+        if {"none": "reason" in claimed, "required": "reason" not in claimed}.get(status["reason"]):
+            raise Refused("a reason too many or too few", "status_not_allowed")
+        if ("match" in claimed) != ("match" in document and claimed["effect"] == "approve"):
+            raise Refused("a number too many or too few", "hash_mismatch")
+        if (claimed["nonce"], claimed["txh"]) != (document["nonce"], framing.document_hash(text)):
+            raise Refused("another document", "hash_mismatch")
+        if claimed["dsp"] != framing.display_hash(document, status["label"], claimed.get("match")):
+            raise Refused("another display", "hash_mismatch")
+        return claimed["txh"]
+
+    def check_number(self, one, claimed, dh):
+        if "match" not in claimed:
+            return
+        if one["match_by"] not in (None, dh):
+            raise Refused("another decision used it", "match_used")
+        one["match_by"] = dh
+        if not hmac.compare_digest(one["match"], claimed["match"]):
+            one["state"] = "FAILED"
+            raise Refused("the number is wrong", "match_wrong")
+
+    def take_evaluation(self, container, key, claimed, dh):
+        slot = container.slots.get(key.get("slot"))
+        assisted = slot is not None and slot.assisted
+        if assisted != ("unl" in claimed):
+            raise Refused("an evaluation too many or too few", "unlock_required" if assisted else "invalid_request")
+        return slot.take(claimed["unl"], dh, self.now()) if assisted else None
+
+    def store_decision(self, container, one, content, claimed, key, dh, txh, unlocked):
+        receipt = self.signed("tsp-receipt+jwt", {
+            "aud": container.did, "iat": self.now(), "txn": one["txn"], "sub": one["sub"], "rp": one["rp"][0],
+            "req": b64(hashlib.sha256(one["frame"]).digest()), **({"txh": txh} if txh else {}), "dh": dh,
+            "status": claimed["status"], "effect": claimed["effect"], "state": OUTCOME[claimed["effect"]],
+            "kid": key["kid"], "device": container.device, "keyState": "ACTIVE", "since": container.since,
+            "record": framing.record_hash(container.record_text), "amr": ["pop"] + (["pin"] if unlocked else []),
+            **({"match": True} if "match" in claimed else {}),
+            **({"unlock": unlocked["unlock"]} if unlocked else {}), "audit": str(uuid.uuid4())})
+        one.update(state=OUTCOME[claimed["effect"]], dh=dh, did=container.did, receipt=receipt, status=claimed["status"],
+                   evidence={**({} if "blind" in claimed else {"txd": one["documents"][container.did]}),
+                             "request": b64(one["frame"]), "decision": content["decision"],
+                             **({"possession": content["possession"]} if "possession" in content else {}),
+                             "receipt": receipt,
+                             **({"eval": unlocked["eval"], "confirm": unlocked["confirm"]} if unlocked else {})})
+        self.changed.notify_all()
+        return receipt
+
+    def bundle(self, txn):
+        one = self.transactions[txn]
+        container = self.containers[one["did"]]
+        return {"v": 1, "iss": self.iss, "identity": [self.identity.jwk], "next": [], "previous": [],
+                "certs": self.certs[:1], "enrolments": [{
+                    "record": container.record_text, "enrol": container.enrol, "offer": container.offer_text,
+                    "endorsements": []}], "transactions": [one["evidence"]]}
+
+    # --- slots and the end -------------------------------------------------------------------------------------------
+
+    def slots_unlock(self, container, content, made):
+        slot = container.slots.get(content["slot"])
+        if slot is None or container.state != "ACTIVE":
+            raise Refused("no such slot", "invalid_request")
+        blinded = oprf.parse_element(unb64(content["blinded"]))
+        last = self.read_evaluation(container, content["last"]) if "last" in content else None
+        try:
+            numbers = slot.unlock(content, last, made, self.now())
+        except Refused as refused:
+            if refused.code == "container_suspect":
+                container.state = "SUSPECT"
+            raise
+        return self.reply("tsp-eval+jwt", container, {"purpose": "unlock", **slot.evaluation(blinded), **numbers})
+
+    def read_evaluation(self, container, text):
+        content = messages.read(text, "tsp-eval+jwt", self.online.jwk)
+        if (content["aud"], content["purpose"]) != (container.did, "unlock"):
+            raise Refused("another container's evaluation")
+        return content
+
+    def slots_confirm(self, container, content, _made):
+        evaluation = self.read_evaluation(container, content["eval"])
+        unverified = jose.Unverified(content["confirm"])
+        key = next((one for one in container.keys if one["kid"] == unverified.kid and
+                    one.get("slot") == evaluation["slot"]), None)
+        if key is None:
+            raise Refused("not a key of the slot", "bad_signature")
+        with refusing_as("bad_signature"):
+            confirm = messages.read(unverified, "tsp-confirm+jwt", key["jwk"])
+            if confirm != {"v": 1, "aud": self.iss, "did": container.did, "eval": framing.evaluation_hash(
+                    content["eval"]), **{one: evaluation[one] for one in ("slot", "gen", "n", "unl")}}:
+                raise Refused("a confirmation of something else")
+        container.slots[evaluation["slot"]].confirm(evaluation, content, self.now())
+        return self.status(container)
+
+    def delete(self, container, _content, _made):
+        if container.state != "VOID":
+            container.state = "REVOKED"
+            for slot in container.slots.values():
+                slot.k = None
+        return self.status(container)
