@@ -22,6 +22,14 @@ BUNDLE = messages.members({
         "eval?": messages.compact, "confirm?": messages.compact}), 1, 100)})
 
 
+def kid_of(compact):
+    """Who claims to have signed; None if this is no message at all."""
+    try:
+        return jose.Unverified(compact).kid
+    except Refused:
+        return None
+
+
 class Unreadable(Exception):
     """The file is no bundle: exit status 1."""
 
@@ -75,8 +83,7 @@ class Verifier:
         self.certs = {}
         for at, compact in enumerate(self.bundle["certs"]):
             self.attempt(f"certs[{at}]", lambda text=compact: self.certificate(text))
-        self.newest = None
-        self.usages = {}
+        self.newest = self.device = None
         for at, entry in enumerate(self.bundle["enrolments"]):
             self.enrolment(f"enrolments[{at}]", at, entry)
         for at, entry in enumerate(self.bundle["transactions"]):
@@ -147,7 +154,7 @@ class Verifier:
         offer = self.attempt(f"{where}.offer", lambda: self.by_server(entry["offer"], "tsp-offer+jwt"))
         enrol = self.attempt(f"{where}.enrol", lambda: messages.read_self_signed(
             entry["enrol"], "tsp-enrol+jwt",
-            lambda content: next(one["jwk"] for one in content["keys"] if one["usage"] == "device")))
+            lambda content: next((one["jwk"] for one in content["keys"] if one["usage"] == "device"), None)))
         if None in (record, offer, enrol):
             self.newest = None
             return
@@ -163,6 +170,7 @@ class Verifier:
         for member in ("pid", "sub"):
             self.expect(record[member] == enrol[member], f"{where}.enrol: {member}")
         self.expect(record["aud"] == enrol["did"] == offer["did"], f"{where}.enrol: did")
+        self.expect(offer["aud"] == (self.device if at else kid_of(entry["enrol"])), f"{where}.offer: aud")
         self.expect(record["pid"] == offer["pid"] and record["commit"] == offer["commit"], f"{where}.offer: pid, commit")
         self.expect(record["keys"] == [one["kid"] for one in enrol["keys"]], f"{where}.record: keys")
         self.key_list(where, offer, enrol)
@@ -197,7 +205,7 @@ class Verifier:
         """Those that the record claims, each by an old key."""
         found = set()
         for at, compact in enumerate(entry["endorsements"]):
-            key = self.previous_keys.get(jose.Unverified(compact).kid)
+            key = self.previous_keys.get(kid_of(compact))
             if not self.expect(key is not None, f"{where}.endorsements[{at}]: not by an old key"):
                 continue
             content = self.attempt(f"{where}.endorsements[{at}]", lambda text=compact, by=key: messages.read(
@@ -239,7 +247,7 @@ class Decision:
             return
         receipt = self.attempt("receipt", lambda: self.all.by_server(entry["receipt"], "tsp-receipt+jwt"))
         document = "txd" in entry and self.attempt("txd", lambda: self.all.by_server(entry["txd"], "tsp-txd+jwt"))
-        key = self.all.keys_of_record.get(jose.Unverified(entry["decision"]).kid)
+        key = self.all.keys_of_record.get(kid_of(entry["decision"]))
         self.expect(key is not None, "decision: kid")
         decision = key and self.attempt("decision", lambda: messages.read(
             entry["decision"], "tsp-decision+jwt", key["jwk"]))
@@ -322,7 +330,7 @@ class Decision:
         if not self.expect(there == {assisted}, "eval, confirm, unl, unlock") or not assisted:
             return
         evaluation = self.attempt("eval", lambda: self.all.by_server(self.entry["eval"], "tsp-eval+jwt"))
-        by = self.all.keys_of_record.get(jose.Unverified(self.entry["confirm"]).kid, {})
+        by = self.all.keys_of_record.get(kid_of(self.entry["confirm"]), {})
         self.expect(by.get("slot") == slot["slot"], "confirm: kid")
         confirm = by and self.attempt("confirm", lambda: messages.read(
             self.entry["confirm"], "tsp-confirm+jwt", by["jwk"]))
@@ -354,7 +362,7 @@ class Decision:
         for name, value in wanted.items():
             self.expect(receipt.get(name) == value, f"receipt: {name}")
         policies = {one["id"]: one for one in self.all.offer["policies"]}
-        kind = policies[key["policy"]]
+        kind = policies.get(key["policy"], {})
         knowledge = {"password": ["pin"], "bioPassword": ["user"]}[kind["type"]] if kind.get(
             "mode") == "assisted" else []
         self.expect(receipt["amr"] == ["pop"] + knowledge, "receipt: amr")

@@ -77,8 +77,8 @@ class Container:
         self.evaluations = {}
         self.commitment = self.enrol = self.record = self.record_text = None
         self.echo_at = self.digits_at = None
-        self.approvals = 0
-        self.since = 0
+        self.approvals = self.since = 0
+        self.exp = invited["exp"]
 
     @property
     def user(self):
@@ -238,7 +238,7 @@ class Server:
         ended = container.state in ("REVOKED", "VOID")
         return self.reply("tsp-status+jwt", container, {
             "did": container.did, "state": "UNCONFIRMED" if unfinished else container.state,
-            "approvals": container.approvals, "exp": container.invite["exp"] if unfinished else container.exp,
+            "approvals": container.approvals, "exp": container.exp,
             "keys": [{"kid": one["kid"], "usage": one["usage"], "label": one["label"],
                       "state": "RETIRED" if ended else "ACTIVE"} for one in container.keys],
             "slots": [] if unfinished else [
