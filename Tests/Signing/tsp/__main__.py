@@ -60,8 +60,18 @@ def run_device(options):
         show({"txn": device.claim(options.tds)})
     elif verb == "fetch":
         show(device.fetch(options.txn))
+    elif verb == "create":
+        show(device.create(options.message, options.label))
+    elif verb == "update":
+        show(device.update(options.name, options.push))
     elif verb == "decide":
         show(device.decide(options.txn, options.status, options.reason, options.number, password, options.blind))
+    elif verb == "renew":
+        digits = device.finish_renewal() if options.finish else device.renew(
+            password, secret(options.new), options.code)
+        show({"digits": digits and f"{digits[:4]} {digits[4:]}", "done": "renewing" not in device.state})
+    elif verb == "change":
+        show(device.change(password, secret(options.new)))
     elif verb == "delete":
         show(device.delete(options.reason))
 
@@ -154,6 +164,12 @@ def parser():
     verbs.add_parser("list", help="open transactions").add_argument("--wait", type=int, default=0)
     verbs.add_parser("claim", help="claim a transaction of a QR code").add_argument("tds")
     verbs.add_parser("fetch", help="the document of a transaction").add_argument("txn", type=plain)
+    one = verbs.add_parser("create", help="begin a record of a message, to be decided like a transaction")
+    one.add_argument("message")
+    one.add_argument("label", help="of the sign key")
+    one = verbs.add_parser("update", help="another name, another push address")
+    one.add_argument("--name")
+    one.add_argument("--push")
     one = verbs.add_parser("decide", help="sign a status of a document, or refuse blindly")
     one.add_argument("txn", type=plain)
     one.add_argument("status", help="the name of a status; deny or report with --blind")
@@ -161,6 +177,14 @@ def parser():
     one.add_argument("--number", help="the number that the page shows")
     one.add_argument("--pin", help="a file whose first line is the password; - for standard input")
     one.add_argument("--blind", action="store_true", help="without having opened the document")
+    one = verbs.add_parser("renew", help="new keys; prints digits only after a reset")
+    one.add_argument("--pin", help="a file whose first line is the password; - for standard input")
+    one.add_argument("--new", help="a file whose first line is the new one, if it is another")
+    one.add_argument("--code", help="the code of an invite for this container (a reset)")
+    one.add_argument("--finish", action="store_true", help="after a crash, or after the digits of a reset were typed")
+    one = verbs.add_parser("change", help="another password for the slot signing")
+    one.add_argument("--pin", required=True, help="a file whose first line is the old password; - for standard input")
+    one.add_argument("--new", required=True, help="a file whose first line is the new one")
     verbs.add_parser("delete", help="end the container").add_argument("--reason")
 
     server = kinds.add_parser("serve", help="be a server on a free port; prints one line of JSON")
@@ -172,7 +196,7 @@ def parser():
 
     verify = kinds.add_parser("verify", help="judge a bundle; exit status 0, 2, 1 or 64")
     verify.add_argument("bundle")
-    verify.add_argument("--trust", help="the thumbprint of an identity key, or a file with its JWK")
+    verify.add_argument("--trust", type=plain, help="the thumbprint of an identity key, or a file with its JWK")
     verify.set_defaults(run=run_verify)
 
     middle = kinds.add_parser("relay", help="relay enrolments and replace each field of each message")
@@ -196,8 +220,8 @@ def parser():
 
 
 def guarded(argument):
-    """An id may begin with a hyphen, which would make an option of it."""
-    return f" {argument}" if argument.startswith("-") and len(argument) == 22 else argument
+    """An id or a thumbprint may begin with a hyphen, which would make an option of it."""
+    return f" {argument}" if argument.startswith("-") and len(argument) in (22, 43) else argument
 
 
 def plain(argument):

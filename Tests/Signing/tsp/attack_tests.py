@@ -1,5 +1,6 @@
 """The relay at enrolment, and the thief with the device's file, each with a control that must succeed."""
 import json
+import random
 import unittest
 
 from . import framing, oprf, pin, relay, thief
@@ -56,6 +57,92 @@ class RelayTests(unittest.TestCase):
 
     def test_control_without_the_commitment_grinding_wins(self):
         self.assertEqual(relay.simulate("server first", 1, 100, 1000, committed=False), 100)
+
+
+class RatchetTests(unittest.TestCase):
+    """The ratchet without the rest: what a device stores, sends and loses, and two nodes with clocks of their own."""
+
+    def setUp(self):
+        self.time, self.random = 1_000_000, random.Random(11)
+        self.skew = (0, 30)
+        self.counter = 0
+
+    def clock(self):
+        """The clock of whichever node answers."""
+        return self.time + self.random.choice(self.skew)
+
+    def fresh(self):
+        self.counter += 1
+        return b64(self.counter.to_bytes(32, "big"))
+
+    def slot(self):
+        made = Slot({"slot": "signing", "gen": 0, "mode": "assisted"}, {"max": 10, "cap": 100})
+        made.unconfirmed = -10 ** 9
+        return made
+
+    def request(self, store):
+        """What a device sends; it stores r' first. `made` is the time of its nonce."""
+        store.setdefault("next", self.fresh())
+        return {"slot": "signing", "gen": 0, "rid": self.fresh(), "blinded": self.fresh(), "r": store["r"],
+                "next": framing.ratchet_hash(unb64(store["next"])), "made": self.clock()}
+
+    def deliver(self, slot, request):
+        """True, if the server evaluated; the count of tries is not what is tested here."""
+        slot.floor = slot.n
+        try:
+            slot.unlock(request, None, request["made"], self.clock())
+            return True
+        except framing.Refused as refused:
+            if refused.code == "container_suspect":
+                raise
+            return False
+
+    def test_no_alarm_whatever_is_lost_delayed_or_repeated(self):
+        slot, store, delayed = self.slot(), {"r": self.fresh()}, []
+        evaluated = 0
+        for _ in range(20_000):
+            self.time += self.random.choice((0, 0, 0, 1, 2, 40))
+            chance = self.random.random()
+            if chance < 0.2 and delayed:
+                old = self.random.choice(delayed)
+                if self.time - old["made"] < 300:
+                    self.deliver(slot, old)
+                continue
+            request = self.request(store)
+            delayed = [*delayed[-20:], request]
+            if chance < 0.4:
+                continue  # Lost on the way there; perhaps it arrives later.
+            for _ in range(3):
+                if self.deliver(slot, request):
+                    evaluated += 1
+                    if self.random.random() < 0.8:
+                        store["r"] = store.pop("next")
+                    break
+                request["made"] = self.clock()
+                self.time += 31
+        self.assertGreater(evaluated, 10_000)
+
+    def test_every_fork_is_found_at_the_second_unlock(self):
+        for at in range(300):
+            slot, store = self.slot(), {"r": self.fresh()}
+            for _ in range(at % 4):
+                self.time += 40
+                self.assertTrue(self.deliver(slot, self.request(store)))
+                store["r"] = store.pop("next")
+            if at % 2:
+                self.request(store)
+            copied = dict(store)
+            users, found = [store, copied], False
+            self.random.shuffle(users)
+            for user in users * 2:
+                self.time += 100
+                try:
+                    if self.deliver(slot, self.request(user)):
+                        user["r"] = user.pop("next")
+                except framing.Refused:
+                    found = True
+                    break
+            self.assertTrue(found, at)
 
 
 class ThiefTests(unittest.TestCase):

@@ -7,10 +7,13 @@ import time
 from . import framing, invite, jose, messages, oprf, pin, strict_json, trust
 from .framing import Refused, b64, unb64
 
-SEALED = {"provision/complete", "transactions/list", "transactions/fetch"}
+SEALED = {"provision/complete", "renew/complete", "transactions/list", "transactions/fetch",
+          "transactions/create"}
 REPLIES = {"provision/start": "offer", "provision/evaluate": "eval", "provision/commit": "nonce",
            "provision/complete": "enrolled", "transactions/list": "list", "transactions/fetch": "fetched",
-           "transactions/decide": "receipt", "slots/unlock": "eval"}
+           "transactions/decide": "receipt", "slots/unlock": "eval", "slots/change-start": "eval",
+           "renew/start": "offer", "transactions/create": "fetched",
+           "renew/evaluate": "eval", "renew/commit": "nonce", "renew/complete": "enrolled"}
 
 
 class Problem(Exception):
@@ -28,6 +31,8 @@ def new_id():
 
 
 class Device:
+    stage = "provision"
+
     def __init__(self, transport, path=None, state=None, fingerprint=None):
         self.transport = transport
         self.path = path
@@ -41,7 +46,8 @@ class Device:
     def save(self):
         if not self.path:
             return
-        with open(f"{self.path}.new", "w", encoding="utf-8") as file:
+        number = os.open(f"{self.path}.new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with open(number, "w", encoding="utf-8") as file:
             json.dump(self.state, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
@@ -81,13 +87,21 @@ class Device:
         return max(keys, key=lambda one: one["gen"])["jwk"]
 
     def from_server(self, compact, typ):
-        """A message of the server. An unknown key makes the device read the configuration again, once."""
-        if jose.Unverified(compact).kid not in self.state["certs"]:
+        """A message of the server. An unknown key, or a certificate of another time, makes the device read the
+        configuration again, once."""
+        unverified = jose.Unverified(compact)
+        known = self.state["certs"].get(unverified.kid)
+        when = strict_json.parse_object(unverified.content).get("iat")
+        if known is None or (isinstance(when, int) and not known["iat"] <= when <= known["exp"]):
             self.configuration()
         return trust.read_server(self.state["certs"], compact, typ, self.iss)
 
     def sign(self, typ, content, key):
         return jose.sign(typ, content, key)
+
+    @property
+    def proof_key(self):
+        return self.device_key
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
@@ -136,11 +150,12 @@ class Device:
                     body).digest()), "nonce": nonce, "jti": new_id()}, key)
             return body, {"Content-Type": "application/jose", "TSP-Proof": proof}, proof
 
-        proof, answer = self.exchange(path, request, self.device_key)
+        proof, answer = self.exchange(path, request, self.proof_key)
         if path in SEALED:
             key = self.key(self.state["transport_label"])
             answer = jose.Sealed(answer).opened(key, "JWT", self.iss, did).decode("ascii", "replace")
-        return self.reply(path, answer, framing.request_hash(proof), did)
+        aud = self.proof_key.kid if path == "renew/start" else did
+        return self.reply(path, answer, framing.request_hash(proof), aud)
 
     def reply(self, path, answer, rqh, aud):
         typ = f"tsp-{REPLIES.get(path, 'status')}+jwt"
@@ -209,7 +224,7 @@ class Device:
         for one in offer["keys"]:
             if one["usage"] == "otp":
                 continue
-            if one["usage"] == "device":
+            if one["usage"] == "device" and "device_label" in self.state:
                 entry = {**self.state["keys"][self.state["device_label"]], **one}
             else:
                 made = jose.Key()
@@ -255,7 +270,7 @@ class Device:
             return None
         message = framing.oprf_input(self.iss, self.state["did"], slot["slot"], slot["gen"], s)
         scalar, blinded = oprf.blind(message)
-        answer = self.call("provision/evaluate", {
+        answer = self.call(f"{self.stage}/evaluate", {
             "slot": slot["slot"], "gen": slot["gen"], "rid": new_id(), "blinded": b64(oprf.serialize(blinded))})
         return self.finish(slot, "enrol", answer, message, scalar, blinded)
 
@@ -284,7 +299,7 @@ class Device:
         if "nonceD" not in self.state:
             self.state["nonceD"] = b64(os.urandom(32))
             self.save()
-        answer = self.call("provision/commit", {
+        answer = self.call(f"{self.stage}/commit", {
             "commitment": framing.commitment(unb64(self.state["nonceD"]), self.key_entries())})
         if self.state.get("nonceS", answer["nonceS"]) != answer["nonceS"]:
             raise Refused("the server changed its nonce")
@@ -310,14 +325,18 @@ class Device:
                 "nonceS": state["nonceS"], "keys": entries}, self.device_key)
             self.save()
         body = {"enrol": state["enrol"], **({"name": name} if name else {}), **({"pushId": push} if push else {})}
-        answer = self.call("provision/complete", body)
+        answer = self.call(f"{self.stage}/complete", {**body, **self.endorsements()})
         for one in ("echo", "handle", "serial", "name", "exp", "renew"):
             state[one] = answer[one]
         self.save()
         return answer
 
+    def endorsements(self):
+        """Only a renewal has some."""
+        return {}
+
     def confirm(self):
-        return self.call("provision/confirm", {"echo": self.state["echo"]})
+        return self.call(f"{self.stage}/confirm", {"echo": self.state["echo"]})
 
     def digits(self):
         """What the user types into the page."""
@@ -370,11 +389,23 @@ class Device:
         self.call("transactions/claim", {"tds": tds})
         return content["txn"]
 
+    def create(self, message, label):
+        """A record of this message, which the device begins by itself."""
+        answer = self.call("transactions/create", {"message": message, "label": label, "rid": new_id()})
+        document = self.accept_document(answer, None)
+        asked = framing.named("tsp/1 details", message)
+        if (document["kind"], document.get("text"), document["req"]) != ("record", message, asked):
+            raise Refused("the document is not about this message")
+        return document
+
     def fetch(self, txn):
-        answer = self.call("transactions/fetch", {"txn": txn})
+        return self.accept_document(self.call("transactions/fetch", {"txn": txn}), txn)
+
+    def accept_document(self, answer, txn):
         document = self.from_server(answer["txd"], "tsp-txd+jwt")
         own = {one["kid"]: one["usage"] for one in self.state["keys"].values()}
         approving = "auth" if document["kind"] == "authentication" else "sign"
+        txn = txn or document["txn"]
         if (document["txn"], document["aud"], document["sub"]) != (txn, self.state["did"], self.state["sub"]):
             raise Refused("the document is another one")
         for status in document["statuses"]:
@@ -480,6 +511,8 @@ class Device:
 
     def unlock(self, entry, slot, s):
         """The exchange: the next r is written before anything is sent, and becomes r with a signed answer."""
+        if "changing" in slot:
+            raise Refused("finish the change of the password first", "unsupportedOperation")
         message = framing.oprf_input(self.iss, self.state["did"], slot["slot"], slot["gen"], s)
         scalar, blinded = oprf.blind(message)
         with self.exclusive():
@@ -495,6 +528,7 @@ class Device:
         o = self.finish(slot, "unlock", answer, message, scalar, blinded)
         kek, aad = self.kek(slot, entry["kid"], s, o)
         key = jose.Key(pin.unseal(kek, aad, unb64(entry["blob"])))
+        self.opened = s, o
         confirm = self.sign("tsp-confirm+jwt", {
             "v": 1, "aud": self.iss, "did": self.state["did"], "slot": slot["slot"], "gen": slot["gen"],
             "n": answer["n"], "unl": answer["unl"], "eval": framing.evaluation_hash(slot["last"])}, key)
@@ -510,10 +544,88 @@ class Device:
             del slot["outbox"]
             self.save()
 
+    def change(self, old, new):
+        """Another password for the slot `signing`: the old keys stay until the server has said that they are old."""
+        slot = self.state["slots"]["signing"]
+        if "changing" not in slot:
+            self.begin_change(slot, old, new)
+        return self.commit_change(slot)
+
+    def begin_change(self, slot, old, new):
+        policies = {one["id"]: one for one in self.state["offer"]["policies"]}
+        entries = [one for one in self.state["keys"].values() if one.get("slot") == slot["slot"]]
+        pin.check_rules(new, policies[entries[0]["policy"]]["password"])
+        key, unl = self.open_key(entries[0], old)
+        s, o = self.opened
+        scalars = {one["kid"]: pin.unseal(*self.kek(slot, one["kid"], s, o), unb64(one["blob"])) for one in entries}
+        base = {"v": 1, "aud": self.iss, "did": self.state["did"], "slot": slot["slot"], "from": slot["gen"],
+                "to": slot["gen"] + 1}
+        start = self.sign("tsp-change+jwt", {**base, "step": "start", "unl": unl, "jti": new_id()}, key)
+        fresh = {**slot, "gen": base["to"], "salt": b64(os.urandom(16))}
+        s = pin.scrypt(new, unb64(fresh["salt"]), fresh["kdf"])
+        message = framing.oprf_input(self.iss, self.state["did"], slot["slot"], fresh["gen"], s)
+        scalar, blinded = oprf.blind(message)
+        answer = self.call("slots/change-start", {
+            "change": start, "rid": new_id(), "blinded": b64(oprf.serialize(blinded))})
+        fresh["pk"] = answer["pk"]
+        o = self.finish(fresh, "change", answer, message, scalar, blinded)
+        blobs = {}
+        for one in entries:
+            kek, aad = self.kek(fresh, one["kid"], s, o)
+            blob = pin.seal(kek, aad, pin.content(scalars[one["kid"]], answer["iat"]))
+            if pin.unseal(kek, aad, blob) != scalars[one["kid"]]:
+                raise Refused("a sealed key does not open", "secureData")
+            blobs[one["label"]] = b64(blob)
+        commit = self.sign("tsp-change+jwt", {**base, "step": "commit", "jti": new_id()}, key)
+        slot["changing"] = {"gen": fresh["gen"], "salt": fresh["salt"], "pk": fresh["pk"], "blobs": blobs,
+                            "commit": commit}
+        self.save()
+
+    def commit_change(self, slot):
+        """May be repeated after a crash; the signed answer says which generation counts."""
+        try:
+            status = self.call("slots/change-commit", {"change": slot["changing"]["commit"]})
+        except Problem as problem:
+            if problem.code != "wrong_generation":
+                raise
+            status = self.status()
+        changing = slot.pop("changing")
+        generation = next(one["gen"] for one in status["slots"] if one["slot"] == slot["slot"])
+        if generation == changing["gen"]:
+            slot.update(gen=generation, salt=changing["salt"], pk=changing["pk"])
+            for label, blob in changing["blobs"].items():
+                self.state["keys"][label]["blob"] = blob
+        self.save()
+        return status
+
     def exclusive(self):
         return _Lock(self.path)
 
+    # --- new keys ----------------------------------------------------------------------------------------------------
+
+    def renew(self, old=None, new=None, code=None):
+        """New keys for the same container. With the code of a reset the digits, otherwise None."""
+        renewal = Renewal(self, old)
+        offer = renewal.begin(code)
+        renewal.prepare(new or old)
+        renewal.commit()
+        renewal.complete()
+        return self.finish_renewal(renewal, offer["commit"] == "digits")
+
+    def finish_renewal(self, renewal=None, digits=False):
+        """Again after a crash, or after the digits of a reset were typed."""
+        if renewal is None:
+            renewal = Renewal(self, None)
+            renewal.state = self.state["renewing"]
+        renewal.confirm()
+        renewal.take_over()
+        return renewal.digits() if digits else None
+
     # --- the end -----------------------------------------------------------------------------------------------------
+
+    def update(self, name=None, push=None, properties=None):
+        given = {"name": name, "pushId": push, "properties": properties}
+        return self.call("update", {one: value for one, value in given.items() if value is not None})
 
     def delete(self, reason=None):
         """The other keys go first. Repeat it until the answer says REVOKED."""
@@ -524,6 +636,76 @@ class Device:
         self.state["deleted"] = int(time.time())
         self.save()
         return self.call("delete", {"reason": reason} if reason else {})
+
+
+class Renewal(Device):
+    """The keys that are to take the place of a container's. Until `confirm` the old device key signs the proofs."""
+
+    stage = "renew"
+
+    def __init__(self, device, password):
+        kept = {one: device.state[one] for one in ("iss", "pin", "min", "certs", "did")}
+        super().__init__(device.transport, state={**kept, "keys": {}, "qr": False}, fingerprint=device.fingerprint)
+        self.old, self.password, self.confirming = device, password, False
+        self.nonce = device.nonce
+
+    def save(self):
+        """In the file of the container, beside what still counts."""
+        self.old.state["renewing"] = self.state
+        self.old.save()
+
+    @property
+    def proof_key(self):
+        return self.device_key if self.confirming else self.old.device_key
+
+    def begin(self, code):
+        self.state["reset"] = code is not None
+        offer = self.call("renew/start", {"code": invite.typed(code)} if code else {})
+        before = {one["slot"]: one for one in self.old.state["slots"].values()}
+        guarded = {one["label"] for one in self.old.state["offer"]["keys"] if "slot" in one}
+        if offer["did"] != self.state["did"] or offer["identity"] != jose.thumbprint(self.state["pin"]):
+            raise Refused("the offer is for another container, or by another identity key")
+        if (offer["commit"] == "exchange") == self.state["reset"]:
+            raise Refused("digits belong to a reset, and to nothing else")
+        for one in offer["slots"]:
+            was = before.get(one["slot"])
+            if was and (one["gen"] != was["gen"] + 1 or (was["mode"], one["mode"]) == ("assisted", "local")):
+                raise Refused("a slot that is weaker, or of another generation")
+        if any(one["label"] in guarded and "slot" not in one for one in offer["keys"]):
+            raise Refused("the offer takes the password from a key")
+        self.state.update(offer=offer, offer_text=self.answer)
+        self.save()
+        return offer
+
+    def endorsements(self):
+        """By the old device key, and by an old key that only the password opens, if this is no reset."""
+        keys = [self.old.device_key]
+        old = [one for one in self.old.state["keys"].values() if one["usage"] in ("sign", "auth")]
+        if old and not self.state["reset"]:
+            keys.append(self.old.open_key(old[0], self.password)[0])
+        self.old.nonce, self.nonce = self.nonce, None
+        return {"endorsements": [self.sign("tsp-endorse+jwt", {
+            "v": 1, "aud": self.iss, "did": self.state["did"], "enrol": framing.enrolment_hash(self.state["enrol"]),
+            "jti": new_id()}, key) for key in keys]}
+
+    def confirm(self):
+        self.confirming = True
+        return super().confirm()
+
+    def take_over(self):
+        """When the new keys count; after a reset that is when the digits were typed."""
+        status = self.status()
+        mine = {one["kid"] for one in self.state["keys"].values()}
+        if not {one.get("kid") for one in status["keys"] if one["state"] == "ACTIVE"} <= mine:
+            return False
+        for one in ("keys", "slots", "device_label", "transport_label", "offer", "offer_text", "handle", "exp",
+                    "renew"):
+            self.old.state[one] = self.state[one]
+        self.old.state.pop("renewing", None)
+        self.old.state.pop("documents", None)
+        self.old.nonce = None
+        self.old.save()
+        return True
 
 
 class _Lock:

@@ -64,7 +64,8 @@ class EvidenceTests(Story):
                     json.dump(content, file)
             for line, status in (([paths[0], "--trust", paths[1]], 0), ([paths[0]], 64), ([paths[2]], 1),
                                  ([paths[0], "--trust", self.server.identity.kid], 0),
-                                 ([paths[0], "--trust", jose.Key().kid], 2), ([directory], 1)):
+                                 ([paths[0], "--trust", jose.Key().kid], 2), ([directory], 1),
+                                 ([paths[0], "--trust", f"-{jose.Key().kid[1:]}"], 2)):
                 with mock.patch.object(sys, "argv", ["tsp", "verify", *line]):
                     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                         self.assertEqual(program.main(), status, line)
@@ -132,7 +133,9 @@ class EvidenceTests(Story):
                         {"txh": None}, {"dh": other}, {"status": "deny"}, {"effect": "deny"}, {"state": "DENIED"},
                         {"kid": other}, {"device": other}, {"record": other}, {"amr": ["pop"]},
                         {"amr": ["pop", "user"]}, {"match": None}, {"unlock": None}, {"unlock": {**unlock, "n": 2}},
-                        {"unlock": {**unlock, "confirmed": unlock["evaluated"] - 1}}, {"aud": b64(bytes(16))},
+                        {"unlock": {**unlock, "confirmed": unlock["evaluated"] - 31}},
+                        {"unlock": {**unlock, "confirmed": unlock["evaluated"] + 31}},
+                        {"aud": b64(bytes(16))},
                         {"iat": self.clock() + 500}, {"iat": self.clock() - 3600}, {"iss": "https://x.example"}):
             with self.subTest(changes):
                 changed = self.changed(bundle, "receipt", "tsp-receipt+jwt", self.server.online, **changes)
@@ -141,8 +144,8 @@ class EvidenceTests(Story):
     def test_documents_that_were_not_signed(self):
         """The server may sign another document later: the decision carries the first one's hash."""
         bundle = self.bundle()
-        for changes in ({"text": "Pay 1.00 EUR to Bob"}, {"fields": []}, {"title": "Another"}, {"nonce": b64(bytes(16))},
-                        {"match": None}):
+        for changes in ({"text": "Pay 1.00 EUR to Bob"}, {"fields": []}, {"title": "Another"}, {"match": None},
+                        {"nonce": b64(bytes(16))}):
             changed = self.changed(bundle, "txd", "tsp-txd+jwt", self.server.online, **changes)
             self.contradicts(changed, "txh")
 
@@ -154,7 +157,10 @@ class EvidenceTests(Story):
                         {"keys": [other, b64(bytes(32))]}, {"approvals": self.clock() + 60}):
             with self.subTest(changes):
                 changed = self.changed(bundle, "record", "tsp-record+jwt", self.server.online, **changes)
-                self.assertEqual(self.judged(changed).exit_status, 2)
+                verifier = self.judged(changed)
+                self.assertEqual(verifier.exit_status, 2)
+                if "transcript" in changes:
+                    self.assertIn("enrolments[0].record: transcript", verifier.contradicted)
         changed = self.changed(bundle, "offer", "tsp-offer+jwt", self.server.online, name="Other Bank")
         self.contradicts(changed, "enrol: offer")
 
@@ -166,7 +172,8 @@ class EvidenceTests(Story):
         changed = copy.deepcopy(bundle)
         changed["certs"] = self.server.certs
         self.assertEqual(self.judged(changed).exit_status, 0)
-        self.contradicts(self.changed(changed, "receipt", "tsp-receipt+jwt", self.server.encryption), "nobody certified")
+        misused = self.changed(changed, "receipt", "tsp-receipt+jwt", self.server.encryption)
+        self.contradicts(misused, "nobody certified")
         changed["certs"] = [jose.sign("tsp-cert+jwt", jose.Unverified(bundle["certs"][0]).content, stranger)]
         self.contradicts(changed, "certs[0]")
 

@@ -38,7 +38,8 @@ def public_key(jwk):
 
 def jwk_of(public):
     numbers = public.public_numbers()
-    return {"crv": "P-256", "kty": "EC", "x": b64(numbers.x.to_bytes(32, "big")), "y": b64(numbers.y.to_bytes(32, "big"))}
+    x, y = (b64(one.to_bytes(32, "big")) for one in (numbers.x, numbers.y))
+    return {"crv": "P-256", "kty": "EC", "x": x, "y": y}
 
 
 class Key:

@@ -235,8 +235,8 @@ def check_statuses(value, where):
     for member in ("name", "label"):
         if len({one[member] for one in value["statuses"]}) != len(effects):
             no(where, f"the same {member} comes twice")
-    if not 10 <= value["exp"] - value["iat"] <= 3600:
-        no(where, "a life that is not 10 seconds to 1 hour")
+    if not 0 < value["exp"] - value["iat"] <= 3600:
+        no(where, "a life of more than an hour, or none")
 
 
 def _lifetime(most):
@@ -309,7 +309,8 @@ REGISTRY = {
         {"htm": exactly("POST"), "htu": issuer, "bh": digest, "nonce": pattern("[!-~]+", 1, 64), "jti": identifier}),
     "tsp-eval+jwt": either(_eval),
     "tsp-nonce+jwt": reply({"nonceS": data(32), "sub": user_id, "user": text(1, 64)}),
-    "tsp-pop+jwt": from_device({"nonceS": data(32), "device": digest, "usage": pop_usage, "label": name, "kid": digest}),
+    "tsp-pop+jwt": from_device(
+        {"nonceS": data(32), "device": digest, "usage": pop_usage, "label": name, "kid": digest}),
     "tsp-enrol+jwt": from_device(
         {"pid": identifier, "sub": user_id, "offer": digest, "nonceD": data(32), "nonceS": data(32),
          "keys": array(enrolled_key, 2, 8, lambda one: one["label"])}),
@@ -323,14 +324,15 @@ REGISTRY = {
          "identity": digest, "enrol": digest, "transcript": digest, "commit": exactly("digits", "exchange"),
          "by": array(exactly("invite", "administrator", "device", "sign", "reset"), 1, 3, str), "approvals": time,
          "keys": array(digest, 2, 8, str)},
-        lambda one, where: ("prev" in one) == (one["seq"] > 0) or no(where, "prev belongs to every record but the first")),
+        lambda one, where: ("prev" in one) == (one["seq"] > 0) or no(where, "prev is in every record but the first")),
     "tsp-status+jwt": reply(
         {"did": identifier, "state": exactly("UNCONFIRMED", "ACTIVE", "SUSPECT", "BLOCKED", "REVOKED", "VOID"),
          "approvals": time, "exp": time, "pending": integer(0, 1000),
          "keys": array(members({"kid?": digest, "usage": usage, "label": name, "state": exactly("ACTIVE", "RETIRED")}),
                        0, 12),
-         "slots": array(members({"slot": slot_name, "gen": generation, "state": exactly("OPEN", "LOCKED", "SHREDDED"),
-                                 "tries": integer(0, 10), "spare": integer(0, 100), "wait": integer(0, 86400)}), 0, 3)}),
+         "slots": array(members({
+             "slot": slot_name, "gen": generation, "state": exactly("OPEN", "LOCKED", "SHREDDED"),
+             "tries": integer(0, 10), "spare": integer(0, 100), "wait": integer(0, 86400)}), 0, 3)}),
     "tsp-tds+jwt": either(lambda value: members(
         {"v": version, "iss": issuer, "txn": identifier, "exp": time,
          **({"claim": yes} if "claim" in value else {"h": identifier})})),
@@ -364,22 +366,43 @@ REGISTRY = {
     "tsp-endorse+jwt": from_device({"enrol": digest, "jti": identifier}),
 }
 
+
+
+def properties(value, where):
+    if not isinstance(value, dict) or len(value) > 16:
+        no(where, "no object of at most 16 texts")
+    for one, content in value.items():
+        text(1, 32)(one, where)
+        text(0, 256)(content, f"{where}.{one}")
+
+
 REQUESTS = {
     "provision/start": members({"start": compact}),
     "provision/evaluate": members({"slot": slot_name, "gen": generation, "rid": identifier, "blinded": element}),
     "provision/commit": members({"commitment": digest}),
     "provision/complete": members({"enrol": compact, "name?": text(1, 128), "pushId?": pattern("[!-~]*", 0, 1024)}),
     "provision/confirm": members({"echo": data(32)}),
+    "renew/start": members({"code?": pattern("[A-Z2-7]{20}")}),
     "status": members({}),
     "transactions/list": members({"wait": integer(0, 25)}),
     "transactions/claim": members({"tds": compact}),
     "transactions/fetch": members({"txn": identifier}),
+    "transactions/create": members({"message": text(1, 1000), "label": name, "rid": identifier}),
     "transactions/decide": members({"decision": compact, "possession?": compact}),
     "slots/unlock": members({"slot": slot_name, "gen": generation, "rid": identifier, "blinded": element,
                              "r": data(32), "next": digest, "last?": compact}),
     "slots/confirm": members({"confirm": compact, "eval": compact}),
+    "slots/change-start": members({"change": compact, "rid": identifier, "blinded": element}),
+    "slots/change-commit": members({"change": compact}),
+    "update": members({
+        "name?": text(1, 128), "pushId?": pattern("[!-~]*", 0, 1024), "properties?": properties}),
     "delete": members({"reason?": text(1, 1000)}),
 }
+for _step in ("evaluate", "commit", "complete", "confirm"):
+    REQUESTS[f"renew/{_step}"] = REQUESTS[f"provision/{_step}"]
+REQUESTS["renew/complete"] = members(
+    {"enrol": compact, "endorsements": array(compact, 1, 2), "name?": text(1, 128),
+     "pushId?": pattern("[!-~]*", 0, 1024)})
 CONFIGURATION = ("v", "iss", "name", "identity", "next", "certs")
 SMALL = {"tsp-tds+jwt": 800, "tsp-invite+jwt": 800, "tsp-proof+jwt": 2048}
 DOCUMENT_LIMIT = 16 * 1024

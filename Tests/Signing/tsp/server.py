@@ -21,11 +21,12 @@ STATUS = {
     "container_revoked": 403, "approvals_not_yet": 403, "wrong_generation": 409, "invalid_code": 404,
     "commitment_changed": 409, "enrolment_void": 410, "digits_wrong": 403, "tx_unknown": 404, "tx_not_fetched": 409,
     "tx_expired": 410, "tx_canceled": 410, "tx_failed": 410, "already_decided": 409, "status_not_allowed": 403,
+    "key_retired": 409, "key_expired": 403, "fresh_authentication_required": 403,
     "hash_mismatch": 409, "bad_signature": 403, "match_wrong": 403, "match_used": 409, "unlock_required": 403,
     "locked": 403, "wait": 429, "shredded": 410, "server_rolled_back": 409, "too_large": 413, "rate_limited": 429,
     "unavailable": 503}
 UNSTORED = {"status", "transactions/list", "transactions/fetch", "provision/evaluate", "slots/unlock",
-            "slots/confirm", "provision/confirm"}
+            "slots/confirm", "provision/confirm", "renew/evaluate", "renew/confirm"}
 BODY_LIMIT = 64 * 1024
 NONCE_LIFE = 300
 OUTCOME = {"approve": "APPROVED", "deny": "DENIED", "report": "REPORTED", "cancel": "CANCELED"}
@@ -70,14 +71,17 @@ class Container:
         self.did = invited.get("did") or new_id()
         self.invite = invited
         self.device_jwk = device_jwk
-        self.device = jose.thumbprint(device_jwk)
+        self.device = jose.thumbprint(device_jwk) if device_jwk else None
         self.state = "STARTED"
         self.keys = []
         self.slots = {}
         self.evaluations = {}
         self.commitment = self.enrol = self.record = self.record_text = None
         self.echo_at = self.digits_at = None
-        self.approvals = self.since = 0
+        self.approvals = self.since = self.sequence = 0
+        self.retired, self.renewing = set(), None
+        self.enrolments, self.endorsements, self.by = [], [], ["invite"]
+        self.records, self.name, self.push, self.properties = {}, "Device", "", {}
         self.exp = invited["exp"]
 
     @property
@@ -100,10 +104,16 @@ class Server:
         self.proofs = set()
         self.changed = threading.Condition(threading.RLock())
         now = self.now()
-        self.certs = [self.certificate("sig", 1, self.online, now), self.certificate("enc", 2, self.encryption, now)]
+        self.certified = []
+        self.certify(now)
 
     def now(self):
         return int(self.clock())
+
+    def certify(self, now):
+        """Certificates from now on; evidence keeps the earlier ones of the key that signs."""
+        self.certs = [self.certificate("sig", 1, self.online, now), self.certificate("enc", 2, self.encryption, now)]
+        self.certified.append(self.certs[0])
 
     def certificate(self, use, gen, key, now):
         return jose.sign("tsp-cert+jwt", {
@@ -148,8 +158,14 @@ class Server:
         container = self.containers.get(did) if isinstance(did, str) else None
         if container is None:
             raise Refused("no such container", "unknown_container")
+        if unverified.kid in container.retired:
+            raise Refused("a renewal has replaced this key", "key_retired")
+        key = container.device_jwk
+        renewing = container.renewing
+        if renewing and renewing.enrol and path in ("renew/confirm", "status") and unverified.kid == renewing.device:
+            key = renewing.device_jwk
         with refusing_as("bad_proof"):
-            content = messages.read(unverified, "tsp-proof+jwt", container.device_jwk)
+            content = messages.read(unverified, "tsp-proof+jwt", key)
             if content["aud"] != self.iss or content["htu"] != f"{self.iss}/device/{path}":
                 raise Refused("the proof is for another call")
             if content["bh"] != b64(hashlib.sha256(body).digest()):
@@ -193,7 +209,10 @@ class Server:
         messages.REQUESTS[path](content, path)
         self.request_hash = framing.request_hash(headers["tsp-proof"])
         self.allowed(container, path)
-        answer = getattr(self, path.replace("/", "_"))(container, content, made)
+        if path.startswith("renew/"):
+            answer = self.renew(container, path[6:], content, made)
+        else:
+            answer = getattr(self, path.replace("/", "_").replace("-", "_"))(container, content, made)
         if path not in UNSTORED:
             self.proofs.add(proof["jti"])
         return answer
@@ -217,7 +236,8 @@ class Server:
                 raise Refused("the enrolment is over", "enrolment_void")
             return
         if state in ("BLOCKED", "REVOKED", "SUSPECT"):
-            if path != "delete" and (state, path) != ("SUSPECT", "transactions/decide"):
+            suspect = path == "transactions/decide" or path.startswith("renew/")
+            if path != "delete" and not (state == "SUSPECT" and suspect):
                 raise Refused("see status", f"container_{state.lower()}")
         elif state != "ACTIVE" and path != "delete":
             raise Refused("the container is not active: see status", "unknown_container")
@@ -247,14 +267,18 @@ class Server:
 
     # --- enrolment ---------------------------------------------------------------------------------------------------
 
-    def make_invite(self, user="ana", mode="device", commit="digits"):
+    def make_invite(self, user="ana", mode="device", commit="digits", did=None):
+        """With `did` it is one for a reset: only that container can use it."""
         now = self.now()
+        if did is not None:
+            user, mode = self.containers[did].user, self.containers[did].invite["mode"]
         sub = self.users.setdefault(user, str(uuid.uuid4()))
         pid, code = new_id(), invite.make()
         qr = self.signed("tsp-invite+jwt", {"pid": pid, "code": code, "idk": self.identity.kid, "iat": now,
                                             "exp": now + 900})
         self.invites[pid] = {"pid": pid, "code": code, "user": user, "sub": sub, "exp": now + 900, "mode": mode,
-                             "commit": commit, "state": "OPEN", "starts": {}, "committed": None, "tries": 0}
+                             "commit": commit, "state": "OPEN", "starts": {}, "committed": None, "tries": 0,
+                             "did": did, "reset": did is not None}
         return {"pid": pid, "code": invite.shown(code), "qr": qr, "exp": now + 900}
 
     def start(self, opened):
@@ -267,28 +291,44 @@ class Server:
                 raise Refused("another server's, or another sender's")
         self.check_nonce(content["nonce"])
         found = next((one for one in self.invites.values() if hmac.compare_digest(one["code"], content["code"])), None)
-        if found is None or found["exp"] < self.now() or found["state"] != "OPEN":
+        if found is None or found["exp"] < self.now() or found["state"] != "OPEN" or found.get("reset"):
             raise Refused("unknown, used or expired", "invalid_code")
         container = found["starts"].get(kid)
         if container is None:
             if len(found["starts"]) >= 5:
                 raise Refused("unknown, used or expired", "invalid_code")
             container = found["starts"][kid] = Container(found, content["jwk"])
-            keys, slots, container.policies = policies_for(found["mode"])
-            for one in slots:
-                made = Slot(one, container.policies[1]["lock"])
-                container.slots[made.slot] = made
-                if made.public:
-                    one["pk"] = made.public
-            container.offered, container.offered_slots = keys, slots
+            self.plan(container)
             self.containers[container.did] = container
-        offer = self.signed("tsp-offer+jwt", {
-            "aud": kid, "iat": self.now(), "rqh": framing.request_hash(body["start"]), "pid": found["pid"],
-            "did": container.did, "identity": self.identity.kid, "name": self.name, "commit": found["commit"],
-            "exp": found["exp"], "keys": container.offered, "slots": container.offered_slots,
-            "policies": container.policies})
-        container.offers = {**getattr(container, "offers", {}), framing.offer_hash(offer): offer}
-        return offer
+        if getattr(container, "started", None) == body["start"]:
+            return container.offer_text
+        if container.state != "STARTED":
+            raise Refused("the enrolment has gone on", "invalid_code")
+        container.started = body["start"]
+        return self.offer(container, kid, framing.request_hash(body["start"]))
+
+    @staticmethod
+    def plan(container, before=None):
+        """Which keys, slots and policies are offered; a renewal counts the generations on."""
+        keys, slots, container.policies = policies_for(container.invite["mode"])
+        for one in slots:
+            old = before.slots[one["slot"]] if before else None
+            one["gen"] = old.gen + 1 if old else 0
+            made = Slot(one, container.policies[1]["lock"])
+            if old:
+                made.n = made.floor = made.cleared = old.n
+            container.slots[made.slot] = made
+            if made.public:
+                one["pk"] = made.public
+        container.offered, container.offered_slots = keys, slots
+
+    def offer(self, container, kid, rqh):
+        found = container.invite
+        container.offer_text = self.signed("tsp-offer+jwt", {
+            "aud": kid, "iat": self.now(), "rqh": rqh, "pid": found["pid"], "did": container.did,
+            "identity": self.identity.kid, "name": self.name, "commit": found["commit"], "exp": found["exp"],
+            "keys": container.offered, "slots": container.offered_slots, "policies": container.policies})
+        return container.offer_text
 
     def provision_evaluate(self, container, content, _made):
         slot = container.slots.get(content["slot"])
@@ -330,12 +370,18 @@ class Server:
             return self.enrolled(container)
         if container.state != "COMMITTED":
             raise Refused("commit first")
-        enrol = messages.read(content["enrol"], "tsp-enrol+jwt", container.device_jwk)
+        if container.device_jwk is None:
+            enrol = messages.read_self_signed(content["enrol"], "tsp-enrol+jwt", lambda claimed: next(
+                (one["jwk"] for one in claimed["keys"] if one["usage"] == "device"), None))
+            container.device_jwk = next(one["jwk"] for one in enrol["keys"] if one["usage"] == "device")
+            container.device = jose.thumbprint(container.device_jwk)
+        else:
+            enrol = messages.read(content["enrol"], "tsp-enrol+jwt", container.device_jwk)
         self.check_enrolment(container, enrol)
-        container.enrol, container.offer_text = content["enrol"], container.offers[enrol["offer"]]
+        container.enrol = content["enrol"]
         container.keys = enrol["keys"]
         container.invite["state"], container.state = "USED", "UNCONFIRMED"
-        container.name = content.get("name", "Device")
+        container.name, container.push = content.get("name", container.name), content.get("pushId", "")
         container.echo, container.handle = os.urandom(32), os.urandom(32)
         container.exp = self.now() + 365 * 86400
         container.transcript = framing.transcript(
@@ -348,7 +394,7 @@ class Server:
         if (enrol["aud"], enrol["pid"], enrol["did"], enrol["sub"], enrol["nonceS"]) != (
                 self.iss, found["pid"], container.did, found["sub"], b64(container.nonce_s)):
             raise Refused("this is another enrolment's")
-        if enrol["offer"] not in container.offers:
+        if enrol["offer"] != framing.offer_hash(container.offer_text):
             raise Refused("another offer than the one that was made")
         if framing.commitment(unb64(enrol["nonceD"]), enrol["keys"]) != container.commitment:
             raise Refused("these keys were not committed to", "commitment_changed")
@@ -396,6 +442,8 @@ class Server:
         """What the user typed into the page that made the invite."""
         found = self.invites[pid]
         container = self.containers.get(found["committed"])
+        if container and container.renewing and container.renewing.invite is found:
+            container = container.renewing
         if found["state"] != "USED" or found["tries"] >= 3 or container.state != "UNCONFIRMED":
             raise Refused("there are no digits to type", "enrolment_void")
         found["tries"] += 1
@@ -415,31 +463,120 @@ class Server:
             return
         now = self.now()
         container.state, container.approvals, container.since = "ACTIVE", now, now
+        before = self.containers[container.did]
+        renewed = before is not container
+        if renewed:
+            container.sequence = before.sequence + 1
+            container.retired = before.retired | {before.device}
+            container.enrolments = before.enrolments
         container.record_text = self.signed("tsp-record+jwt", {
-            "aud": container.did, "iat": now, "pid": container.invite["pid"], "sub": container.invite["sub"], "seq": 0,
+            "aud": container.did, "iat": now, "pid": container.invite["pid"], "sub": container.invite["sub"],
+            "seq": container.sequence, **({"prev": framing.record_hash(before.record_text)} if renewed else {}),
             "user": container.user, "identity": self.identity.kid, "enrol": framing.enrolment_hash(container.enrol),
             "transcript": b64(hashlib.sha256(container.transcript).digest()), "commit": container.invite["commit"],
-            "by": ["invite"], "approvals": now, "keys": [one["kid"] for one in container.keys]})
+            "by": container.by, "approvals": now, "keys": [one["kid"] for one in container.keys]})
+        container.enrolments = container.enrolments + [{
+            "record": container.record_text, "enrol": container.enrol, "offer": container.offer_text,
+            "endorsements": container.endorsements}]
+        self.containers[container.did] = container
+        for one in self.transactions.values() if renewed else ():
+            if one["state"] == "PENDING":
+                one["documents"].pop(container.did, None)
+
+    # --- renewal -----------------------------------------------------------------------------------------------------
+
+    def renew(self, container, step, content, made):
+        """An enrolment beside the container, which takes its place when it is confirmed."""
+        if step == "start":
+            return self.renew_start(container, content)
+        renewing = container.renewing
+        if renewing is None:
+            if step == "confirm":
+                return self.provision_confirm(container, content, made)
+            raise Refused("no renewal has begun")
+        self.expire(renewing)
+        if renewing.state == "VOID":
+            raise Refused("the renewal is over", "enrolment_void")
+        if step == "complete" and renewing.enrol is None:
+            renewing.endorsements = content["endorsements"]
+            renewing.by = self.check_endorsements(container, renewing, content)
+        answer = getattr(self, f"provision_{step}")(renewing, content, made)
+        return self.status(self.containers[container.did]) if step == "confirm" else answer
+
+    def renew_start(self, container, content):
+        now, found = self.now(), None
+        if container.exp < now:
+            raise Refused("the keys have expired: enrol again", "key_expired")
+        if "code" in content:
+            found = next((one for one in self.invites.values() if one.get("reset") and one["did"] == container.did and
+                          one["state"] == "OPEN" and one["exp"] >= now and one["code"] == content["code"]), None)
+            begun = container.renewing and container.renewing.invite is found and container.renewing.state != "STARTED"
+            if found is None or begun:
+                raise Refused("unknown, used or expired", "invalid_code")
+        elif container.state != "ACTIVE":
+            raise Refused("only after a fresh authentication", "container_suspect")
+        elif container.exp - 30 * 86400 > now:
+            raise Refused("too early, but for a reset", "fresh_authentication_required")
+        renewing = container.renewing
+        if found is None and renewing and renewing.state == "STARTED" and not renewing.invite["reset"]:
+            found = renewing.invite
+            found["exp"] = now + 900
+        elif found is None:
+            found = {**container.invite, "pid": new_id(), "exp": now + 900, "commit": "exchange", "state": "OPEN",
+                     "committed": None, "tries": 0, "did": container.did, "reset": False}
+        if container.renewing is None or container.renewing.invite is not found:
+            container.renewing = Container(found, None)
+            self.plan(container.renewing, container)
+        return self.offer(container.renewing, container.device, self.request_hash)
+
+    def check_endorsements(self, container, renewing, content):
+        """What the record says that the server relied on."""
+        by = ["invite"] if renewing.invite.get("reset") else []
+        wanted = {"v": 1, "aud": self.iss, "did": container.did, "enrol": framing.enrolment_hash(content["enrol"])}
+        for text in content["endorsements"]:
+            unverified = jose.Unverified(text)
+            key = next((one for one in container.keys if one["kid"] == unverified.kid and one["usage"] != "transport"),
+                       None)
+            if key is None:
+                raise Refused("an endorsement by no old key", "bad_signature")
+            with refusing_as("bad_signature"):
+                shown = messages.read(unverified, "tsp-endorse+jwt", key["jwk"])
+                if {name: value for name, value in shown.items() if name != "jti"} != wanted:
+                    raise Refused("an endorsement of something else")
+            by.append("device" if key["usage"] == "device" else "sign")
+        reset = renewing.invite.get("reset")
+        if by != (["invite", "device"] if reset else ["device", "sign"]):
+            raise Refused("an endorsement too many or too few", "bad_signature")
+        return by + (["reset"] if reset else [])
 
     # --- transactions ------------------------------------------------------------------------------------------------
 
     def create(self, user="ana", details='{"amount":"200.00"}', title="Confirm payment", text="Pay 200.00 EUR to Bob",
-               fields=(), match=False, ttl=180, kind="transaction", rp=("shop", "Example Shop"), report=True):
+               fields=(), match=False, ttl=180, kind="transaction", rp=("shop", "Example Shop"), report=True,
+               claim=False, origin=None):
+        """With `claim` nobody is asked yet: the first container that claims the id is."""
         txn, now = new_id(), self.now()
+        if claim and (not match or not origin or ttl > 120):
+            raise Refused("a claim needs a number, an origin, and a life of at most 120 seconds")
+        sub = None if claim else self.users.setdefault(user, str(uuid.uuid4()))
         self.transactions[txn] = {
-            "txn": txn, "sub": self.users.setdefault(user, str(uuid.uuid4())), "state": "PENDING", "made": now,
+            "txn": txn, "sub": sub, "state": "PENDING", "made": now, "claimed_by": None, "origin": origin,
             "exp": now + ttl, "kind": kind, "title": title, "text": text, "fields": list(fields), "rp": rp,
             "frame": framing.details_frame(details), "match": f"{int.from_bytes(os.urandom(4), 'big') % 100:02}"
             if match else None, "match_by": None, "documents": {}, "report": report}
         with self.changed:
             self.changed.notify_all()
-        return {"txn": txn, "exp": now + ttl, **({"number": self.transactions[txn]["match"]} if match else {})}
+        return {"txn": txn, "exp": now + ttl, **({"number": self.transactions[txn]["match"]} if match else {}),
+                **({"tds": self.signed("tsp-tds+jwt", {"txn": txn, "exp": now + ttl, "claim": True})} if claim else {})}
 
     def is_open(self, one):
         return one["state"] == "PENDING" and one["exp"] > self.now()
 
     def open_for(self, container):
-        found = [one for one in self.transactions.values() if one["sub"] == container.invite["sub"] and self.is_open(one)]
+        sub = container.invite["sub"]
+        found = [one for one in self.transactions.values()
+                 if one["sub"] == sub and self.is_open(one) and self.approving(container, one) and
+                 one["claimed_by"] in (None, container.did)]
         return sorted(found, key=lambda one: one["made"])
 
     def transactions_list(self, container, content, _made):
@@ -467,24 +604,55 @@ class Server:
             raise Refused("it is over", {"CANCELED": "tx_canceled", "FAILED": "tx_failed"}.get(
                 one["state"], "already_decided"))
 
+    @staticmethod
+    def approving(container, one):
+        """The keys that may approve this."""
+        usage = "auth" if one["kind"] == "authentication" else "sign"
+        return [key["kid"] for key in container.keys
+                if key["usage"] == usage and one.get("label") in (None, key["label"])]
+
+    def transactions_claim(self, container, content, _made):
+        claimed = messages.read(content["tds"], "tsp-tds+jwt", self.online.jwk)
+        one = self.transactions.get(claimed["txn"])
+        if one is None or "claim" not in claimed or one["claimed_by"] not in (None, container.did):
+            raise Refused("unknown, or another container's", "tx_unknown")
+        self.require_open(one)
+        one.update(sub=container.invite["sub"], claimed_by=container.did)
+        return self.status(container)
+
+    def transactions_create(self, container, content, _made):
+        """A record that the device begins by itself, for this container alone."""
+        if not any(one["usage"] == "sign" and one["label"] == content["label"] for one in container.keys):
+            raise Refused("no sign key has this label")
+        known = container.records.get(content["rid"])
+        if known is None:
+            known = self.create(container.user, content["message"], "Record", content["message"], kind="record",
+                                rp=("device", self.name), report=False)["txn"]
+            container.records[content["rid"]] = known
+            self.transactions[known].update(claimed_by=container.did, label=content["label"])
+        return self.transactions_fetch(container, {"txn": known}, _made)
+
     def transactions_fetch(self, container, content, _made):
         one = self.known(container, content["txn"])
         self.require_open(one)
+        if one["claimed_by"] not in (None, container.did):
+            raise Refused("another container has claimed it", "tx_unknown")
+        if not self.approving(container, one):
+            raise Refused("this container has no key for it", "tx_unknown")
         if container.did not in one["documents"]:
             one["documents"][container.did] = self.document(container, one)
         return self.reply("tsp-fetched+jwt", container, {"txd": one["documents"][container.did]}, sealed=True)
 
     def document(self, container, one):
-        approving = "auth" if one["kind"] == "authentication" else "sign"
-        approve = [key["kid"] for key in container.keys if key["usage"] == approving]
-        statuses = [("accept", "Approve", "approve", approve, "none"),
+        statuses = [("accept", "Approve", "approve", self.approving(container, one), "none"),
                     ("deny", "Decline", "deny", [container.device], "none")]
         if one["report"]:
             statuses.append(("report", "That was not me", "report", [container.device], "optional"))
         return self.signed("tsp-txd+jwt", {
-            "aud": container.did, "iat": one["made"], "exp": one["exp"], "txn": one["txn"], "sub": one["sub"],
+            "aud": container.did, "iat": self.now(), "exp": one["exp"], "txn": one["txn"], "sub": one["sub"],
             "kind": one["kind"], "rp": {"id": one["rp"][0], "name": one["rp"][1]}, "locale": "en",
             "title": one["title"], "text": one["text"], "fields": one["fields"],
+            **({"origin": one["origin"]} if one["origin"] else {}),
             "statuses": [dict(zip(("name", "label", "effect", "kids", "reason"), row)) for row in statuses],
             "req": b64(hashlib.sha256(one["frame"]).digest()), "nonce": new_id(),
             **({"match": {"mode": "number", "digits": 2}} if one["match"] else {})})
@@ -509,8 +677,9 @@ class Server:
         if claimed["effect"] == "approve" and (container.state != "ACTIVE" or container.approvals > self.now()):
             raise Refused("this container may not approve", "container_suspect" if container.state == "SUSPECT"
                           else "approvals_not_yet")
+        slot = self.find_evaluation(container, key, claimed)
         self.check_number(one, claimed, dh)
-        unlocked = self.take_evaluation(container, key, claimed, dh)
+        unlocked = slot.take(claimed["unl"], dh, self.now()) if slot else None
         return self.store_decision(container, one, content, claimed, key, dh, checked, unlocked)
 
     def check_signatures(self, container, one, content, unverified, dh):
@@ -564,12 +733,16 @@ class Server:
             one["state"] = "FAILED"
             raise Refused("the number is wrong", "match_wrong")
 
-    def take_evaluation(self, container, key, claimed, dh):
+    def find_evaluation(self, container, key, claimed):
+        """The slot whose evaluation the decision takes. It is looked for first: a number is claimed only once."""
         slot = container.slots.get(key.get("slot"))
         assisted = slot is not None and slot.assisted
         if assisted != ("unl" in claimed):
             raise Refused("an evaluation too many or too few", "unlock_required" if assisted else "invalid_request")
-        return slot.take(claimed["unl"], dh, self.now()) if assisted else None
+        if not assisted:
+            return None
+        slot.find(claimed["unl"], self.now())
+        return slot
 
     def store_decision(self, container, one, content, claimed, key, dh, txh, unlocked):
         receipt = self.signed("tsp-receipt+jwt", {
@@ -580,22 +753,20 @@ class Server:
             "record": framing.record_hash(container.record_text), "amr": ["pop"] + (["pin"] if unlocked else []),
             **({"match": True} if "match" in claimed else {}),
             **({"unlock": unlocked["unlock"]} if unlocked else {}), "audit": str(uuid.uuid4())})
-        one.update(state=OUTCOME[claimed["effect"]], dh=dh, did=container.did, receipt=receipt, status=claimed["status"],
-                   evidence={**({} if "blind" in claimed else {"txd": one["documents"][container.did]}),
-                             "request": b64(one["frame"]), "decision": content["decision"],
-                             **({"possession": content["possession"]} if "possession" in content else {}),
-                             "receipt": receipt,
-                             **({"eval": unlocked["eval"], "confirm": unlocked["confirm"]} if unlocked else {})})
+        evidence = {"request": b64(one["frame"]), **content, "receipt": receipt}
+        if txh:
+            evidence["txd"] = one["documents"][container.did]
+        if unlocked:
+            evidence.update(eval=unlocked["eval"], confirm=unlocked["confirm"])
+        one.update(state=OUTCOME[claimed["effect"]], dh=dh, did=container.did, receipt=receipt,
+                   status=claimed["status"], evidence=evidence, enrolments=container.enrolments)
         self.changed.notify_all()
         return receipt
 
     def bundle(self, txn):
         one = self.transactions[txn]
-        container = self.containers[one["did"]]
         return {"v": 1, "iss": self.iss, "identity": [self.identity.jwk], "next": [], "previous": [],
-                "certs": self.certs[:1], "enrolments": [{
-                    "record": container.record_text, "enrol": container.enrol, "offer": container.offer_text,
-                    "endorsements": []}], "transactions": [one["evidence"]]}
+                "certs": self.certified, "enrolments": one["enrolments"], "transactions": [one["evidence"]]}
 
     # --- slots and the end -------------------------------------------------------------------------------------------
 
@@ -632,6 +803,35 @@ class Server:
                     content["eval"]), **{one: evaluation[one] for one in ("slot", "gen", "n", "unl")}}:
                 raise Refused("a confirmation of something else")
         container.slots[evaluation["slot"]].confirm(evaluation, content, self.now())
+        return self.status(container)
+
+    def read_change(self, container, content, step):
+        unverified = jose.Unverified(content["change"])
+        key = next((one for one in container.keys if one["kid"] == unverified.kid and "slot" in one), None)
+        if key is None:
+            raise Refused("not a key of a slot", "bad_signature")
+        with refusing_as("bad_signature"):
+            change = messages.read(unverified, "tsp-change+jwt", key["jwk"])
+            if (change["aud"], change["did"], change["slot"], change["step"]) != (
+                    self.iss, container.did, key["slot"], step):
+                raise Refused("a change of something else")
+        return change, container.slots[key["slot"]]
+
+    def slots_change_start(self, container, content, _made):
+        change, slot = self.read_change(container, content, "start")
+        blinded = oprf.parse_element(unb64(content["blinded"]))
+        slot.begin_change(change, self.now())
+        return self.reply("tsp-eval+jwt", container, {"purpose": "change", **slot.evaluation(blinded, True)})
+
+    def slots_change_commit(self, container, content, _made):
+        change, slot = self.read_change(container, content, "commit")
+        slot.finish_change(change)
+        return self.status(container)
+
+    def update(self, container, content, _made):
+        container.name = content.get("name", container.name)
+        container.push = content.get("pushId", container.push)
+        container.properties = content.get("properties", container.properties)
         return self.status(container)
 
     def delete(self, container, _content, _made):

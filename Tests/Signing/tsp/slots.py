@@ -5,6 +5,8 @@ import hmac
 from . import framing, oprf
 from .framing import Refused, b64, unb64
 
+CLOCKS = 30  # By so many seconds the clocks of two nodes may differ.
+
 
 class Slot:
     def __init__(self, offered, lock):
@@ -18,10 +20,14 @@ class Slot:
         self.n = self.floor = self.unconfirmed = self.cleared = self.next_at = self.at = 0
         self.forgive_after = self.request = self.blinded = self.cur = self.next = None
         self.confirms = {}
+        self.pending = None
 
-    def evaluation(self, blinded):
-        evaluated, proof = oprf.evaluate(self.k, blinded)
-        return {"slot": self.slot, "gen": self.gen, "pk": self.public, "evaluated": b64(oprf.serialize(evaluated)),
+    def evaluation(self, blinded, pending=False):
+        """By k, or by the k' of a change that has begun."""
+        k, generation = (self.pending, self.gen + 1) if pending else (self.k, self.gen)
+        evaluated, proof = oprf.evaluate(k, blinded)
+        public = b64(oprf.serialize(oprf.public_of(k))) if pending else self.public
+        return {"slot": self.slot, "gen": generation, "pk": public, "evaluated": b64(oprf.serialize(evaluated)),
                 "proof": b64(proof)}
 
     def status(self, now):
@@ -46,8 +52,8 @@ class Slot:
             raise Refused("the server was restored from a backup", "server_rolled_back")
         if self.cur is not None and hashed != self.next and not (
                 hashed == self.cur and self.next in (None, content["next"])):
-            if made < self.at:
-                raise Refused("a delayed copy of an older request", "use_nonce")
+            if made <= self.at + CLOCKS:
+                raise Refused("perhaps a delayed copy of an older request", "use_nonce")
             raise Refused("fork" if hashed == self.cur else "stale", "container_suspect")
         if not same:
             if self.unconfirmed >= self.cap:
@@ -82,14 +88,43 @@ class Slot:
         if self.n == n:
             self.next_at = 0
 
-    def take(self, unl, dh, now):
-        """Spends a confirmed evaluation for one decision."""
+    def find(self, unl, now):
+        """A confirmed evaluation that a decision may take."""
         for n, one in self.confirms.items():
             if hmac.compare_digest(one["unl"], unl) and one["taken"] is None and one["evaluated"] > now - 300:
-                one["taken"] = dh
-                return {**one, "unlock": {"slot": self.slot, "gen": one["gen"], "n": n, "evaluated": one["evaluated"],
-                                          "confirmed": one["confirmed"]}}
+                return n, one
         raise Refused("no confirmed evaluation of the last five minutes", "unlock_required")
+
+    def take(self, unl, dh, now):
+        """Spends it for one decision."""
+        n, one = self.find(unl, now)
+        one["taken"] = dh
+        return {**one, "unlock": {"slot": self.slot, "gen": one["gen"], "n": n, "evaluated": one["evaluated"],
+                                  "confirmed": one["confirmed"]}}
+
+    def begin_change(self, change, now):
+        """Takes the evaluation that the change names, which a repetition names again, and makes k'."""
+        if self.k is None:
+            raise Refused("k was destroyed", "shredded")
+        if change["from"] != self.gen:
+            raise Refused("another generation: see status", "wrong_generation")
+        taken = f"change:{self.gen}"
+        for one in self.confirms.values():
+            if hmac.compare_digest(one["unl"], change["unl"]) and one["taken"] in (None, taken) and (
+                    one["evaluated"] > now - 300):
+                one["taken"] = taken
+                self.pending = oprf.random_scalar()
+                return
+        raise Refused("no confirmed evaluation of the last five minutes", "unlock_required")
+
+    def finish_change(self, change):
+        """k' takes the place of k. A repetition finds it there."""
+        if change["to"] == self.gen and self.pending is None:
+            return
+        if change["from"] != self.gen or self.pending is None:
+            raise Refused("another generation: see status", "wrong_generation")
+        self.k, self.pending, self.gen = self.pending, None, change["to"]
+        self.public = b64(oprf.serialize(oprf.public_of(self.k)))
 
     def unlock_by_user(self):
         """After a fresh authentication: the next confirmed evaluation clears `unconfirmed`."""

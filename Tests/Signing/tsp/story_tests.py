@@ -7,10 +7,11 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 from urllib.request import Request, urlopen
 
-from . import evidence, framing, http_server, jose, messages, oprf, strict_json
-from .device import Device, Problem
+from . import evidence, framing, http_server, jose, messages, oprf, strict_json, trust
+from .device import Device, Problem, Renewal
 from .framing import Refused, b64, unb64
 from .http_server import in_process
 from .server import Server
@@ -127,6 +128,50 @@ class EnrolmentTests(Story):
                 step()
             self.assertEqual(self.server.type_digits(invited["pid"], device.digits()), "ACTIVE", lost)
 
+    def test_a_repeated_start_gets_the_same_offer(self):
+        """The same text the same bytes; another text a new offer in the place of the first."""
+        wire = Wire(self.server)
+        device = Device(wire)
+        device.start(qr=self.server.make_invite()["qr"])
+        first = device.state["offer_text"]
+        self.clock.time += 1
+        _, _, again = in_process(self.server)(*wire.sent[-1])
+        self.assertEqual(again.decode(), first)
+        opened = self.server.open(wire.sent[-1][3])[0]["start"]
+        content = strict_json.parse_object(jose.Unverified(opened).content)
+        other = jose.sign("tsp-start+jwt", {**content, "info": {}}, device.device_key)
+        body = jose.encrypt(strict_json.write({"start": other}), device.encryption_key(), "json",
+                            device.device_key.kid, ISS).encode()
+        _, _, second = in_process(self.server)("POST", wire.sent[-1][1], {"Content-Type": "application/jose"}, body)
+        self.assertNotEqual(second.decode(), first)
+        device.prepare()
+        device.commit()
+        self.refused("invalid_request", device.complete)
+        device.state["offer_text"] = second.decode()
+        del device.state["enrol"]
+        device.complete()
+
+    def test_starts_of_somebody_else(self):
+        wire = Wire(self.server)
+        device = Device(wire)
+        device.start(qr=self.server.make_invite()["qr"])
+        url = wire.sent[-1][1]
+        opened = self.server.open(wire.sent[-1][3])[0]["start"]
+        content = strict_json.parse_object(jose.Unverified(opened).content)
+        stranger = jose.Key()
+
+        def code(message, sender):
+            body = jose.encrypt(strict_json.write({"start": message}), device.encryption_key(), "json", sender, ISS)
+            _, _, answer = in_process(self.server)("POST", url, {"Content-Type": "application/jose"}, body.encode())
+            return json.loads(answer)["code"]
+
+        self.assertEqual(code(opened, stranger.kid), "bad_proof")
+        self.assertEqual(code(jose.sign("tsp-start+jwt", content, stranger), device.device_key.kid), "bad_proof")
+        for change, expected in (({"nonce": "old"}, "use_nonce"), ({"aud": "https://x.example"}, "bad_proof"),
+                                 ({"code": "AAAAAAAAAAAAAAAAAAAA"}, "invalid_code"), ({"v": 2}, "version_unsupported")):
+            changed = jose.sign("tsp-start+jwt", {**content, **change}, device.device_key)
+            self.assertEqual(code(changed, device.device_key.kid), expected)
+
     def test_one_commitment_for_each_invite(self):
         invited = self.server.make_invite()
         first, second = (Device(in_process(self.server)) for _ in range(2))
@@ -138,6 +183,22 @@ class EnrolmentTests(Story):
         first.state["nonceD"] = b64(os.urandom(32))
         self.refused("commitment_changed", first.commit)
         self.assertEqual(first.status()["state"], "VOID")
+
+    def test_keys_that_were_not_committed_to_or_are_known(self):
+        first = self.enrolled()
+        for later in (True, False):
+            device = Device(in_process(self.server))
+            device.start(qr=self.server.make_invite()["qr"])
+            device.prepare()
+            key = jose.Key() if later else first.key("payments")
+            changed = {"kid": key.kid, "jwk": key.jwk, "scalar": hex(key.scalar)}
+            if later:
+                device.commit()
+                device.state["keys"]["payments"].update(changed)
+            else:
+                device.state["keys"]["payments"].update(changed)
+                device.commit()
+            self.refused("commitment_changed" if later else "invalid_request", device.complete)
 
     def test_invites_end(self):
         invited = self.server.make_invite()
@@ -212,6 +273,8 @@ class EnrolmentTests(Story):
         device.nonce = None
         with self.assertRaises(Refused):
             device.configuration()
+        with self.assertRaises(Refused):
+            trust.walk(self.server.identity.jwk, {"next": [], "identity": stranger.identity.jwk}, ISS)
         invited = self.server.make_invite()
         with self.assertRaises(Refused):
             Device(in_process(stranger)).start(qr=invited["qr"])
@@ -307,6 +370,13 @@ class CallTests(Story):
             device.transport = lambda *_, given=answer: given
             with self.assertRaises(Refused):
                 device.status()
+        device.transport = in_process(self.server)
+        good = self.server.signed
+        self.server.signed = lambda typ, content: good(typ, {**content, "aud": other.state["did"]})
+        with self.assertRaises(Refused):
+            device.status()
+        self.server.signed = good
+        self.assertEqual(device.status()["state"], "ACTIVE")
         listed = {}
         other.transport = keep(listed)
         other.list()
@@ -360,6 +430,57 @@ class TransactionTests(Story):
         self.refused("already_decided", second.decide, made["txn"], "accept")
         self.assertEqual(second.list(), [])
 
+    def test_a_container_without_a_key_for_it_is_not_asked(self):
+        device = self.enrolled()
+        made = self.server.create(kind="authentication")
+        self.assertEqual(device.list(), [])
+        self.refused("tx_unknown", device.fetch, made["txn"])
+        self.assertEqual(device.decide(made["txn"], "deny", blind=True)["state"], "DENIED")
+
+    def test_scan_to_approve(self):
+        ana, bob = self.enrolled(), self.enrolled(user="bob")
+        made = self.server.create(claim=True, match=True, ttl=60, origin={"place": "Bonn", "address": "192.0.2.1"})
+        self.assertEqual((ana.list(), bob.list()), ([], []))
+        self.refused("tx_unknown", bob.fetch, made["txn"])
+        self.assertEqual(ana.claim(made["tds"]), made["txn"])
+        self.assertEqual(ana.claim(made["tds"]), made["txn"])
+        self.refused("tx_unknown", bob.claim, made["tds"])
+        second = self.enrolled()
+        self.assertEqual((ana.list(), second.list()), ([made["txn"]], []))
+        self.refused("tx_unknown", second.fetch, made["txn"])
+        self.assertEqual(ana.fetch(made["txn"])["origin"]["place"], "Bonn")
+        self.assertEqual(ana.decide(made["txn"], "accept", number=made["number"])["state"], "APPROVED")
+        self.assertEqual(self.verified(made["txn"]).contradicted, [])
+        late = self.server.create(claim=True, match=True, ttl=60, origin={"place": "Bonn", "address": "192.0.2.1"})
+        self.clock.time += 60
+        self.refused("tx_expired", ana.claim, late["tds"])
+
+    def test_a_record_that_the_device_begins(self):
+        device, other = self.enrolled(), self.enrolled()
+        document = device.create("I have read the terms", "payments")
+        self.assertEqual((document["rp"]["id"], other.list()), ("device", []))
+        self.refused("tx_unknown", other.fetch, document["txn"])
+        self.assertEqual(device.decide(document["txn"], "accept")["rp"], "device")
+        self.assertEqual(self.verified(document["txn"]).contradicted, [])
+        self.refused("invalid_request", device.create, "I have read the terms", "device")
+        self.server.create = lambda *arguments, create=self.server.create, **options: create(
+            arguments[0], "Another", arguments[2], "Another", **options)
+        with self.assertRaises(Refused):
+            device.create("I have read the terms", "payments")
+
+    def test_a_container_that_is_renamed(self):
+        device = self.enrolled()
+        device.update("Ana's other phone", "push:1", {"colour": "blue"})
+        container = self.server.containers[device.state["did"]]
+        self.assertEqual((container.name, container.push, container.properties),
+                         ("Ana's other phone", "push:1", {"colour": "blue"}))
+        device.update(push="")
+        self.assertEqual((container.name, container.push), ("Ana's other phone", ""))
+        for wrong in ({"name": ""}, {"name": "two\nlines"}, {"properties": {"a": 1}},
+                      {"properties": {f"p{at}": "" for at in range(17)}}):
+            with self.assertRaises(Refused):
+                device.update(**wrong)
+
     def test_other_peoples_transactions_are_unknown(self):
         ana, bob = self.enrolled(), self.enrolled(user="bob")
         made = self.asked(ana)
@@ -378,6 +499,9 @@ class TransactionTests(Story):
         self.refused("match_wrong", device.decide, made["txn"], "accept", number=wrong)
         device.state["decisions"].clear()
         self.refused("tx_failed", device.decide, made["txn"], "accept", number=made["number"])
+        other = self.asked(device, match=True)
+        self.server.transactions[other["txn"]]["match_by"] = "another decision"
+        self.refused("match_used", device.decide, other["txn"], "accept", number=other["number"])
         self.refused("invalidArgument", device.decide, self.asked(device, match=True)["txn"], "accept")
 
     def test_transactions_expire_and_are_canceled(self):
@@ -412,7 +536,8 @@ class TransactionTests(Story):
                  ({"status": "deny", "effect": "deny"}, "status_not_allowed"),
                  ({"reason": "because"}, "status_not_allowed"), ({"match": "42"}, "hash_mismatch"),
                  ({"unl": b64(bytes(16))}, "invalid_request"), ({"jti": None}, "invalid_request"),
-                 ({"v": 2}, "version_unsupported"), ({"more": 1}, "invalid_request"), ({"blind": True}, "invalid_request"),
+                 ({"v": 2}, "version_unsupported"), ({"more": 1}, "invalid_request"),
+                 ({"blind": True}, "invalid_request"),
                  ({"txn": b64(bytes(16))}, "tx_unknown")]
         for changes, code in cases:
             with self.subTest(changes):
@@ -511,7 +636,8 @@ class PinTests(Story):
     def test_the_cap_destroys_k(self):
         device = self.enrolled("assisted")
         slot = self.slot(device)
-        for _ in range(20):
+        slot.unconfirmed = 12
+        for _ in range(8):
             self.clock.time += 61
             if slot.n - slot.floor >= slot.max:
                 slot.unlock_by_user()
@@ -522,11 +648,11 @@ class PinTests(Story):
         self.refused("shredded", device.decide, self.asked(device)["txn"], "accept", password=PIN)
         self.assertEqual(device.status()["slots"][0]["state"], "SHREDDED")
 
-    def test_the_right_pin_fifty_times_never_locks(self):
+    def test_the_right_pin_never_locks(self):
         """Whatever is lost on the way, and whether the user then approves or declines."""
         device = self.enrolled("assisted")
         entry, chance = device.state["keys"]["payments"], random.Random(7)
-        for _ in range(50):
+        for _ in range(25):
             self.clock.time += 400
             device.wire.lose = chance.choice([None, None, "slots/unlock", "slots/confirm"])
             for _ in range(3):
@@ -560,6 +686,17 @@ class PinTests(Story):
         del device.open_key
         self.assertEqual(device.decide(third, "accept", password=PIN)["state"], "APPROVED")
 
+    def test_an_old_evaluation_costs_no_number(self):
+        device = self.enrolled("assisted")
+        made = self.asked(device, match=True, ttl=600)
+        key, unl = device.open_key(device.state["keys"]["payments"], PIN)
+        device.open_key = lambda *_: (key, unl)
+        self.clock.time += 300
+        self.refused("unlock_required", device.decide, made["txn"], "accept", number=made["number"])
+        del device.open_key
+        receipt = device.decide(made["txn"], "accept", number=made["number"], password=PIN)
+        self.assertEqual((receipt["state"], receipt["match"]), ("APPROVED", True))
+
     def test_a_decision_without_an_evaluation(self):
         device = self.enrolled("assisted")
         key, _ = device.open_key(device.state["keys"]["payments"], PIN)
@@ -577,6 +714,7 @@ class PinTests(Story):
             one.open_key(one.state["keys"]["payments"], PIN)
             self.clock.time += 10
             one.open_key(one.state["keys"]["payments"], PIN)
+            self.clock.time += 31
             two.nonce = None
             self.refused("container_suspect", two.open_key, two.state["keys"]["payments"], PIN)
             self.assertEqual(two.status()["state"], "SUSPECT")
@@ -585,7 +723,11 @@ class PinTests(Story):
         device = self.enrolled("assisted")
         copied = Device(in_process(self.server), state=json.loads(json.dumps(device.state)))
         device.open_key(device.state["keys"]["payments"], PIN)
-        self.clock.time += 10
+        self.clock.time += 30
+        self.refused("use_nonce", copied.open_key, copied.state["keys"]["payments"], PIN)
+        self.assertEqual(device.status()["state"], "ACTIVE")
+        self.clock.time += 1
+        copied.nonce = None
         self.refused("container_suspect", copied.open_key, copied.state["keys"]["payments"], PIN)
 
     def test_a_delayed_copy_is_no_alarm(self):
@@ -627,6 +769,10 @@ class PinTests(Story):
     def test_an_evaluation_by_another_key_is_refused(self):
         device = self.enrolled("assisted")
         slot = self.slot(device)
+        good, slot.public = slot.public, b64(oprf.serialize(oprf.G))
+        with self.assertRaises(Refused):
+            device.open_key(device.state["keys"]["payments"], PIN)
+        slot.public = good
         slot.k = oprf.random_scalar()
         with self.assertRaises(Refused):
             device.open_key(device.state["keys"]["payments"], PIN)
@@ -668,12 +814,191 @@ class PinTests(Story):
         with self.assertRaises(Problem):
             other.call("slots/confirm", good)
 
+    def test_a_changed_pin(self):
+        """With every answer lost on the way, and the old password useless afterwards."""
+        for lost in (None, "slots/change-start", "slots/change-commit"):
+            device = self.enrolled("assisted")
+            old = self.slot(device).k
+            device.wire.lose = lost
+            if lost:
+                with self.assertRaises(ConnectionError):
+                    device.change(PIN, "3141")
+            self.assertEqual(device.change(PIN, "3141")["slots"][0]["gen"], 1)
+            self.assertNotEqual(self.slot(device).k, old)
+            self.refused("wrongPassword", device.decide, self.asked(device)["txn"], "accept", password=PIN)
+            txn = self.asked(device)["txn"]
+            self.assertEqual(device.decide(txn, "accept", password="3141")["unlock"]["gen"], 1)
+            self.assertEqual(self.verified(txn).contradicted, [])
+
+    def test_changes_that_are_refused(self):
+        device = self.enrolled("assisted")
+        self.refused("invalidPassword", device.change, PIN, "1234")
+        self.refused("wrongPassword", device.change, "3141", "2719")
+        key, unl = device.open_key(device.state["keys"]["payments"], PIN)
+        _, blinded = oprf.blind(b"any")
+        base = {"v": 1, "aud": ISS, "did": device.state["did"], "slot": "signing", "from": 0, "to": 1, "step": "start",
+                "unl": unl, "jti": b64(os.urandom(16))}
+        slot = self.slot(device)
+
+        def start(key=key, **changes):
+            content = {name: value for name, value in {**base, **changes}.items() if value is not None}
+            step = content["step"]
+            return device.call(f"slots/change-{step}", {
+                "change": jose.sign("tsp-change+jwt", content, key), **({} if step == "commit" else {
+                    "rid": b64(bytes(16)), "blinded": b64(oprf.serialize(blinded))})})
+
+        self.refused("wrong_generation", start, step="commit", unl=None)
+        for changes, code in (({"key": device.device_key}, "bad_signature"), ({"did": b64(bytes(16))}, "bad_signature"),
+                              ({"from": 1, "to": 2}, "wrong_generation"), ({"to": 2}, "bad_signature"),
+                              ({"unl": b64(bytes(16))}, "unlock_required")):
+            self.refused(code, start, **changes)
+        self.assertIsNone(slot.pending)
+        first = start()
+        self.assertNotEqual(start()["pk"], first["pk"])
+        self.clock.time += 300
+        self.refused("unlock_required", start)
+        start(step="commit", unl=None)
+        self.assertEqual(start(step="commit", unl=None)["slots"][0]["gen"], 1)
+
     def test_a_local_pin_locks_on_the_device(self):
         device = self.enrolled("local")
         txn = self.asked(device)["txn"]
         for _ in range(5):
             self.refused("wrongPassword", device.decide, txn, "accept", password="3141")
         self.assertEqual(device.state["keys"]["payments"]["blob"], "")
+
+
+class RenewalTests(Story):
+    def late(self, mode):
+        device = self.enrolled(mode)
+        self.clock.time += 340 * 86400
+        self.server.certify(self.clock())
+        return device
+
+    def test_renewed_keys_in_every_mode(self):
+        for mode in ("device", "local", "assisted"):
+            device = self.late(mode)
+            old = {one["kid"] for one in device.state["keys"].values()}
+            old_key = device.device_key
+            undecided = self.asked(device, ttl=3600)["txn"]
+            document = device.state["documents"][undecided]
+            self.assertIsNone(device.renew(PIN, "3141"))
+            self.assertFalse(old & {one["kid"] for one in device.state["keys"].values()})
+            self.assertNotIn("renewing", device.state)
+            device.fetch(undecided)
+            self.assertNotEqual(device.state["documents"][undecided], document)
+            self.assertEqual(device.decide(undecided, "accept", password="3141")["state"], "APPROVED")
+            verifier = self.verified(undecided)
+            self.assertEqual((verifier.contradicted, verifier.exit_status), ([], 0))
+            self.assertEqual(len(verifier.bundle["enrolments"]), 2)
+            again = Device(in_process(self.server), state={**device.state, "keys": {"device": {
+                "kid": old_key.kid, "jwk": old_key.jwk, "scalar": hex(old_key.scalar)}}, "device_label": "device"})
+            self.refused("key_retired", again.status)
+            if mode == "assisted":
+                self.assertEqual(device.status()["slots"][0]["gen"], 1)
+                self.refused("wrongPassword", device.decide, self.asked(device)["txn"], "accept", password=PIN)
+
+    def test_a_lost_confirmation(self):
+        device = self.late("assisted")
+        device.wire.lose = "renew/confirm"
+        with self.assertRaises(ConnectionError):
+            device.renew(PIN)
+        self.assertIn("renewing", device.state)
+        device.finish_renewal()
+        self.assertNotIn("renewing", device.state)
+        self.assertEqual(device.decide(self.asked(device)["txn"], "accept", password=PIN)["state"], "APPROVED")
+
+    def test_a_renewal_that_begins_again(self):
+        device = self.late("device")
+        first, second = Renewal(device, None), Renewal(device, None)
+        self.assertEqual(first.begin(None)["pid"], second.begin(None)["pid"])
+        second.prepare()
+        second.commit()
+        third = Renewal(device, None)
+        self.assertNotEqual(third.begin(None)["pid"], second.state["offer"]["pid"])
+        self.refused("invalid_request", second.complete)
+        third.prepare()
+        third.commit()
+        third.complete()
+        third.confirm()
+        self.assertTrue(third.take_over())
+        invited = self.server.make_invite(did=device.state["did"])
+        code = invited["code"]
+        fourth = Renewal(device, None)
+        fourth.begin(code)
+        fourth.prepare()
+        fourth.commit()
+        self.refused("invalid_code", Renewal(device, None).begin, code)
+
+    def test_an_unfinished_renewal_changes_nothing(self):
+        device = self.late("device")
+        renewal = Renewal(device, None)
+        renewal.begin(None)
+        renewal.prepare()
+        renewal.commit()
+        self.clock.time += 1501
+        self.refused("enrolment_void", renewal.complete)
+        self.assertEqual(device.status()["state"], "ACTIVE")
+        self.assertIsNone(device.renew())
+
+    def test_the_old_keys_count_until_the_new_ones_are_confirmed(self):
+        device = self.late("device")
+        device.wire.lose = "renew/complete"
+        with self.assertRaises(ConnectionError):
+            device.renew()
+        self.assertEqual(device.decide(self.asked(device)["txn"], "accept")["state"], "APPROVED")
+
+    def test_a_reset_after_a_forgotten_pin(self):
+        device = self.enrolled("assisted")
+        self.server.containers[device.state["did"]].state = "SUSPECT"
+        invited = self.server.make_invite(did=device.state["did"])
+        stranger, other = Device(in_process(self.server)), self.enrolled("assisted", "bob")
+        self.refused("invalid_code", stranger.start, code=invited["code"], iss=ISS)
+        self.refused("invalid_code", other.renew, PIN, None, invited["code"])
+        digits = device.renew(None, "3141", invited["code"])
+        self.assertEqual(device.status()["state"], "SUSPECT")
+        self.assertIn("renewing", device.state)
+        self.refused("digits_wrong", self.server.type_digits, invited["pid"], "00000000")
+        self.assertEqual(self.server.type_digits(invited["pid"], digits), "ACTIVE")
+        device.finish_renewal()
+        txn = self.asked(device)["txn"]
+        device.decide(txn, "accept", password="3141")
+        verifier = self.verified(txn)
+        self.assertEqual((verifier.contradicted, verifier.exit_status), ([], 0))
+        self.assertTrue(any("a reset" in one for one in verifier.missing))
+
+    def test_when_it_is_possible(self):
+        device = self.enrolled()
+        self.refused("fresh_authentication_required", device.renew)
+        self.server.containers[device.state["did"]].state = "SUSPECT"
+        self.refused("container_suspect", device.renew)
+        self.server.containers[device.state["did"]].state = "ACTIVE"
+        self.clock.time += 366 * 86400
+        device.nonce = None
+        self.server.certify(self.clock())
+        self.refused("key_expired", device.renew)
+
+    def test_endorsements_that_are_refused(self):
+        device, other = self.late("device"), self.enrolled(user="bob")
+        good = Renewal.endorsements
+        for wrong in (lambda renewal: {"endorsements": good(renewal)["endorsements"][:1]},
+                      lambda renewal: {"endorsements": good(renewal)["endorsements"][:1] * 2},
+                      lambda renewal: {"endorsements": [jose.sign(
+                          "tsp-endorse+jwt", jose.Unverified(one).content, key) for one, key in zip(
+                              good(renewal)["endorsements"], (device.device_key, other.key("payments")))]}):
+            with mock.patch.object(Renewal, "endorsements", wrong):
+                self.refused("bad_signature", device.renew)
+
+    def test_offers_that_a_renewal_refuses(self):
+        device = self.late("assisted")
+        invited = self.server.containers[device.state["did"]].invite
+        for mode in ("local", "device"):
+            invited["mode"] = mode
+            with self.assertRaises(Refused):
+                device.renew(PIN)
+            self.server.containers[device.state["did"]].renewing = None
+        invited["mode"] = "assisted"
+        device.renew(PIN)
 
 
 class SocketTests(unittest.TestCase):

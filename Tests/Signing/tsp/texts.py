@@ -14,7 +14,7 @@ def can_be_shown(text):
         category = unicodedata.category(character)
         if category in REFUSED or number == 0x2800 or any(low <= number <= high for low, high in IGNORABLE):
             return False
-        marks = marks + 1 if category[0] == "M" else 0
+        marks = marks + 1 if category in ("Mn", "Me") else 0
         if marks > 3 or (marks and at == 0):
             return False
     return True

@@ -31,15 +31,16 @@ class Vectors:
         self.negative = self.items(negative)
         self.elements = self.items(elements)
         self.signed, self.signer = {}, {}
-        for name, key, body in re.findall(r"^### ([^\n]+)\n\nSigned by the key \*(\w+)\*\.\n\n```text\n(.*?)```", signed,
-                                          re.M | re.S):
+        for name, key, body in re.findall(
+                r"^### ([^\n]+)\n\nSigned by the key \*(\w+)\*\.\n\n```text\n(.*?)```", signed, re.M | re.S):
             self.signed[name], self.signer[name] = body.replace("\n", ""), self.keys[key]
 
     @staticmethod
     def items(text):
         """`- name: value`, with the value beside the name or in the block below."""
         found = {}
-        for name, short, block in re.findall(r"^- ([^\n]+):(?: `([^\n]*)`)?\n(?:\n```text\n(.*?)```)?", text, re.M | re.S):
+        for name, short, block in re.findall(
+                r"^- ([^\n]+):(?: `([^\n]*)`)?\n(?:\n```text\n(.*?)```)?", text, re.M | re.S):
             value = short or block.replace("\n", "")
             found[name] = value[1:-1] if value[:1] == '"' else value
         return found
@@ -152,6 +153,15 @@ class VectorTests(unittest.TestCase):
         body = self.opened("unlock body", did)
         oprf.check_proof(public, oprf.parse_element(unb64(body["blinded"])),
                          oprf.parse_element(unb64(unlock["evaluated"])), unb64(unlock["proof"]))
+        for wrong in (public, blinded):
+            proof = bytearray(unb64(unlock["proof"]))
+            proof[95] ^= wrong is public
+            with self.assertRaises(Refused):
+                oprf.check_proof(wrong, oprf.parse_element(unb64(body["blinded"])),
+                                 oprf.parse_element(unb64(unlock["evaluated"])), bytes(proof))
+        for scalar in (bytes(48), oprf.N.to_bytes(48, "big"), b"\xff" * 48, bytes(47) + b"\1" * 2):
+            with self.assertRaises(Refused):
+                oprf.parse_scalar(scalar)
         self.assertEqual(body["r"], b64(V.bytes("ratchet r")))
         self.assertEqual(framing.ratchet_hash(V.bytes("ratchet r")), b64(V.bytes("H(r)")))
         self.assertEqual(body["next"], framing.ratchet_hash(V.bytes("ratchet r'")))
