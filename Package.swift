@@ -125,8 +125,8 @@ let package = Package(
             name: "AssentCLI",
             dependencies: [
                 "Assent", "AssentAuthorization", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentJourney",
-                "AssentOTP", "AssentPlatform", "AssentServer", "AssentStore", "AssentTokens", "AssentTransportNIO",
-                "AssentVault",
+                "AssentJOSE", "AssentOTP", "AssentPlatform", "AssentServer", "AssentSigning", "AssentSigningProtocol",
+                "AssentStore", "AssentTokens", "AssentTransportNIO", "AssentVault",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -172,25 +172,10 @@ struct AdminCall {
     }
 
     private func send(_ makeCall: () throws -> ResourceCall) async throws -> JSONValue {
-        var answer = JSONValue.null
-        try await Outcome.run(console) {
-            var profile = try client.load()
-            let realm = try JourneyRealm(profile.file.realm)
-            profile.file.resources.append(
-                .init(origin: try Origin(profile.file.server).description, credential: "session"))
-            let assent = try profile.assent()
+        try await SessionCalls(client, console: console).send { below in
             var call = try makeCall()
-            call.url = "\(profile.file.server)/json/\(realm.path)/\(call.url)"
-            if let name = HTTPField.Name("X-Requested-With") { call.headers[name] = "assent" }
-            let reply = try await assent.send(call)
-            answer = try JSONValue.parse(
-                try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))
-            await assent.shutdown()
-            guard reply.status == 200 else {
-                console.warn("The server says no: \(DisplayText.escapedForTerminal(answer["message"]?.string ?? ""))")
-                throw ExitCode(2)
-            }
+            call.url = "\(below("json"))/\(call.url)"
+            return call
         }
-        return answer
     }
 }

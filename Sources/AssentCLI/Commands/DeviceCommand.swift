@@ -1,0 +1,194 @@
+import ArgumentParser
+import Assent
+import AssentSigning
+import Foundation
+
+/// `assent device`
+struct DeviceCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "device", abstract: "Let this machine be a device that shows transactions and signs the answers.",
+        discussion: """
+            In one terminal, signed in:   assent device invite
+            In another, on the device:    assent device enroll CODE
+            Then type the digits that the device shows into the first one, and wait for transactions:
+
+            assent device listen
+
+            The device's keys are in a file of its profile. Somebody who can read it can sign as this device.
+            """,
+        subcommands: [Invite.self, Enroll.self, List.self, Listen.self, Remove.self])
+
+    /// `assent device invite`
+    struct Invite: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Invite a device of yours: print a code, and ask for the digits that the device shows.",
+            discussion: "You must have signed in within the last minutes ('assent login').")
+
+        @OptionGroup var client: ClientOptions
+
+        @Flag(name: .long, help: "Print the text of the QR code, too.")
+        var qr = false
+
+        func run() async throws {
+            let calls = SessionCalls(client)
+            let made = try await calls.send(expecting: 201) { .post("\($0("signing"))/invites", json: [:]) }
+            guard let pid = made["pid"]?.string, let code = made["code"]?.string, let text = made["qr"]?.string else {
+                throw CommandFailure("The server's answer is not an invite.")
+            }
+            calls.console.say("On the device:  assent device enroll \(Self.grouped(code))")
+            if qr { calls.console.say(text) }
+            let prompt = Prompt()
+            for _ in 0..<3 {
+                let digits = try prompt.line("The eight digits that the device shows")
+                do {
+                    let answer = try await calls.send {
+                        .post("\($0("signing"))/invites/\(pid)/digits", json: ["digits": .string(digits)])
+                    }
+                    calls.console.say(
+                        answer["state"]?.string == "ACTIVE"
+                            ? "The device is enrolled."
+                            : "The digits are right. The device is enrolled as soon as it has confirmed.")
+                    return try calls.console.finish()
+                } catch let refusal as ExitCode where refusal.rawValue == Outcome.Status.refused.rawValue {
+                    continue
+                }
+            }
+            throw ExitCode(Outcome.Status.refused.rawValue)
+        }
+
+        private static func grouped(_ code: String) -> String {
+            stride(from: 0, to: code.count, by: 5).map { String(code.dropFirst($0).prefix(5)) }.joined(separator: "-")
+        }
+    }
+
+    /// `assent device enroll`
+    struct Enroll: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "enroll", abstract: "Enrol this device with a code, or with the text of a QR code.")
+
+        @Argument(help: "The code, as 'assent device invite' or the issuer's page shows it.")
+        var code: String?
+
+        @Option(name: .long, help: "A file with the text of the QR code.", completion: .file())
+        var qrFile: String?
+
+        @Option(name: .long, help: "Whose code it is; otherwise the server and realm of the client's file.")
+        var issuer: String?
+
+        @Option(name: .long, help: "What the device is to be called.")
+        var name: String?
+
+        @OptionGroup var client: ClientOptions
+
+        func validate() throws {
+            guard (code == nil) != (qrFile == nil) else { throw ValidationError("Give a code or --qr-file.") }
+        }
+
+        func run() async throws {
+            let console = Console()
+            try await SigningProfile.run(client, console) { profile in
+                let enrolment = try await profile.device.enrol(try invite(profile), name: name)
+                console.say("Container \(enrolment.containerID)")
+                let user = DisplayText.escapedForTerminal(enrolment.userName)
+                let issuer = DisplayText.escapedForTerminal(enrolment.issuerName)
+                if let digits = enrolment.digits {
+                    console.say("Type these digits where the code was shown, if you are \(user) and trust \(issuer):")
+                    console.say("")
+                    console.say("    " + console.styled(digits, .bold))
+                }
+            }
+        }
+
+        private func invite(_ profile: SigningProfile) throws -> SigningInvite {
+            if let code { return try SigningInvite(typed: code, issuer: issuer ?? profile.issuer) }
+            let path = qrFile ?? ""
+            do {
+                let text = try String(contentsOfFile: path, encoding: .utf8)
+                return try SigningInvite(scanned: text.trimmingCharacters(in: .whitespacesAndNewlines))
+            } catch let error as SigningError {
+                throw error
+            } catch {
+                throw CommandFailure.unreadable(path, error, "Name the file with the text of the QR code.")
+            }
+        }
+    }
+
+    /// `assent device list`
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the containers of this device as JSON, one a line.")
+
+        @OptionGroup var client: ClientOptions
+
+        func run() async throws {
+            let console = Console()
+            try await SigningProfile.run(client, console) { profile in
+                for container in try await profile.device.containers() {
+                    console.emit([
+                        "container": .string(container.id), "issuer": .string(container.issuer),
+                        "name": .string(container.name), "user": .string(container.userName),
+                        "state": .string(container.state.rawValue), "serial": .string(container.serial),
+                        "expires": .string(container.expiresAt.formatted(.iso8601)),
+                    ])
+                }
+            }
+        }
+    }
+
+    /// `assent device listen`
+    struct Listen: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Wait for transactions, show each, ask for an answer and sign it. Ctrl-C ends it.")
+
+        @OptionGroup var client: ClientOptions
+
+        // An id may begin with a hyphen.
+        @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+        var container: String?
+
+        @Flag(name: .long, help: "End after the first transaction.")
+        var once = false
+
+        func run() async throws {
+            let console = Console()
+            try await SigningProfile.run(client, console) { profile in
+                try? await profile.device.sendQueued()
+                let container = try await profile.container(container)
+                let status = try await container.status()
+                guard status.state == .active else {
+                    throw CommandFailure(
+                        "The container is \(status.state.rawValue), and only an ACTIVE one may approve. Were the digits typed?"
+                    )
+                }
+                console.say("Waiting for transactions of \(DisplayText.escapedForTerminal(container.userName)).")
+                for try await transaction in container.transactions() {
+                    let receipt = try await TerminalDecision(console: console).decide(transaction)
+                    console.say("Signed and sent: \(receipt.status), transaction \(receipt.transactionID).")
+                    if once { break }
+                }
+            }
+        }
+    }
+
+    /// `assent device remove`
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Delete a container: its keys here at once, and at the server as soon as it is reached.")
+
+        @Option(name: .long, parsing: .unconditional, help: "The container, as the list has it.")
+        var container: String
+
+        @OptionGroup var client: ClientOptions
+
+        func run() async throws {
+            let console = Console()
+            try await SigningProfile.run(client, console) { profile in
+                let isDone = try await profile.device.container(container).delete()
+                console.say(
+                    isDone
+                        ? "Deleted, here and at the server."
+                        : "Deleted here. The server was not reached: the next 'assent device' command tells it.")
+            }
+        }
+    }
+}

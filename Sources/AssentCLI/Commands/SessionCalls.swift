@@ -1,0 +1,47 @@
+import ArgumentParser
+import Assent
+import Foundation
+import HTTPTypes
+
+/// Calls of the server's own interfaces with the session of a profile.
+struct SessionCalls {
+    let console: Console
+    private let client: ClientOptions
+
+    init(_ client: ClientOptions, console: Console = Console()) {
+        self.client = client
+        self.console = console
+    }
+
+    /// Sends one call and returns the reply's JSON. An answer with another status is the command's failure.
+    ///
+    /// - Parameters:
+    ///   - status: the status of success.
+    ///   - makeCall: makes the call; it is given the URL of an interface in the profile's realm, by its name.
+    func send(
+        expecting status: Int = 200, _ makeCall: ((String) -> String) throws -> ResourceCall
+    ) async throws -> JSONValue {
+        var answer = JSONValue.null
+        try await Outcome.run(console) {
+            var profile = try client.load()
+            let realm = try JourneyRealm(profile.file.realm)
+            profile.file.resources.append(
+                .init(origin: try Origin(profile.file.server).description, credential: "session"))
+            let assent = try profile.assent()
+            let server = profile.file.server
+            var call = try makeCall { "\(server)/\($0)/\(realm.path)" }
+            if let name = HTTPField.Name("X-Requested-With") { call.headers[name] = "assent" }
+            let reply = try await assent.send(call)
+            answer = try JSONValue.parse(
+                try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))
+            await assent.shutdown()
+            guard reply.status == status else {
+                // AM's interfaces say what is wrong in one member, problem documents (RFC 9457) in another.
+                let reason = answer["message"]?.string ?? answer["detail"]?.string ?? "status \(reply.status)"
+                console.warn("The server says no: \(DisplayText.escapedForTerminal(reason))")
+                throw ExitCode(Outcome.Status.refused.rawValue)
+            }
+        }
+        return answer
+    }
+}
