@@ -93,6 +93,35 @@ struct ContainerTests {
         #expect(try await device.containers().count == 1)
     }
 
+    @Test("Old replies, replies of another call, and what is no message at all count as none")
+    func replays() async throws {
+        let transaction = try await scene.fetched(container, on: device)
+        _ = try await container.transactionIDs()
+        try await container.rename("Other")
+        let paths = [
+            "/device/status", "/device/transactions/list", "/device/transactions/fetch", "/device/update",
+            "/device/provision/start", "/device/provision/commit", "/device/provision/complete",
+        ]
+        var old: [String] = ["", "{}", "null", "a.b.c", "a.b.c.d.e", String(repeating: "A", count: 100_000)]
+        for path in paths { old.append(try #require(await scene.server.sent[path]?.last)) }
+        let names = await scene.store.names()
+        for reply in old {
+            for path in [
+                "/device/status", "/device/transactions/list", "/device/update", "/device/transactions/decide",
+            ] {
+                await scene.server.replay(path, reply)
+            }
+            await #expect(throws: SigningError(.serverAuthentication)) { try await container.status() }
+            await #expect(throws: SigningError(.serverAuthentication)) { try await container.transactionIDs() }
+            await #expect(throws: SigningError(.serverAuthentication)) { try await container.rename("x") }
+            await #expect(throws: SigningError(.serverAuthentication)) { try await transaction.setStatus("deny") }
+        }
+        #expect(await scene.store.names().count == names.count + 1)
+        #expect(try await device.container(container.id).name == "Other")
+        await scene.server.replay("/device/transactions/decide", nil)
+        #expect(try await transaction.setStatus("deny").effect == .deny)
+    }
+
     @Test("Blocked and suspect containers stay", arguments: [ContainerState.blocked, .suspect])
     func stays(state: ContainerState) async throws {
         await scene.server.set(state: state)
