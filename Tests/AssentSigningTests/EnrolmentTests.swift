@@ -196,6 +196,20 @@ struct EnrolmentTests {
         #expect(await scene.server.asked.isEmpty)
     }
 
+    @Test("Many calls with one invite at once are one enrolment, also from several device objects")
+    func race() async throws {
+        let invite = try await scene.invite()
+        let devices = [scene.device(), scene.device()]
+        let digits = try await withThrowingTaskGroup(of: String?.self) { group in
+            for index in 0..<10 { group.addTask { try await devices[index % 2].enrol(invite).digits } }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1 ?? "") }
+        }
+        #expect(digits.count == 1)
+        #expect(await scene.server.commitments.count == 1)
+        #expect(await scene.keys.keyNames().count == 3)
+        #expect(try await scene.device().containers().count == 1)
+    }
+
     @Test("What a device says of itself is left out where it cannot be shown")
     func info() async throws {
         var configuration = SigningDeviceConfiguration()

@@ -26,10 +26,17 @@ extension SigningDevice {
         guard Keystore(rawValue: keys.kind) != nil else {
             throw SigningError(.unsupportedDevice, "Keys of the kind \(keys.kind) are not known to the protocol.")
         }
-        let all = try await records.all().filter { StrictJSON.same($0.issuer, invite.issuer) && !$0.ended }
-        if let begun = all.first(where: { $0.step != .done && $0.code == invite.code }) {
-            return try await advance(begun.id)
+        // Two taps on one button are one enrolment: an invite is good for one commitment.
+        let id = try await records.store.withExclusiveAccess("signing.enrolment", deadline: enrolmentDeadline) {
+            try await self.begun(invite, name: name, pushID: pushID)
         }
+        return try await advance(id)
+    }
+
+    /// The enrolment of this invite: one that was begun before, or a new one.
+    private func begun(_ invite: SigningInvite, name: String?, pushID: String?) async throws -> SigningID {
+        let all = try await records.all().filter { StrictJSON.same($0.issuer, invite.issuer) && !$0.ended }
+        if let begun = all.first(where: { $0.code == invite.code && $0.deletion == nil }) { return begun.id }
         let (answer, nonce) = try await calls.configuration(of: invite.issuer)
         let record = try Self.mapped { () throws(SigningProtocolError) in
             try Self.begin(
@@ -38,8 +45,10 @@ extension SigningDevice {
         }
         nonces[invite.issuer] = nonce
         try await records.insert(record)
-        return try await advance(record.id)
+        return record.id
     }
+
+    private var enrolmentDeadline: Date { clock.now.addingTimeInterval(120) }
 
     static func check(name: String?, pushID: String?) throws(SigningError) {
         if let name {
@@ -106,8 +115,8 @@ extension SigningDevice {
 
     /// Does what is left of an enrolment, step by step; nobody else does at the same time.
     private func advance(_ id: SigningID) async throws -> SigningEnrolment {
-        let deadline = clock.now.addingTimeInterval(120)
-        return try await records.store.withExclusiveAccess("signing.enrolment.\(id.text)", deadline: deadline) {
+        let name = "signing.enrolment.\(id.text)"
+        return try await records.store.withExclusiveAccess(name, deadline: enrolmentDeadline) {
             while true {
                 let record = try await self.records.load(id)
                 switch record.step {

@@ -8,12 +8,15 @@ import Logging
 /// A server, and a device whose store and keys outlive the device object.
 struct Scene: Sendable {
     let server: ScriptedServer
-    let store = MemorySecretStore()
+    let store: MemorySecretStore
     let keys = MemoryKeyProvider()
     let clock = ManualClock()
     let uptime = Locked(Duration.zero)
 
-    init() throws { server = try ScriptedServer() }
+    init() throws {
+        server = try ScriptedServer()
+        store = MemorySecretStore(clock: clock)
+    }
 
     /// A device object: a new one is a restart.
     func device(
