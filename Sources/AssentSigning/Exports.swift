@@ -1,2 +1,1 @@
-@_exported public import AssentCore
 @_exported public import AssentSigningProtocol

@@ -1,4 +1,6 @@
 /// What a bundle of evidence proves, what it only claims, and what is wrong with it.
+///
+/// Its sentences quote the bundle: escape them before they reach a terminal (``/AssentCore/DisplayText``).
 package struct EvidenceReport: Sendable {
     /// The identity key that everything was judged by; `nil` when there is none that counts.
     package var root: KeyThumbprint?
