@@ -308,6 +308,47 @@ struct EvidenceTests {
         }
     }
 
+    @Test("A request is read from its frame; what only hashes to req and is no frame is a contradiction")
+    func requests() async throws {
+        func report(_ bytes: [UInt8]) async throws -> EvidenceReport {
+            let hash = JSONValue.string(SigningHash(sha256: bytes).text)
+            let story = try EvidenceStory().edited("txd") { $0["req"] = hash }.edited("receipt") { $0["req"] = hash }
+            let bundle = try await story.bundle { object in
+                var transaction = object["transactions"]?.array?.first?.object ?? JSONObject()
+                transaction["request"] = .string(Base64URL.encode(bytes))
+                object["transactions"] = [.object(transaction)]
+            }
+            return try EvidenceVerification.report(on: bundle, trust: story.trust(0))
+        }
+        let binding = PolicyTransactionBinding(
+            id: "1", realm: "/", policySet: "bank", policy: "pay", revision: "1", strategy: "journey", specifier: "J",
+            resource: "https://api.example:443/", query: nil, method: "POST", mediaType: nil, bodyHash: nil,
+            user: "user-1", session: "s", grant: nil, keyThumbprint: nil)
+        let good = try await report(binding.frame.bytes)
+        #expect(good.contradicted.map(\.sentence) == [])
+        #expect(
+            good.established.contains {
+                if case .request(_, .policyTransaction(let fields)) = $0 {
+                    fields.count == 16 && fields[9] == "POST" && fields[8].isEmpty
+                } else {
+                    false
+                }
+            })
+        var frames: [[UInt8]] = [
+            [], [0], Array("tsp/1 details".utf8), Array("tsp/1 details".utf8) + [0],
+            Frame("tsp/1 details", .text("a"), .text("b")).bytes, Frame("tsp/1 details", .bytes([0xFF])).bytes,
+            Frame("tsp/1 other", .text("a")).bytes, Array(binding.frame.bytes.dropLast()), binding.frame.bytes + [0],
+            Array("tsp/1 details".utf8) + [0, 0xFF, 0xFF, 0xFF, 0xFF, 1],
+        ]
+        let byte = try #require(binding.frame.bytes.lastIndex(of: 0))
+        var odd = binding.frame.bytes
+        odd[byte] = 2
+        frames.append(odd)
+        for frame in frames {
+            #expect(try await report(frame).contradicted.map(\.member) == ["transactions[0].request"], "\(frame)")
+        }
+    }
+
     @Test("Chains of identity keys: a gap, a forged link, and what is later than the end of an older key")
     func identities() async throws {
         let story = try EvidenceStory()
