@@ -25,12 +25,14 @@ struct IssuerTrustTests {
     }
 
     func certificate(
-        by index: Int, generation: Int = 1, minimum: Int = 1, use: OnlineKeyUse = .sig, issuer: String? = nil
+        by index: Int, generation: Int = 1, minimum: Int = 1, use: OnlineKeyUse = .sig, issuer: String? = nil,
+        from start: Int = 1000
     ) async throws -> String {
         let key = try use == .sig ? ProtocolKey(online) : ProtocolKey(encryption)
         return try await SignedMessage.sign(
             KeyCertificate(
-                issuer: issuer ?? self.issuer, issuedAt: 1000, expiresAt: 2000, use: use, generation: generation,
+                issuer: issuer ?? self.issuer, issuedAt: start, expiresAt: start + 1000, use: use,
+                generation: generation,
                 minimum: minimum, jwk: key), with: keys[index]
         ).compact
     }
@@ -83,7 +85,7 @@ struct IssuerTrustTests {
         let trust = try IssuerTrust(configuration, issuer: issuer, anchor: .pinned(identity(0)))
         #expect(trust.minimum == 4)
         #expect(trust.certificates.map(\.content.generation) == [4])
-        #expect(try trust.signer(ProtocolKey(online).thumbprint) == nil)
+        #expect(try trust.signers(ProtocolKey(online).thumbprint).isEmpty)
         #expect(try trust.encryptionKey == ProtocolKey(encryption))
         let stored = try IssuerTrust(configuration, issuer: issuer, anchor: .pinned(identity(0)), minimum: 5)
         #expect(stored.minimum == 5 && stored.certificates.isEmpty && stored.encryptionKey == nil)
@@ -119,6 +121,26 @@ struct IssuerTrustTests {
         ]
         for (compact, code) in bad {
             #expect(throws: SigningProtocolError(code, "")) { try check(compact) }
+        }
+    }
+
+    @Test("A key that was certified again signs for the time of each of its certificates")
+    func again() async throws {
+        let trust = try await IssuerTrust(
+            configuration(0, certificates: [certificate(by: 0), certificate(by: 0, generation: 2, from: 3000)]),
+            issuer: issuer, anchor: .none)
+        for (time, isGood) in [(1000, true), (2000, true), (2001, false), (2999, false), (3000, true), (4001, false)] {
+            let head = SigningReplyHead(
+                issuer: issuer, audience: SigningID(random: SystemRandom()).text, issuedAt: time,
+                request: .request("request"))
+            let list = try await SignedMessage.sign(TransactionList(head: head, tickets: [], more: false), with: online)
+            if isGood {
+                #expect(throws: Never.self) { try trust.verified(list.compact, as: TransactionList.self) }
+            } else {
+                #expect(throws: SigningProtocolError(.outsideCertificate, ""), "\(time)") {
+                    try trust.verified(list.compact, as: TransactionList.self)
+                }
+            }
         }
     }
 

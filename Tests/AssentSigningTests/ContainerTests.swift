@@ -195,6 +195,18 @@ struct ContainerTests {
         }
     }
 
+    @Test("A key that was certified again is found by reading the configuration once")
+    func certifiedAgain() async throws {
+        await scene.server.set(time: 95_000)
+        await #expect(throws: SigningError(.serverAuthentication)) { try await container.status() }
+        await scene.server.certify(80_000...200_000)
+        let before = await scene.server.asked.count
+        #expect(try await container.status().state == .active)
+        #expect(await scene.server.asked.count == before + 2)
+        #expect(try await container.status().state == .active)
+        #expect(await scene.server.asked.count == before + 3)
+    }
+
     @Test("A successor of the identity key is pinned; a forged one, and the way back, are refused")
     func identity() async throws {
         let before = await scene.server.identity

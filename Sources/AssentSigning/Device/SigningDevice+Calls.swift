@@ -70,7 +70,7 @@ extension SigningDevice {
             }
             do {
                 return try await read(Received(trust: trust, record: record, text: reply.body, request: request))
-            } catch let error as SigningProtocolError where error.code == .unknownKey && !isRefreshed {
+            } catch let error as SigningProtocolError where !isRefreshed && Self.asksForNewKeys(error) {
                 try await refresh(id)
                 let newer = try await records.load(id)
                 return try await Self.mappedAsync {
@@ -81,6 +81,11 @@ extension SigningDevice {
                 throw SigningError(error)
             }
         }
+    }
+
+    /// Whether a newer configuration may have the key, or a certificate of it for this time.
+    private static func asksForNewKeys(_ error: SigningProtocolError) -> Bool {
+        error.code == .unknownKey || error.code == .outsideCertificate
     }
 
     private func post(

@@ -97,9 +97,9 @@ package struct IssuerTrust: Sendable {
 }
 
 extension IssuerTrust {
-    /// The certificate of an online key that signs; `nil` when it is not known, or does not count.
-    package func signer(_ kid: KeyThumbprint) -> KeyCertificate? {
-        certificates.first { $0.content.use == .sig && $0.content.jwk.thumbprint == kid }?.content
+    /// The certificates of an online key that signs: several if it was certified again.
+    package func signers(_ kid: KeyThumbprint) -> [KeyCertificate] {
+        certificates.map(\.content).filter { $0.use == .sig && $0.jwk.thumbprint == kid }
     }
 
     /// The key to which requests are encrypted: the newest one.
@@ -109,22 +109,24 @@ extension IssuerTrust {
 
     /// Verifies a message of the server. What it says is then the server's word.
     ///
-    /// - Throws: ``SigningProtocolError`` with `unknownKey` when the configuration should be read again.
+    /// - Throws: ``SigningProtocolError`` with `unknownKey` or `outsideCertificate` when the configuration should be
+    ///   read again.
     package func verified<Content: ServerContent>(
         _ compact: String, as type: Content.Type = Content.self
     ) throws(SigningProtocolError) -> SignedMessage<Content> {
         let message = try UnverifiedMessage<Content>(compact)
-        guard let certificate = signer(message.kid) else {
+        let signers = signers(message.kid)
+        guard let key = signers.first?.jwk else {
             throw SigningProtocolError(.unknownKey, "The key that signed the message is not certified.")
         }
-        let verified = try message.verified(with: certificate.jwk)
+        let verified = try message.verified(with: key)
         guard StrictJSON.same(verified.content.issuer, issuer) else {
             throw SigningProtocolError(.wrongIssuer, "The message is another issuer's.", member: "iss")
         }
-        if let issuedAt = verified.content.madeAt, !certificate.covers(issuedAt) {
+        if let issuedAt = verified.content.madeAt, !signers.contains(where: { $0.covers(issuedAt) }) {
             throw SigningProtocolError(
-                .outsideCertificate, "The message was not made within the time of the key's certificate.", member: "iat"
-            )
+                .outsideCertificate, "The message was not made within the time of a certificate of the key.",
+                member: "iat")
         }
         return verified
     }

@@ -41,6 +41,7 @@ actor ScriptedServer {
     let did = SigningID(random: SystemRandom())
     let sub = "user-1"
     var time = 1000
+    var certified = 900...90_000
 
     var identity: SoftwareSigningKey
     var next: [String] = []
@@ -99,6 +100,7 @@ actor ScriptedServer {
     func offer(keys: JSONValue) { offerKeys = keys }
     func set(state: ContainerState) { self.state = state }
     func set(time: Int) { self.time = time }
+    func certify(_ time: ClosedRange<Int>) { certified = time }
 
     /// The text of the QR code.
     func invite() async throws -> String {
@@ -225,7 +227,8 @@ actor ScriptedServer {
             certificates.append(
                 try await SignedMessage.sign(
                     KeyCertificate(
-                        issuer: issuer, issuedAt: 900, expiresAt: 90_000, use: use, generation: generation,
+                        issuer: issuer, issuedAt: certified.lowerBound, expiresAt: certified.upperBound, use: use,
+                        generation: generation,
                         minimum: minimum, jwk: key), with: identity
                 ).compact)
         }
