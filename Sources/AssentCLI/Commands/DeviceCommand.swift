@@ -16,7 +16,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
             The device's keys are in a file of its profile. Somebody who can read it can sign as this device.
             """,
-        subcommands: [Invite.self, Enroll.self, List.self, Listen.self, Remove.self])
+        subcommands: [Invite.self, Enroll.self, List.self, Listen.self, Evidence.self, Remove.self])
 
     /// `assent device invite`
     struct Invite: AsyncParsableCommand {
@@ -167,6 +167,28 @@ struct DeviceCommand: AsyncParsableCommand {
                     if once { break }
                 }
             }
+        }
+    }
+
+    /// `assent device evidence`
+    struct Evidence: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the bundle of evidence of a transaction that you have decided, for 'assent verify'.")
+
+        // An id may begin with a hyphen.
+        @Option(name: .long, parsing: .unconditional, help: "The transaction, as 'assent device listen' has named it.")
+        var transaction: String
+
+        @OptionGroup var client: ClientOptions
+
+        func run() async throws {
+            let calls = SessionCalls(client)
+            let transaction = transaction
+            calls.console.emit(
+                try await calls.send {
+                    .get("\($0("signing"))/transactions/\(PercentEncoding.encode(transaction))/evidence")
+                })
+            try calls.console.finish()
         }
     }
 

@@ -1,0 +1,125 @@
+import AssentCore
+import AssentOTP
+import AssentTesting
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+@Suite("A device on the command line", .timeLimit(.minutes(3)))
+struct DeviceTests {
+    /// The example with devices: a transfer is signed on one.
+    private static func withSigning(_ example: String) throws -> String {
+        let journey = try #require(example.firstRange(of: "      ConfirmTransfer:\n"))
+        let clients = try #require(example.firstRange(of: "    clients:\n"))
+        return example[..<journey.lowerBound] + """
+                  ConfirmTransfer:
+                    entry: sign
+                    transactionalOnly: true
+                    nodes:
+                      sign:
+                        type: SignTransactionNode
+                        config: {template: transfer}
+                        outcomes: {approve: success, decline: failure, expired: failure, noDevice: failure}
+
+                signing:
+                  name: Bank of Example
+                  templates:
+                    transfer: {title: Confirm transfer, match: number}
+
+            """ + example[clients.lowerBound...]
+    }
+
+    /// A world with devices, a user who has signed in, and a device with a home of its own.
+    private static func run(
+        _ body: (_ world: DemoWorld, _ user: Program, _ device: Program) async throws -> Void
+    ) async throws {
+        let directory = NSTemporaryDirectory() + "/assent-device-" + SystemRandom().token(byteCount: 9)
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        var sources = try await World.sources()
+        let example = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
+        sources.configurationFile = directory + "/assent.yaml"
+        try withSigning(example).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
+        let clock = ManualClock(Date())
+        let world = try await DemoWorld.start(sources: sources, clock: clock, logger: CollectingLog().logger)
+        do {
+            let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration)).yaml
+            let user = try Program(below: directory + "/user", client: file)
+            let device = try Program(below: directory + "/device", client: file)
+            let code = try TOTP(secret: world.account.totpSeed).code(at: clock.now)
+            let login = try await user.run(
+                "login", "--config", user.clientFile,
+                typing: [world.account.username, world.account.password.reveal(), code])
+            try #require(login.status == 0, "\(login.errors)")
+            try await body(world, user, device)
+        } catch {
+            await world.stop()
+            throw error
+        }
+        await world.stop()
+    }
+
+    @Test("Enrolled with a code and typed digits, it signs a payment; its evidence is judged when the server is gone")
+    func story() async throws {
+        try await Self.run { world, user, device in
+            let here = ["--config", device.clientFile]
+            let inviting = try user.start(["device", "invite"], typing: true)
+            let line = try await inviting.line(with: "assent device enroll")
+            let code = try #require(line.split(separator: " ").last.map(String.init))
+            let enrolled = try await device.start(["device", "enroll", code, "--name", "A laptop"] + here).result()
+            try #require(enrolled.status == 0, "\(enrolled.errors)")
+            let digits = try #require(enrolled.output.firstMatch(of: /([0-9]{4}) ([0-9]{4})/)?.output)
+            try inviting.type(["0000 0000", "\(digits.1) \(digits.2)"])
+            let invited = await inviting.result()
+            #expect(invited.status == 0 && invited.output.contains("is enrolled"), "\(invited.errors)")
+            #expect(invited.errors.contains("The server says no"))
+
+            let paying = try user.start([
+                "request", "POST", "\(world.endpoints.gateway ?? "")/transfers", "--data",
+                #"{"to":"Bob","amount":"200.00","currency":"EUR"}"#,
+            ])
+            let number = try #require(
+                try await paying.errorLine(with: "Number").firstMatch(of: /Number: ([0-9]{2})/)?.output.1)
+            let listening = try device.start(["device", "listen", "--once"] + here, typing: true)
+            try listening.type(["Approve", String(number)])
+            let signed = await listening.result()
+            #expect(signed.status == 0, "\(signed.errors)")
+            for text in ["Confirm transfer", "200.00 EUR", "Bob"] { #expect(signed.output.contains(text)) }
+            let paid = await paying.result()
+            #expect(paid.status == 0 && paid.output.contains(#""amount":"200.00""#), "\(paid.errors)")
+
+            let txn = try #require(signed.output.firstMatch(of: /transaction (\S+)\./)?.output.1)
+            let evidence = try await user.run("device", "evidence", "--transaction", String(txn))
+            try #require(evidence.status == 0, "\(evidence.errors)")
+            await world.stop()
+            try await verify(evidence.output, device)
+        }
+    }
+
+    private func verify(_ bundle: String, _ program: Program) async throws {
+        let (file, key) = (program.home + "/bundle.json", program.home + "/identity.json")
+        func write(_ text: String, _ path: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
+        try write(bundle, file)
+        let identity = try #require(try JSONValue.parse(bundle)["identity"]?.array?.first)
+        try write(identity.serialized(), key)
+        let judged = try await program.run("verify", file, "--trust", key)
+        #expect(judged.status == 0, "\(judged.output)\(judged.errors)")
+        #expect(judged.output.contains("200.00 EUR") && judged.output.contains("Bob"))
+        let report = try JSONValue.parse(try await program.run("verify", file, "--trust", key, "--json").output)
+        #expect(report["contradicted"]?.array?.isEmpty == true && report["established"]?.array?.isEmpty == false)
+        #expect(try await program.run("verify", file).status == 64)
+        let stranger = Base64URL.encode(SystemRandom().bytes(32))
+        #expect(try await program.run("verify", file, "--trust", stranger).status == 2)
+        // A character of the decision's signature.
+        let decision = try #require(try JSONValue.parse(bundle)["transactions"]?.array?.first?["decision"]?.string)
+        let changed = decision.dropLast(4) + (decision.hasSuffix("AAAA") ? "BBBB" : "AAAA")
+        try write(bundle.replacing(decision, with: changed), file)
+        let refused = try await program.run("verify", file, "--trust", key)
+        #expect(refused.status == 2 && refused.output.contains("decision"), "\(refused.output)")
+        try write("{}", file)
+        #expect(try await program.run("verify", file, "--trust", key).status == 1)
+        #expect(try await program.run("verify", program.home + "/nothing", "--trust", key).status == 1)
+    }
+}
