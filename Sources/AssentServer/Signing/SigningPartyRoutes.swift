@@ -25,12 +25,12 @@ struct SigningPartyRoutes: Sendable {
         let body = try await call.json()
         try body.allow(["user", "template", "authorization_details", "did", "locale", "ttl", "origin"])
         guard let key = call.request.headers[.idempotencyKey] else {
-            throw SigningError(.invalidRequest, "The field Idempotency-Key is missing.")
+            throw SigningRefusal(.invalidRequest, "The field Idempotency-Key is missing.")
         }
         guard let user = try body.signingText("user"), let template = try body.signingText("template"),
             let details = try body.signingText("authorization_details")
         else {
-            throw SigningError(.invalidRequest, "user, template and authorization_details must be there, as texts.")
+            throw SigningRefusal(.invalidRequest, "user, template and authorization_details must be there, as texts.")
         }
         var wish = TransactionWish(
             clientID: party.id, clientName: party.name ?? party.id, user: user, template: template, details: details,
@@ -38,12 +38,12 @@ struct SigningPartyRoutes: Sendable {
         wish.did = try body.signingText("did")
         if let locale = try body.signingText("locale") { wish.locale = locale }
         if let ttl = body["ttl"] {
-            guard let seconds = ttl.integer else { throw SigningError(.invalidRequest, "ttl must be whole seconds.") }
+            guard let seconds = ttl.integer else { throw SigningRefusal(.invalidRequest, "ttl must be whole seconds.") }
             wish.lifetime = Int64(seconds)
         }
         if let origin = body["origin"] {
             guard let place = origin["place"]?.string, let address = origin["address"]?.string else {
-                throw SigningError(.invalidRequest, "origin has place and address.")
+                throw SigningRefusal(.invalidRequest, "origin has place and address.")
             }
             wish.origin = DocumentOrigin(place: place, address: address)
         }
@@ -61,7 +61,7 @@ struct SigningPartyRoutes: Sendable {
         var seconds = 0
         if let text = try call.request.query("wait") {
             guard let value = Int(text), (0...25).contains(value) else {
-                throw SigningError(.invalidRequest, "wait is 0 to 25 seconds.")
+                throw SigningRefusal(.invalidRequest, "wait is 0 to 25 seconds.")
             }
             seconds = value
         }

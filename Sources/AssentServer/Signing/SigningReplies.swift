@@ -7,7 +7,7 @@ import NIOCore
 extension Response {
     /// What the routes of transaction signing say instead of what they were asked for (RFC 9457). It is not signed, so
     /// devices take it for a hint.
-    static func signing(_ error: SigningError) -> Response {
+    static func signing(_ error: SigningRefusal) -> Response {
         var members: JSONObject = ["code": .string(error.code.rawValue)]
         members["remaining"] = error.remaining.map { .integer($0) }
         members["retryAfter"] = error.retryAfter.map { .integer($0) }
@@ -19,7 +19,7 @@ extension Response {
 
     /// The same for a request that cannot be read.
     static func signing(_ error: RequestError) -> Response {
-        let code: SigningError.Code = error.status == 413 ? .tooLarge : .invalidRequest
+        let code: SigningRefusal.Code = error.status == 413 ? .tooLarge : .invalidRequest
         return .problem(error.status, error.message, members: ["code": .string(code.rawValue)])
     }
 
@@ -31,7 +31,7 @@ extension Response {
     }
 }
 
-extension SigningError {
+extension SigningRefusal {
     /// The status of an answer with this error.
     var status: Int { Self.statuses[code] ?? 400 }
 

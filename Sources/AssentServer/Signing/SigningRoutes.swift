@@ -23,10 +23,10 @@ struct SigningRoutes: Sendable {
     func respond(to request: Request, path: String, from client: ClientAddress) async -> Response {
         guard let target = RealmPath(path, realmParameter: nil, endpoints: Self.firstSegments),
             let provider = providers[target.realm], let trusted = origins.json(realm: target.realm)
-        else { return .signing(SigningError(.notFound)) }
+        else { return .signing(SigningRefusal(.notFound)) }
         let (pattern, id) = Self.pattern(of: target.endpoint)
         guard let rule = RouteTable.rule(pattern, of: RouteTable.signing) else {
-            return .signing(SigningError(.notFound))
+            return .signing(SigningRefusal(.notFound))
         }
         if let answer = trusted.preflight(request, methods: rule.methods ?? []) { return answer }
         var response: Response
@@ -37,11 +37,11 @@ struct SigningRoutes: Sendable {
                 trusted)
         } catch let error as RequestError {
             response = .signing(error)
-        } catch let error as SigningError {
+        } catch let error as SigningRefusal {
             response = .signing(error)
         } catch {
             logger.error("signing failed", metadata: ["error": "\(error)"])
-            response = .signing(SigningError(answering: error))
+            response = .signing(SigningRefusal(answering: error))
         }
         // Also an error brings the nonce for the next try.
         if rule.path == "configuration" || rule.path.hasPrefix("device/") {
@@ -74,7 +74,7 @@ struct SigningRoutes: Sendable {
             return try await answer(device, call)
         }
         let forgery = ForgeryCheck(cookie: cookie).refusal(call.request.method, call.request.headers, trusted)
-        if let forgery { throw SigningError(.forbidden, forgery) }
+        if let forgery { throw SigningRefusal(.forbidden, forgery) }
         switch call.rule.path {
         case "configuration": return .json(200, try JSONValue.parse(await call.provider.configuration()))
         case "invites", "invites/*", "invites/*/digits", "containers", "containers/*":
@@ -82,7 +82,7 @@ struct SigningRoutes: Sendable {
         case "transactions", "transactions/*":
             return try await SigningPartyRoutes(call: call, party: try await party(call)).respond()
         case "transactions/*/evidence": return try await evidence(call)
-        default: throw SigningError(.notFound)
+        default: throw SigningRefusal(.notFound)
         }
     }
 
@@ -92,7 +92,7 @@ struct SigningRoutes: Sendable {
             throw RequestError(415, "The request's media type must be application/jose.")
         }
         let proofs = call.request.headers[values: .signingProof]
-        guard proofs.count <= 1 else { throw SigningError(.badProof) }
+        guard proofs.count <= 1 else { throw SigningRefusal(.badProof) }
         let body = try await call.request.bytes(upTo: call.rule.bodyLimit)
         return .jose(
             try await call.provider.answer(
@@ -101,7 +101,7 @@ struct SigningRoutes: Sendable {
 
     private func user(_ call: SigningCall) async throws -> SigningCaller {
         let caller = try await callers.caller(with: cookie.credential(call.request.headers), realm: call.realm)
-        guard let session = caller.session else { throw SigningError(.unauthorized) }
+        guard let session = caller.session else { throw SigningRefusal(.unauthorized) }
         return SigningCaller(session)
     }
 
@@ -114,9 +114,9 @@ struct SigningRoutes: Sendable {
         let caller = try await callers.caller(with: credentials, realm: call.realm, requirement: requirement)
         guard case .accessToken(let grant) = caller,
             let client = clients[call.realm]?.configuration.client(grant.clientID)
-        else { throw SigningError(.unauthorized) }
+        else { throw SigningRefusal(.unauthorized) }
         guard client.kind != .public else {
-            throw SigningError(.forbidden, "Only a client with a secret may ask users to sign.")
+            throw SigningRefusal(.forbidden, "Only a client with a secret may ask users to sign.")
         }
         return client
     }
@@ -148,16 +148,16 @@ struct SigningCall: Sendable {
 
 extension JSONObject {
     /// A member that is a text, if it is there.
-    func signingText(_ name: String) throws(SigningError) -> String? {
+    func signingText(_ name: String) throws(SigningRefusal) -> String? {
         guard let value = self[name] else { return nil }
-        guard let text = value.string else { throw SigningError(.invalidRequest, "\(name) must be a text.") }
+        guard let text = value.string else { throw SigningRefusal(.invalidRequest, "\(name) must be a text.") }
         return text
     }
 
     /// Refuses members that nobody reads.
-    func allow(_ names: Set<String>) throws(SigningError) {
+    func allow(_ names: Set<String>) throws(SigningRefusal) {
         for member in members where !names.contains(member.name) {
-            throw SigningError(.invalidRequest, "There is a member that this request does not have.")
+            throw SigningRefusal(.invalidRequest, "There is a member that this request does not have.")
         }
     }
 }

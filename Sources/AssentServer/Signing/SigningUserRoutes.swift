@@ -21,7 +21,7 @@ struct SigningUserRoutes: Sendable {
             let body = try await call.json()
             try body.allow(["digits"])
             guard let digits = try body.signingText("digits"), digits.utf8.count <= 64 else {
-                throw SigningError(.invalidRequest, "digits is missing.")
+                throw SigningRefusal(.invalidRequest, "digits is missing.")
             }
             let status = try await provider.enter(digits: digits, caller, pid: call.id)
             return .json(200, ["state": .string(status.state)])
@@ -29,7 +29,7 @@ struct SigningUserRoutes: Sendable {
             let found = try await provider.containers(caller, user: try call.request.query("user"))
             return .json(200, ["containers": .array(found.map { Self.json($0.0, $0.1, at: provider.now) })])
         case ("containers/*", _): return try await change()
-        default: throw SigningError(.notFound)
+        default: throw SigningRefusal(.notFound)
         }
     }
 
@@ -62,13 +62,13 @@ struct SigningUserRoutes: Sendable {
         case "unblock": change = .unblock
         case "revoke": change = .revoke
         case "rename": change = .rename(try body.signingText("name") ?? "")
-        default: throw SigningError(.invalidRequest, "action is rename, block, unblock or revoke.")
+        default: throw SigningRefusal(.invalidRequest, "action is rename, block, unblock or revoke.")
         }
         let state = try await provider.change(caller, did: call.id, change)
         return .json(200, ["state": .string(state.rawValue)])
     }
 
-    private static func json(_ container: SigningContainer, _ keys: [SigningKeyRow], at now: Int64) -> JSONValue {
+    private static func json(_ container: SigningContainerRecord, _ keys: [SigningKeyRow], at now: Int64) -> JSONValue {
         let keys = keys.map { key -> JSONValue in
             [
                 "kid": .string(key.kid), "usage": .string(key.usage), "label": .string(key.label),

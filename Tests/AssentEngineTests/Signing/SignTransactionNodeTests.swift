@@ -78,9 +78,9 @@ struct SignTransactionNodeTests {
                     sessionToken: session, answer: page.answered([]), header: { _ in nil }))
         }
 
-        func signing() async throws -> SigningTransaction {
+        func signing() async throws -> SigningTransactionRecord {
             let rows = try await journeys.database.run(.read("SELECT * FROM signing_transactions"))
-            return try SigningTransaction(try #require(rows.last))
+            return try SigningTransactionRecord(try #require(rows.last))
         }
     }
 
@@ -132,7 +132,7 @@ struct SignTransactionNodeTests {
             let page = try await world.begin(id)
             let asked = try await world.journeys.database.run(
                 .read("SELECT * FROM signing_transactions WHERE policy_transaction = \(id)"))
-            let transaction = try SigningTransaction(try #require(asked.first))
+            let transaction = try SigningTransactionRecord(try #require(asked.first))
             let txn = try #require(SigningID(text: transaction.txn))
             _ = try await device.approve(txn, container, number: transaction.matchNumber)
             if change != "state = 'DENIED'" {

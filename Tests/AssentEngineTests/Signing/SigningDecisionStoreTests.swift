@@ -9,9 +9,9 @@ import Testing
 @Suite("Deciding, as statements")
 struct SigningDecisionStoreTests {
     private static func decide(
-        _ fixture: SigningStoreFixture, _ decision: SigningDecision, _ container: SigningContainer,
+        _ fixture: SigningStoreFixture, _ decision: SigningDecision, _ container: SigningContainerRecord,
         proof: SpentProof? = nil, store: SigningStore? = nil
-    ) async throws -> SigningError.Code? {
+    ) async throws -> SigningRefusal.Code? {
         try await signingCode {
             _ = try await (store ?? fixture.store).decide(
                 decision, container: container, proof: proof ?? fixture.proof(container.did), at: fixture.now)
@@ -21,9 +21,9 @@ struct SigningDecisionStoreTests {
     @Test(
         "A decision ends the transaction; the same one finds its receipt, another is told so",
         arguments: [
-            SigningTransaction.State.approved, .denied, .reported, .canceled,
+            SigningTransactionRecord.State.approved, .denied, .reported, .canceled,
         ])
-    func decide(state: SigningTransaction.State) async throws {
+    func decide(state: SigningTransactionRecord.State) async throws {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         let transaction = try await fixture.pending()
@@ -79,7 +79,7 @@ struct SigningDecisionStoreTests {
         #expect(try await Self.decide(fixture, approve, container) == .approvalsNotYet)
         _ = try await database.run(SQLStatement("UPDATE signing_containers SET approvals_from = 0"))
         for (state, code) in [
-            ("SUSPECT", SigningError.Code.containerSuspect), ("BLOCKED", .containerBlocked),
+            ("SUSPECT", SigningRefusal.Code.containerSuspect), ("BLOCKED", .containerBlocked),
             ("REVOKED", .containerRevoked), ("VOID", .enrolmentVoid), ("UNCONFIRMED", .enrolmentVoid),
         ] {
             _ = try await database.run(SQLStatement("UPDATE signing_containers SET state = \(state)"))
@@ -137,7 +137,7 @@ struct SigningDecisionStoreTests {
         let other = try fixture.node(second)
         let container = try await fixture.active()
         let transaction = try await fixture.pending(number: "42")
-        let results = try await withThrowingTaskGroup(of: SigningError.Code?.self) { group in
+        let results = try await withThrowingTaskGroup(of: SigningRefusal.Code?.self) { group in
             for task in 0..<100 {
                 group.addTask {
                     let store = task.isMultiple(of: 2) ? fixture.store : other
@@ -160,8 +160,8 @@ struct SigningDecisionStoreTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         let (store, now) = (fixture.store, fixture.now)
-        func compare(_ number: String, _ transaction: SigningTransaction, dh: String) async throws
-            -> SigningError.Code?
+        func compare(_ number: String, _ transaction: SigningTransactionRecord, dh: String) async throws
+            -> SigningRefusal.Code?
         {
             try await signingCode {
                 try await store.compareNumber(number, txn: transaction.txn, dh: dh, container: container, at: now)

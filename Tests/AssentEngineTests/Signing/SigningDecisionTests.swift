@@ -213,6 +213,41 @@ struct SigningDecisionTests {
         #expect(try await device.status(container.did).state == .revoked)
     }
 
+    @Test("A container without a key for an approval is not asked, and may refuse blindly")
+    func withoutKey() async throws {
+        let world = try await SigningWorld { $0.keys = [SigningSettings.standardKeys[0]] }
+        let (device, container) = try await world.enrolled()
+        var settings = world.provider.settings
+        settings.keys = SigningSettings.standardKeys
+        settings.templates["login"] = SigningTemplate(kind: .authentication, title: LocalizedText("Sign in"))
+        let later = SigningProvider(world.base.context, settings: settings)
+        let txn = try #require(SigningID(text: try await later.create(world.wish("login")).txn))
+        #expect(try await device.list(container.did).isEmpty)
+        #expect(try await device.status(container.did).pending == 0)
+        #expect(try await refusal { _ = try await device.fetch(txn, container) } == "tx_unknown")
+        let blind = try await device.signed(device.blind(txn, container), label: nil)
+        #expect(try await device.decide(blind, container).content.state == .denied)
+    }
+
+    @Test("A proof that was used before does not spend the number")
+    func spentProof() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let jti = SigningID(random: SystemRandom())
+        func send(_ path: String, _ body: some MessagePart) async throws {
+            let sealed = try await device.sealed(body.encoded(), sender: container.did.text)
+            let proof = try await device.proof(container.did, path: path, body: sealed, jti: jti)
+            _ = try await world.send(path, proof: proof, body: sealed)
+        }
+        try await send("update", UpdateBody(name: "phone"))
+        let (txn, number) = try await world.asked("numbered")
+        let document = try await device.fetch(txn, container)
+        let body = try await device.signed(
+            try device.decision(document, status: "accept", number: number), label: "payments")
+        #expect(try await refusal { try await send("transactions/decide", body) } == "replay")
+        #expect(try await device.decide(body, container).content.matched)
+    }
+
     @Test("A template takes typed values only, and what a relying party sends cannot change its texts")
     func templates() async throws {
         let world = try await SigningWorld()

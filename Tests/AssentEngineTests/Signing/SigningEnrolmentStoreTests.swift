@@ -11,7 +11,7 @@ struct SigningEnrolmentStoreTests {
     func invite() async throws {
         let fixture = try await SigningStoreFixture()
         let invite = try await fixture.invited()
-        var enrolments: [SigningEnrolment] = []
+        var enrolments: [SigningEnrolmentRecord] = []
         for _ in 0..<5 { enrolments.append(try await fixture.started(invite)) }
         let sixth = fixture.enrolment(invite)
         #expect(try await !fixture.store.start(sixth, user: fixture.user, isAgain: false, at: fixture.now))
@@ -47,7 +47,7 @@ struct SigningEnrolmentStoreTests {
         let fixture = try await SigningStoreFixture()
         let invite = try await fixture.invited()
         let enrolment = try await fixture.started(invite)
-        let second = SigningEnrolment(
+        let second = SigningEnrolmentRecord(
             did: enrolment.did, pid: invite.pid, deviceKeyID: enrolment.deviceKeyID, deviceJWK: "{}",
             requestHash: "other", offer: "second", info: "{}", expiresAt: invite.expiresAt)
         #expect(try await !fixture.store.start(second, user: fixture.user, isAgain: false, at: fixture.now))
@@ -73,7 +73,7 @@ struct SigningEnrolmentStoreTests {
     func commitRace() async throws {
         let fixture = try await SigningStoreFixture()
         let invite = try await fixture.invited()
-        var enrolments: [SigningEnrolment] = []
+        var enrolments: [SigningEnrolmentRecord] = []
         for _ in 0..<5 { enrolments.append(try await fixture.started(invite)) }
         let taken = try await withThrowingTaskGroup(of: Bool.self) { group in
             for enrolment in enrolments {
@@ -181,7 +181,7 @@ struct SigningEnrolmentStoreTests {
         "A user has so many containers, also when several devices complete at once; one that has ended frees its place")
     func limit() async throws {
         let fixture = try await SigningStoreFixture()
-        var waiting: [SigningContainer] = []
+        var waiting: [SigningContainerRecord] = []
         for _ in 0..<8 {
             let enrolment = try await fixture.started(try await fixture.invited())
             _ = try await fixture.commit(enrolment)

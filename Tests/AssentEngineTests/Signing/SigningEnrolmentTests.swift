@@ -18,7 +18,7 @@ struct SigningEnrolmentTests {
         #expect(try await device.status(container.did).state == .unconfirmed)
         #expect(try await world.provider.inviteStatus(world.ana, pid: invite.pid).state == "UNCONFIRMED")
         let wrong = container.digits == "00000000" ? "00000001" : "00000000"
-        await #expect(throws: SigningError(.digitsWrong)) {
+        await #expect(throws: SigningRefusal(.digitsWrong)) {
             try await world.provider.enter(digits: wrong, world.ana, pid: invite.pid)
         }
         let shown = "\(container.digits.prefix(4)) \(container.digits.suffix(4))"

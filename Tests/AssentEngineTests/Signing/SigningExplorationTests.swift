@@ -38,7 +38,7 @@ struct SigningExplorationTests {
         for each in Self.cases { try await run(each, fixture, container) }
     }
 
-    private func run(_ each: Case, _ fixture: SigningStoreFixture, _ container: SigningContainer) async throws {
+    private func run(_ each: Case, _ fixture: SigningStoreFixture, _ container: SigningContainerRecord) async throws {
         // A limit on open transactions is not what is tried here.
         let transaction = try await fixture.store.create(
             fixture.transaction(number: "42", own: true), limits: SigningLimits())
@@ -83,7 +83,7 @@ struct SigningExplorationTests {
 
     /// As the server does: the look-up, the number, the decision. A process that has died answers nothing.
     private func answer(
-        _ decision: SigningDecision, _ container: SigningContainer, _ store: SigningStore,
+        _ decision: SigningDecision, _ container: SigningContainerRecord, _ store: SigningStore,
         _ fixture: SigningStoreFixture
     ) async -> String? {
         do {

@@ -33,39 +33,41 @@ final class SigningStoreFixture: Sendable {
 
     func proof(_ did: String) -> SpentProof { SpentProof(jti: id(), did: did) }
 
-    func invited(_ code: String = "code") async throws -> SigningInvite {
-        let invite = SigningInvite(pid: id(), userID: user, username: "ana", maker: .user, createdAt: now)
+    func invited(_ code: String = "code") async throws -> SigningInviteRecord {
+        let invite = SigningInviteRecord(pid: id(), userID: user, username: "ana", maker: .user, createdAt: now)
         try await store.create(invite, codeHash: code + invite.pid)
         return invite
     }
 
-    func enrolment(_ invite: SigningInvite, device: String? = nil, offer: String = "offer") -> SigningEnrolment {
-        SigningEnrolment(
+    func enrolment(_ invite: SigningInviteRecord, device: String? = nil, offer: String = "offer")
+        -> SigningEnrolmentRecord
+    {
+        SigningEnrolmentRecord(
             did: id(), pid: invite.pid, deviceKeyID: device ?? id(), deviceJWK: "{}", requestHash: id(), offer: offer,
             info: "{}", expiresAt: invite.expiresAt)
     }
 
-    func started(_ invite: SigningInvite) async throws -> SigningEnrolment {
+    func started(_ invite: SigningInviteRecord) async throws -> SigningEnrolmentRecord {
         let enrolment = enrolment(invite)
         try #require(try await store.start(enrolment, user: user, isAgain: false, at: now))
         return enrolment
     }
 
-    func commit(_ enrolment: SigningEnrolment, _ commitment: String = "commitment") async throws -> String {
+    func commit(_ enrolment: SigningEnrolmentRecord, _ commitment: String = "commitment") async throws -> String {
         try await store.commit(
             enrolment, commitment: commitment, nonce: id(), user: user, proof: proof(enrolment.did), at: now)
     }
 
-    func container(_ enrolment: SigningEnrolment) -> SigningContainer {
-        SigningContainer(
+    func container(_ enrolment: SigningEnrolmentRecord) -> SigningContainerRecord {
+        SigningContainerRecord(
             did: enrolment.did, userID: user, username: "ana", pid: enrolment.pid, serial: id(), name: "laptop",
             pushID: nil, commitMode: .digits, deviceKeyID: enrolment.deviceKeyID, deviceJWK: "{}", transportJWK: "{}",
             sealedEcho: [1], echoHash: "echo", sealedHandle: [2], offer: enrolment.offer, enrol: "enrol",
             transcript: "transcript", renewAt: now + 1000, expiresAt: now + 2000,
-            voidAt: enrolment.expiresAt + SigningInvite.completion, createdAt: now)
+            voidAt: enrolment.expiresAt + SigningInviteRecord.completion, createdAt: now)
     }
 
-    func keys(_ container: SigningContainer) -> [SigningKeyRow] {
+    func keys(_ container: SigningContainerRecord) -> [SigningKeyRow] {
         ["device", "transport", "sign"].map { usage in
             SigningKeyRow(
                 kid: usage == "device" ? container.deviceKeyID : "\(usage) of \(container.did)", usage: usage,
@@ -73,7 +75,7 @@ final class SigningStoreFixture: Sendable {
         }
     }
 
-    func complete(_ container: SigningContainer, limit: Int = 5) async throws -> Bool {
+    func complete(_ container: SigningContainerRecord, limit: Int = 5) async throws -> Bool {
         try await store.complete(
             container, keys: keys(container), digits: "12345678", limit: limit, proof: proof(container.did), at: now)
     }
@@ -83,7 +85,7 @@ final class SigningStoreFixture: Sendable {
         return SigningActivation(record: record, hash: "hash of \(record)", approvalsFrom: approvalsFrom ?? now)
     }
 
-    func completed() async throws -> SigningContainer {
+    func completed() async throws -> SigningContainerRecord {
         let enrolment = try await started(try await invited())
         _ = try await commit(enrolment)
         let container = container(enrolment)
@@ -91,7 +93,7 @@ final class SigningStoreFixture: Sendable {
         return container
     }
 
-    func active() async throws -> SigningContainer {
+    func active() async throws -> SigningContainerRecord {
         let container = try await completed()
         _ = try await store.confirm(container, echoHash: "echo", activation: activation(), at: now)
         try #require(
@@ -100,28 +102,28 @@ final class SigningStoreFixture: Sendable {
         return try #require(try await store.container(did: container.did))
     }
 
-    func state(_ container: SigningContainer) async throws -> ContainerState? {
+    func state(_ container: SigningContainerRecord) async throws -> ContainerState? {
         try await store.container(did: container.did)?.state
     }
 
     func transaction(
         client: String = "shop", number: String? = nil, did: String? = nil, own: Bool = false,
-        idempotency: SigningTransaction.Idempotency? = nil, policy: String? = nil
-    ) -> SigningTransaction {
-        SigningTransaction(
+        idempotency: SigningTransactionRecord.Idempotency? = nil, policy: String? = nil
+    ) -> SigningTransactionRecord {
+        SigningTransactionRecord(
             txn: id(), clientID: client, userID: user, did: did, kind: "transaction", content: "{}", req: "req",
             request: "request", matchNumber: number, createdAt: now, expiresAt: now + 180, isOwnSession: own,
             policyTransaction: policy, idempotency: idempotency)
     }
 
-    func pending(number: String? = nil, client: String? = nil) async throws -> SigningTransaction {
+    func pending(number: String? = nil, client: String? = nil) async throws -> SigningTransactionRecord {
         try await store.create(
             transaction(client: client ?? id(), number: number), limits: SigningLimits())
     }
 
     func decision(
-        _ transaction: SigningTransaction, _ container: SigningContainer,
-        _ state: SigningTransaction.State = .approved, dh: String? = nil
+        _ transaction: SigningTransactionRecord, _ container: SigningContainerRecord,
+        _ state: SigningTransactionRecord.State = .approved, dh: String? = nil
     ) -> SigningDecision {
         SigningDecision(
             txn: transaction.txn, did: container.did,
@@ -137,11 +139,11 @@ final class SigningStoreFixture: Sendable {
 }
 
 /// The code of the error that `body` throws; `nil` when it throws none.
-func signingCode(_ body: () async throws -> Void) async throws -> SigningError.Code? {
+func signingCode(_ body: () async throws -> Void) async throws -> SigningRefusal.Code? {
     do {
         try await body()
         return nil
-    } catch let error as SigningError {
+    } catch let error as SigningRefusal {
         return error.code
     }
 }

@@ -9,13 +9,13 @@ struct SigningTransactionStoreTests {
     @Test("A repeated request gets the same transaction; another one under its key is refused")
     func idempotency() async throws {
         let fixture = try await SigningStoreFixture()
-        let key = SigningTransaction.Idempotency(key: "1", request: "a")
+        let key = SigningTransactionRecord.Idempotency(key: "1", request: "a")
         let first = try await fixture.store.create(
             fixture.transaction(idempotency: key), limits: SigningLimits())
         let again = try await fixture.store.create(
             fixture.transaction(idempotency: key), limits: SigningLimits())
         #expect(again == first)
-        let other = SigningTransaction.Idempotency(key: "1", request: "b")
+        let other = SigningTransactionRecord.Idempotency(key: "1", request: "b")
         #expect(
             try await signingCode {
                 _ = try await fixture.store.create(
@@ -29,7 +29,7 @@ struct SigningTransactionStoreTests {
     @Test("Of many repetitions at once there is one transaction")
     func idempotencyRace() async throws {
         let fixture = try await SigningStoreFixture()
-        let key = SigningTransaction.Idempotency(key: "1", request: "a")
+        let key = SigningTransactionRecord.Idempotency(key: "1", request: "a")
         let made = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<20 {
                 group.addTask {
@@ -78,14 +78,14 @@ struct SigningTransactionStoreTests {
     func rateLimits() async throws {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
-        func make() async throws -> SigningTransaction? {
+        func make() async throws -> SigningTransactionRecord? {
             do {
                 return try await fixture.store.create(fixture.transaction(), limits: SigningLimits())
-            } catch let error as SigningError where error.code == .rateLimited {
+            } catch let error as SigningRefusal where error.code == .rateLimited {
                 return nil
             }
         }
-        var made: [SigningTransaction] = []
+        var made: [SigningTransactionRecord] = []
         for _ in 0..<4 { made.append(try #require(try await make())) }
         try await fixture.store.cancel(made[0].txn, client: "shop", at: fixture.now)
         made.append(try #require(try await make()))
@@ -132,7 +132,7 @@ struct SigningTransactionStoreTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         let transaction = try await fixture.pending(client: "shop")
-        func cancel(_ client: String) async throws -> SigningError.Code? {
+        func cancel(_ client: String) async throws -> SigningRefusal.Code? {
             try await signingCode {
                 try await fixture.store.cancel(transaction.txn, client: client, at: fixture.now)
             }

@@ -91,7 +91,7 @@ func refusal(_ body: () async throws -> Void) async throws -> String? {
         return nil
     } catch let error as TestRefusal {
         return error.code
-    } catch let error as SigningError {
+    } catch let error as SigningRefusal {
         return error.code.rawValue
     }
 }

@@ -174,9 +174,9 @@ struct SigningRouteTests {
 
     @Test("Every error of the protocol has the status of the page")
     func statuses() throws {
-        for code in SigningError.Code.all {
+        for code in SigningRefusal.Code.all {
             #expect(
-                SigningError(code).status != 400
+                SigningRefusal(code).status != 400
                     || [
                         .invalidRequest, .versionUnsupported, .unknownKey,
                     ].contains(code), "\(code)")

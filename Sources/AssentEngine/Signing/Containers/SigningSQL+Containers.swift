@@ -9,7 +9,7 @@ extension SigningSQL {
     }
 
     /// Makes a container under the least number that the user has free, or none when all are taken.
-    static func insert(_ new: SigningContainer, issuer: String, limit: Int, at now: Int64) -> SQL {
+    static func insert(_ new: SigningContainerRecord, issuer: String, limit: Int, at now: Int64) -> SQL {
         """
         INSERT INTO signing_containers
             (did, iss, user_id, username, number, pid, state, serial, name, push_id, properties, commit_mode,

@@ -15,13 +15,13 @@ package enum ContainerChange: Sendable, Hashable {
 
 extension SigningStore {
     /// A container, whatever its state.
-    package func container(did: String) async throws -> SigningContainer? {
+    package func container(did: String) async throws -> SigningContainerRecord? {
         try await first("SELECT * FROM signing_containers WHERE did = \(did) AND iss = \(issuer.name)")
-            .map(SigningContainer.init)
+            .map(SigningContainerRecord.init)
     }
 
     /// The containers of a user, oldest first; at most 100, without those that never became active.
-    package func containers(user: String) async throws -> [SigningContainer] {
+    package func containers(user: String) async throws -> [SigningContainerRecord] {
         try await context.database.run(
             .read(
                 """
@@ -29,7 +29,7 @@ extension SigningStore {
                 WHERE iss = \(issuer.name) AND user_id = \(user) AND state <> 'VOID'
                 ORDER BY CASE WHEN number IS NULL THEN 1 ELSE 0 END, created_at, did LIMIT 100
                 """)
-        ).map(SigningContainer.init)
+        ).map(SigningContainerRecord.init)
     }
 
     /// The keys of a container, in the order of its offer.
@@ -40,7 +40,7 @@ extension SigningStore {
     }
 
     /// How many open transactions a container could fetch; at most 1000.
-    package func pending(_ container: SigningContainer, at now: Int64) async throws -> Int {
+    package func pending(_ container: SigningContainerRecord, at now: Int64) async throws -> Int {
         let row = try await first(
             """
             SELECT count(*) AS pending FROM signing_transactions
@@ -52,9 +52,9 @@ extension SigningStore {
     /// Changes a container. The `proof` is there when its device asks.
     ///
     /// - Returns: false when its state does not allow that.
-    /// - Throws: ``SigningError`` `replay`.
+    /// - Throws: ``SigningRefusal`` `replay`.
     package func change(
-        _ container: SigningContainer, _ change: ContainerChange, by actor: String, reason: String? = nil,
+        _ container: SigningContainerRecord, _ change: ContainerChange, by actor: String, reason: String? = nil,
         proof: SpentProof? = nil, at now: Int64
     ) async throws -> Bool {
         let did = container.did
@@ -74,15 +74,15 @@ extension SigningStore {
         switch try await attempt(statements + spend + [note]) {
         case .done: return true
         case .refused(by: 0): return false
-        case .refused: throw SigningError(.replay)
+        case .refused: throw SigningRefusal(.replay)
         }
     }
 
     /// What a device says anew of its container; `nil` leaves a value as it is, an empty push address removes it.
     ///
-    /// - Throws: ``SigningError`` `replay`.
+    /// - Throws: ``SigningRefusal`` `replay`.
     package func update(
-        _ container: SigningContainer, name: String?, pushID: String?, properties: String?, proof: SpentProof?,
+        _ container: SigningContainerRecord, name: String?, pushID: String?, properties: String?, proof: SpentProof?,
         at now: Int64
     ) async throws -> Bool {
         let update = SigningSQL.update(did: container.did, name: name, pushID: pushID, properties: properties)
@@ -91,7 +91,7 @@ extension SigningStore {
         switch try await attempt([SQLStatement(update, expecting: .exactly(1))] + spending(proof, at: now) + [note]) {
         case .done: return true
         case .refused(by: 0): return false
-        case .refused: throw SigningError(.replay)
+        case .refused: throw SigningRefusal(.replay)
         }
     }
 }

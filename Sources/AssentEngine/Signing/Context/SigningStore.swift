@@ -61,7 +61,7 @@ package struct SigningStore: Sendable {
 
     /// An audit record about a container, a transaction or an invite.
     func record(
-        _ event: AuditEvent, _ outcome: AuditRecord.Outcome = .success, reason: SigningError.Code? = nil,
+        _ event: AuditEvent, _ outcome: AuditRecord.Outcome = .success, reason: SigningRefusal.Code? = nil,
         user: String?, did: String? = nil, txn: String? = nil, _ detail: KeyValuePairs<String, String?> = [:]
     ) -> AuditRecord {
         var members = JSONObject()

@@ -15,7 +15,7 @@ package struct SigningDecision: Sendable, Hashable {
     package let dh: String
 
     /// What becomes of the transaction.
-    package let state: SigningTransaction.State
+    package let state: SigningTransactionRecord.State
 
     /// The status that the user chose.
     package let status: String
@@ -40,7 +40,7 @@ package struct SigningDecision: Sendable, Hashable {
 
     /// A decision.
     package init(
-        txn: String, did: String, kid: String, dh: String, state: SigningTransaction.State, status: String,
+        txn: String, did: String, kid: String, dh: String, state: SigningTransactionRecord.State, status: String,
         needsNumber: Bool, decision: String, possession: String?, txd: String?, receipt: String, auditID: String
     ) {
         self.txn = txn

@@ -13,20 +13,20 @@ extension SigningStore {
         /// This decision was made before: its receipt.
         case repeated(receipt: String)
         /// It may be decided now.
-        case open(SigningTransaction)
+        case open(SigningTransactionRecord)
     }
 
     /// Whether a container may decide on a transaction now, or has decided so before.
     ///
-    /// - Throws: ``SigningError``: `tx_unknown`, `already_decided`, or why it is not open.
-    package func turn(_ txn: String, dh: String, container: SigningContainer, at now: Int64) async throws
+    /// - Throws: ``SigningRefusal``: `tx_unknown`, `already_decided`, or why it is not open.
+    package func turn(_ txn: String, dh: String, container: SigningContainerRecord, at now: Int64) async throws
         -> DecisionTurn
     {
         guard let transaction = try await transaction(txn), transaction.userID == container.userID,
             transaction.did == nil || transaction.did == container.did
-        else { throw SigningError(.transactionUnknown) }
+        else { throw SigningRefusal(.transactionUnknown) }
         if let stored = try await decision(of: txn) {
-            guard stored.did == container.did, stored.dh == dh else { throw SigningError(.alreadyDecided) }
+            guard stored.did == container.did, stored.dh == dh else { throw SigningRefusal(.alreadyDecided) }
             return .repeated(receipt: stored.receipt)
         }
         if let refusal = transaction.refusal(at: now) { throw refusal }
@@ -36,26 +36,27 @@ extension SigningStore {
     /// Compares the number that the user typed. One decision may try, and that is committed before the comparison; a
     /// wrong number ends the transaction.
     ///
-    /// - Throws: ``SigningError``: `match_used`, `match_wrong`, or why it is not open.
+    /// - Throws: ``SigningRefusal``: `match_used`, `match_wrong`, or why it is not open.
     package func compareNumber(
-        _ number: String, txn: String, dh: String, container: SigningContainer, at now: Int64
+        _ number: String, txn: String, dh: String, container: SigningContainerRecord, at now: Int64
     ) async throws {
         let rows = try await context.database.run(
             SQLStatement(SigningSQL.claimNumber(txn: txn, dh: dh, at: now)))
         guard let row = rows.first else {
-            guard let known = try await transaction(txn) else { throw SigningError(.transactionUnknown) }
-            let refusal = known.refusal(at: now) ?? SigningError(.matchUsed)
+            guard let known = try await transaction(txn) else { throw SigningRefusal(.transactionUnknown) }
+            let refusal = known.refusal(at: now) ?? SigningRefusal(.matchUsed)
             try await refuse(refusal.code, txn: txn, container: container)
             throw refusal
         }
         guard let right = try row.optionalText("match_number"), ConstantTime.equal(right, number) else {
             try await fail(txn: txn, because: .matchWrong, container: container)
-            throw SigningError(.matchWrong)
+            throw SigningRefusal(.matchWrong)
         }
     }
 
     /// PENDING → FAILED.
-    package func fail(txn: String, because reason: SigningError.Code, container: SigningContainer) async throws {
+    package func fail(txn: String, because reason: SigningRefusal.Code, container: SigningContainerRecord) async throws
+    {
         _ = try await succeeds([
             SQLStatement(SigningSQL.fail(txn: txn, reason: reason.rawValue), expecting: .exactly(1)),
             audit.statement(
@@ -65,7 +66,7 @@ extension SigningStore {
     }
 
     /// Writes down that a decision was refused.
-    package func refuse(_ reason: SigningError.Code, txn: String, container: SigningContainer) async throws {
+    package func refuse(_ reason: SigningRefusal.Code, txn: String, container: SigningContainerRecord) async throws {
         try await audit.write(
             record(.signingDecide, .refused, reason: reason, user: container.userID, did: container.did, txn: txn))
     }
@@ -73,9 +74,9 @@ extension SigningStore {
     /// Decides, in one transaction of the database.
     ///
     /// - Returns: the receipt that counts: the one of `decision`, or of the same decision at an earlier time.
-    /// - Throws: ``SigningError``: why it was not decided; that is in the audit log.
+    /// - Throws: ``SigningRefusal``: why it was not decided; that is in the audit log.
     package func decide(
-        _ decision: SigningDecision, container: SigningContainer, proof: SpentProof, at now: Int64
+        _ decision: SigningDecision, container: SigningContainerRecord, proof: SpentProof, at now: Int64
     ) async throws -> String {
         let approving = decision.state == .approved
         let note = record(
@@ -100,7 +101,7 @@ extension SigningStore {
             throw reason
         } catch let error as StoreError where error.code == .outcomeUnknown {
             if let receipt = try await receipt(of: decision) { return receipt }
-            throw SigningError(.unavailable)
+            throw SigningRefusal(.unavailable)
         }
     }
 
@@ -111,34 +112,37 @@ extension SigningStore {
         return stored.receipt
     }
 
-    private func refusal(of decision: SigningDecision, by statement: Int, at now: Int64) async throws -> SigningError {
+    private func refusal(of decision: SigningDecision, by statement: Int, at now: Int64) async throws -> SigningRefusal
+    {
         switch statement {
         case 0:
-            guard let container = try await container(did: decision.did) else { return SigningError(.unknownContainer) }
-            return container.refusal(approving: decision.state == .approved, at: now) ?? SigningError(.unavailable)
-        case 1: return SigningError(.keyRetired)
+            guard let container = try await container(did: decision.did) else {
+                return SigningRefusal(.unknownContainer)
+            }
+            return container.refusal(approving: decision.state == .approved, at: now) ?? SigningRefusal(.unavailable)
+        case 1: return SigningRefusal(.keyRetired)
         case 2:
-            guard let known = try await transaction(decision.txn) else { return SigningError(.transactionUnknown) }
+            guard let known = try await transaction(decision.txn) else { return SigningRefusal(.transactionUnknown) }
             if let refusal = known.refusal(at: now) { return refusal }
-            return SigningError(decision.needsNumber ? .matchUsed : .transactionUnknown)
-        case 3: return SigningError(.alreadyDecided)
-        default: return SigningError(.replay)
+            return SigningRefusal(decision.needsNumber ? .matchUsed : .transactionUnknown)
+        case 3: return SigningRefusal(.alreadyDecided)
+        default: return SigningRefusal(.replay)
         }
     }
 }
 
-extension SigningContainer {
+extension SigningContainerRecord {
     /// Why it may not decide; `nil` when it may.
-    package func refusal(approving: Bool, at now: Int64) -> SigningError? {
+    package func refusal(approving: Bool, at now: Int64) -> SigningRefusal? {
         switch state(at: now) {
         case .active: break
-        case .suspect: if approving { return SigningError(.containerSuspect) }
-        case .blocked: return SigningError(.containerBlocked)
-        case .revoked: return SigningError(.containerRevoked)
-        case .void, .unconfirmed: return SigningError(.enrolmentVoid)
+        case .suspect: if approving { return SigningRefusal(.containerSuspect) }
+        case .blocked: return SigningRefusal(.containerBlocked)
+        case .revoked: return SigningRefusal(.containerRevoked)
+        case .void, .unconfirmed: return SigningRefusal(.enrolmentVoid)
         }
-        if expiresAt <= now { return SigningError(.keyExpired) }
+        if expiresAt <= now { return SigningRefusal(.keyExpired) }
         guard approving, approvalsFrom > now else { return nil }
-        return SigningError(.approvalsNotYet, retryAfter: approvalsFrom - now)
+        return SigningRefusal(.approvalsNotYet, retryAfter: approvalsFrom - now)
     }
 }

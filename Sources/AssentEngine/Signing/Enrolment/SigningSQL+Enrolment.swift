@@ -4,7 +4,7 @@ import AssentStore
 package enum SigningSQL {}
 
 extension SigningSQL {
-    static func createInvite(_ new: SigningInvite, issuer: String, codeHash: String) -> SQL {
+    static func createInvite(_ new: SigningInviteRecord, issuer: String, codeHash: String) -> SQL {
         """
         INSERT INTO signing_invites
             (pid, iss, user_id, username, made_by, code_hash, state, created_at, expires_at, starts, tries)
@@ -25,12 +25,12 @@ extension SigningSQL {
     static func countStart(pid: String, at now: Int64) -> SQL {
         """
         UPDATE signing_invites SET starts = starts + 1
-        WHERE pid = \(pid) AND state = 'OPEN' AND starts < \(SigningInvite.starts) AND expires_at > \(now)
+        WHERE pid = \(pid) AND state = 'OPEN' AND starts < \(SigningInviteRecord.starts) AND expires_at > \(now)
         """
     }
 
     /// Makes an enrolment unless the device key has one with this invite.
-    static func start(_ new: SigningEnrolment, issuer: String, at now: Int64) -> SQL {
+    static func start(_ new: SigningEnrolmentRecord, issuer: String, at now: Int64) -> SQL {
         """
         INSERT INTO signing_enrolments
             (did, iss, pid, device_kid, device_jwk, state, request_hash, offer, info, created_at, expires_at)
@@ -41,7 +41,7 @@ extension SigningSQL {
     }
 
     /// Another offer for a device that has asked again: what it will commit to is the last one.
-    static func restart(_ new: SigningEnrolment, at now: Int64) -> SQL {
+    static func restart(_ new: SigningEnrolmentRecord, at now: Int64) -> SQL {
         """
         UPDATE signing_enrolments SET request_hash = \(new.requestHash), offer = \(new.offer), info = \(new.info)
         WHERE did = \(new.did) AND state = 'STARTED' AND expires_at > \(now)
@@ -77,7 +77,8 @@ extension SigningSQL {
     static func useInvite(pid: String, did: String, digits: String?, at now: Int64) -> SQL {
         """
         UPDATE signing_invites SET state = 'USED', digits = \(digits)
-        WHERE pid = \(pid) AND committed = \(did) AND state = 'OPEN' AND expires_at > \(now)
+        WHERE pid = \(pid) AND committed = \(did) AND state = 'OPEN'
+            AND expires_at + \(SigningInviteRecord.completion) > \(now)
         """
     }
 
@@ -91,7 +92,7 @@ extension SigningSQL {
         """
         UPDATE signing_invites SET tries = tries + 1
         WHERE pid = \(pid) AND iss = \(issuer) AND state = 'USED' AND digits IS NOT NULL
-            AND tries < \(SigningInvite.tries) AND expires_at + \(SigningInvite.completion) > \(now)
+            AND tries < \(SigningInviteRecord.tries) AND expires_at + \(SigningInviteRecord.completion) > \(now)
         RETURNING digits, tries, committed
         """
     }

@@ -35,9 +35,9 @@ extension SigningStore {
     /// COMMITTED → COMPLETED: the container with its keys, under a number that the user has free.
     ///
     /// - Returns: false when the enrolment is not committed any more, or its invite is over: read again.
-    /// - Throws: ``SigningError``: `device_limit`; `invalid_request` when a key is known already; `replay`.
+    /// - Throws: ``SigningRefusal``: `device_limit`; `invalid_request` when a key is known already; `replay`.
     package func complete(
-        _ new: SigningContainer, keys: [SigningKeyRow], digits: String?, limit: Int, proof: SpentProof?,
+        _ new: SigningContainerRecord, keys: [SigningKeyRow], digits: String?, limit: Int, proof: SpentProof?,
         at now: Int64
     ) async throws -> Bool {
         let insertions = keys.enumerated().map { index, key in
@@ -60,10 +60,10 @@ extension SigningStore {
         case .refused(by: 4):
             try await audit.write(
                 record(.signingEnrol, .refused, reason: .deviceLimit, user: new.userID, did: new.did))
-            throw SigningError(.deviceLimit)
+            throw SigningRefusal(.deviceLimit)
         case .refused(let statement) where statement < first.count + keys.count:
-            throw SigningError(.invalidRequest, "A key is known already.")
-        case .refused: throw SigningError(.replay)
+            throw SigningRefusal(.invalidRequest, "A key is known already.")
+        case .refused: throw SigningRefusal(.replay)
         }
     }
 
@@ -71,7 +71,7 @@ extension SigningStore {
     ///
     /// - Returns: whether it has, or had before.
     package func confirm(
-        _ container: SigningContainer, echoHash: String, activation: SigningActivation, at now: Int64
+        _ container: SigningContainerRecord, echoHash: String, activation: SigningActivation, at now: Int64
     ) async throws -> Bool {
         let did = container.did
         let done = try await succeeds(
@@ -90,7 +90,7 @@ extension SigningStore {
             SQLStatement(SigningSQL.countDigits(pid: pid, issuer: issuer.name, at: now)))
         guard let row = rows.first, let did = try row.optionalText("committed") else { return .nothingToCompare }
         guard ConstantTime.equal(try row.text("digits"), digits) else {
-            return .wrong(remaining: Int(SigningInvite.tries - (try row.integer("tries"))))
+            return .wrong(remaining: Int(SigningInviteRecord.tries - (try row.integer("tries"))))
         }
         return .right(did: did)
     }
@@ -99,7 +99,7 @@ extension SigningStore {
     ///
     /// - Returns: false when it is no longer waiting for them.
     package func acceptDigits(
-        _ container: SigningContainer, activation: SigningActivation, at now: Int64
+        _ container: SigningContainerRecord, activation: SigningActivation, at now: Int64
     ) async throws -> Bool {
         try await succeeds(
             [
@@ -111,7 +111,7 @@ extension SigningStore {
     }
 
     /// Writes down that digits were wrong. The last time ends the invite and the container.
-    package func refuseDigits(_ invite: SigningInvite, remaining: Int, at now: Int64) async throws {
+    package func refuseDigits(_ invite: SigningInviteRecord, remaining: Int, at now: Int64) async throws {
         try await audit.write(
             record(
                 .signingEnrol, .refused, reason: .digitsWrong, user: invite.userID, did: invite.committed,
@@ -120,7 +120,7 @@ extension SigningStore {
     }
 
     /// Makes a container active if nothing is missing, together with its record.
-    private func activating(_ container: SigningContainer, _ activation: SigningActivation, at now: Int64)
+    private func activating(_ container: SigningContainerRecord, _ activation: SigningActivation, at now: Int64)
         -> [SQLStatement]
     {
         let did = container.did

@@ -3,44 +3,45 @@ import AssentStore
 extension SigningStore {
     /// Makes an invite for an active user.
     ///
-    /// - Throws: ``SigningError`` `not_found` when there is no such user.
-    package func create(_ invite: SigningInvite, codeHash: String) async throws {
+    /// - Throws: ``SigningRefusal`` `not_found` when there is no such user.
+    package func create(_ invite: SigningInviteRecord, codeHash: String) async throws {
         let made = try await succeeds([
             SQLStatement(
                 SigningSQL.createInvite(invite, issuer: issuer.name, codeHash: codeHash), expecting: .exactly(1)),
             audit.statement(record(.signingInvite, user: invite.userID, ["pid": invite.pid, "step": "made"])),
         ])
-        guard made else { throw SigningError(.notFound) }
+        guard made else { throw SigningRefusal(.notFound) }
     }
 
     /// An invite by its id, whatever its state.
-    package func invite(pid: String) async throws -> SigningInvite? {
+    package func invite(pid: String) async throws -> SigningInviteRecord? {
         try await first("SELECT * FROM signing_invites WHERE pid = \(pid) AND iss = \(issuer.name)")
-            .map(SigningInvite.init)
+            .map(SigningInviteRecord.init)
     }
 
     /// The invite that a code opens now.
-    package func invite(codeHash: String, at now: Int64) async throws -> SigningInvite? {
-        try await first(SigningSQL.invite(codeHash: codeHash, issuer: issuer.name, at: now)).map(SigningInvite.init)
+    package func invite(codeHash: String, at now: Int64) async throws -> SigningInviteRecord? {
+        try await first(SigningSQL.invite(codeHash: codeHash, issuer: issuer.name, at: now)).map(
+            SigningInviteRecord.init)
     }
 
     /// The enrolment that a device key has begun with an invite.
-    package func enrolment(pid: String, deviceKeyID: String) async throws -> SigningEnrolment? {
+    package func enrolment(pid: String, deviceKeyID: String) async throws -> SigningEnrolmentRecord? {
         try await first("SELECT * FROM signing_enrolments WHERE pid = \(pid) AND device_kid = \(deviceKeyID)")
-            .map(SigningEnrolment.init)
+            .map(SigningEnrolmentRecord.init)
     }
 
     /// The enrolment of that id.
-    package func enrolment(did: String) async throws -> SigningEnrolment? {
+    package func enrolment(did: String) async throws -> SigningEnrolmentRecord? {
         try await first("SELECT * FROM signing_enrolments WHERE did = \(did) AND iss = \(issuer.name)")
-            .map(SigningEnrolment.init)
+            .map(SigningEnrolmentRecord.init)
     }
 
     /// Begins an enrolment, or gives one that has begun another offer.
     ///
     /// - Returns: false when the invite is not open any more, has had too many starts, or the device key has another
     ///   enrolment with it: read again.
-    package func start(_ new: SigningEnrolment, user: String, isAgain: Bool, at now: Int64) async throws -> Bool {
+    package func start(_ new: SigningEnrolmentRecord, user: String, isAgain: Bool, at now: Int64) async throws -> Bool {
         let note = audit.statement(
             record(.signingEnrol, user: user, did: new.did, ["pid": new.pid, "step": isAgain ? "again" : "start"]))
         if isAgain {
@@ -57,10 +58,10 @@ extension SigningStore {
     /// STARTED → COMMITTED: the one commitment of the invite. A repetition finds the first one's nonce.
     ///
     /// - Returns: the nonce that the device gets.
-    /// - Throws: ``SigningError``: `commitment_changed` for another commitment, which ends the enrolment;
+    /// - Throws: ``SigningRefusal``: `commitment_changed` for another commitment, which ends the enrolment;
     ///   `enrolment_void` when another device was first, or the time is over; `replay`.
     package func commit(
-        _ enrolment: SigningEnrolment, commitment: String, nonce: String, user: String, proof: SpentProof?,
+        _ enrolment: SigningEnrolmentRecord, commitment: String, nonce: String, user: String, proof: SpentProof?,
         at now: Int64
     ) async throws -> String {
         let did = enrolment.did
@@ -74,19 +75,21 @@ extension SigningStore {
                 audit.statement(record(.signingEnrol, user: user, did: did, ["step": "commit"]))
             ])
         if case .done = outcome { return nonce }
-        guard let known = try await self.enrolment(did: did) else { throw SigningError(.enrolmentVoid) }
+        guard let known = try await self.enrolment(did: did) else { throw SigningRefusal(.enrolmentVoid) }
         switch known.state {
         case .committed, .completed:
             if let stored = known.nonce, known.commitment == commitment { return stored }
             try await end(known, user: user, because: .commitmentChanged)
-            throw SigningError(.commitmentChanged)
-        case .started: throw SigningError(try await isSpent(proof) ? .replay : .enrolmentVoid)
-        case .void: throw SigningError(.enrolmentVoid)
+            throw SigningRefusal(.commitmentChanged)
+        case .started: throw SigningRefusal(try await isSpent(proof) ? .replay : .enrolmentVoid)
+        case .void: throw SigningRefusal(.enrolmentVoid)
         }
     }
 
     /// Ends an enrolment that has no container yet, and its invite.
-    private func end(_ enrolment: SigningEnrolment, user: String, because reason: SigningError.Code) async throws {
+    private func end(_ enrolment: SigningEnrolmentRecord, user: String, because reason: SigningRefusal.Code)
+        async throws
+    {
         guard enrolment.state == .committed else { return }
         _ = try await context.database.run([
             SQLStatement(SigningSQL.voidInvite(pid: enrolment.pid)),
@@ -98,7 +101,8 @@ extension SigningStore {
     /// Makes an invite void, with all that has come of it and is not active yet.
     ///
     /// - Returns: whether that changed anything.
-    package func void(_ invite: SigningInvite, because reason: SigningError.Code? = nil, at now: Int64) async throws
+    package func void(_ invite: SigningInviteRecord, because reason: SigningRefusal.Code? = nil, at now: Int64)
+        async throws
         -> Bool
     {
         let did = invite.committed ?? ""

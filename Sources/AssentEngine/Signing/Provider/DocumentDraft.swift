@@ -49,15 +49,15 @@ struct DocumentDraft: MessagePart {
 
     /// Makes a draft by a template.
     ///
-    /// - Throws: ``SigningError`` `invalid_request` when a value is missing, of another type, or cannot be shown.
+    /// - Throws: ``SigningRefusal`` `invalid_request` when a value is missing, of another type, or cannot be shown.
     init(
         _ template: SigningTemplate, details: JSONValue, relyingParty: RelyingParty, locale: String,
         origin: DocumentOrigin?
-    ) throws(SigningError) {
+    ) throws(SigningRefusal) {
         var fields: [DocumentField] = []
         for field in template.fields {
             guard let value = TransactionDisplay.value(field.pointer, in: details) else {
-                throw SigningError(.invalidRequest, "\(field.pointer) is missing in what is asked for.")
+                throw SigningRefusal(.invalidRequest, "\(field.pointer) is missing in what is asked for.")
             }
             do {
                 fields.append(
@@ -65,7 +65,7 @@ struct DocumentDraft: MessagePart {
                         id: field.id, label: field.label.text(locale),
                         value: try FieldValue(value, type: field.type, at: field.pointer)))
             } catch {
-                throw SigningError(.invalidRequest, error.detail)
+                throw SigningRefusal(.invalidRequest, error.detail)
             }
         }
         try self.init(template, fields: fields, relyingParty: relyingParty, locale: locale, origin: origin)
@@ -74,7 +74,7 @@ struct DocumentDraft: MessagePart {
     /// Makes a draft of the lines that a policy shows.
     init(
         _ template: SigningTemplate, lines: [DisplayField], relyingParty: RelyingParty
-    ) throws(SigningError) {
+    ) throws(SigningRefusal) {
         var fields: [DocumentField] = []
         for (index, line) in lines.enumerated() {
             fields.append(DocumentField(id: "line-\(index + 1)", label: line.label, value: .text(line.value)))
@@ -85,7 +85,7 @@ struct DocumentDraft: MessagePart {
     private init(
         _ template: SigningTemplate, fields: [DocumentField], relyingParty: RelyingParty, locale: String,
         origin: DocumentOrigin?
-    ) throws(SigningError) {
+    ) throws(SigningRefusal) {
         self.relyingParty = relyingParty
         self.locale = locale
         title = template.title.text(locale)
@@ -95,13 +95,13 @@ struct DocumentDraft: MessagePart {
         self.fields = fields
         statuses = template.statuses.map { Status($0, locale: locale) }
         guard encoded().count <= Self.limit else {
-            throw SigningError(.invalidRequest, "What is asked for is too much to be shown.")
+            throw SigningRefusal(.invalidRequest, "What is asked for is too much to be shown.")
         }
         do {
             // Reading it checks all bounds, before the user is asked.
             _ = try DocumentDraft(plaintext: encoded())
         } catch {
-            throw SigningError(.invalidRequest, error.detail)
+            throw SigningRefusal(.invalidRequest, error.detail)
         }
     }
 
@@ -129,13 +129,11 @@ struct DocumentDraft: MessagePart {
         ])
     }
 
-    /// The document of a container; `nil` when it has no key that may approve.
-    func document(
-        of transaction: SigningTransaction, for container: SigningContainer, keys: [SigningKeyRow], issuer: String,
-        nonce: SigningID
-    ) -> TransactionDocument? {
-        guard let kind = DocumentKind(rawValue: transaction.kind), let did = SigningID(text: container.did),
-            let txn = SigningID(text: transaction.txn), let request = SigningHash(text: transaction.req),
+    /// The statuses with the keys of a container; `nil` when it has none for one of them.
+    func statuses(
+        of transaction: SigningTransactionRecord, for container: SigningContainerRecord, keys: [SigningKeyRow]
+    ) -> [DocumentStatus]? {
+        guard let kind = DocumentKind(rawValue: transaction.kind),
             let device = KeyThumbprint(text: container.deviceKeyID)
         else { return nil }
         var statuses: [DocumentStatus] = []
@@ -154,8 +152,21 @@ struct DocumentDraft: MessagePart {
                     name: status.name, label: status.label, effect: status.effect, keys: kids,
                     reason: status.reason))
         }
+        return statuses
+    }
+
+    /// The document of a container; `nil` when it has no key that may approve.
+    func document(
+        of transaction: SigningTransactionRecord, for container: SigningContainerRecord, keys: [SigningKeyRow],
+        issuer: String,
+        nonce: SigningID, at now: Int64
+    ) -> TransactionDocument? {
+        guard let kind = DocumentKind(rawValue: transaction.kind), let did = SigningID(text: container.did),
+            let txn = SigningID(text: transaction.txn), let request = SigningHash(text: transaction.req),
+            let statuses = statuses(of: transaction, for: container, keys: keys)
+        else { return nil }
         return TransactionDocument(
-            issuer: issuer, did: did, issuedAt: Int(transaction.createdAt), expiresAt: Int(transaction.expiresAt),
+            issuer: issuer, did: did, issuedAt: Int(now), expiresAt: Int(transaction.expiresAt),
             txn: txn,
             sub: transaction.userID, kind: kind, relyingParty: relyingParty, locale: locale, title: title, text: text,
             warning: warning, origin: origin, fields: fields, statuses: statuses, request: request, nonce: nonce,

@@ -116,6 +116,7 @@ final class SigningBell: Sendable {
                 JOIN signing_transactions t ON t.user_id = c.user_id AND t.iss = c.iss
                 WHERE c.did IN (\(containers)) AND c.state = 'ACTIVE' AND t.state = 'PENDING' AND t.expires_at > \(now)
                     AND (t.did IS NULL OR t.did = c.did) AND (t.claimed_by IS NULL OR t.claimed_by = c.did)
+                    AND \(SigningSQL.hasKey(for: "t.kind", did: "c.did"))
                 UNION ALL
                 SELECT txn AS id, 0 AS is_container FROM signing_transactions
                 WHERE txn IN (\(transactions)) AND (state <> 'PENDING' OR expires_at <= \(now))

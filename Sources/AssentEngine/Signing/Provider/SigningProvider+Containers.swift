@@ -12,13 +12,13 @@ extension SigningProvider {
         let reply: ContainerStatus
         switch request.party {
         case .enrolment(let enrolment):
-            let isOpen = enrolment.state != .void && enrolment.expiresAt > request.now
+            let isOpen = enrolment.state != .void && enrolment.expiresAt + SigningInviteRecord.completion > request.now
             reply = ContainerStatus(
                 head: head(request), did: request.did, state: isOpen ? .unconfirmed : .void,
-                approvalsFrom: Int(request.now), expiresAt: Int(enrolment.expiresAt), keys: [], slots: [], pending: 0)
+                approvalsFrom: 0, expiresAt: Int(enrolment.expiresAt), keys: [], slots: [], pending: 0)
         case .container:
             guard let container = try await store.container(did: request.did.text) else {
-                throw SigningError(.unknownContainer)
+                throw SigningRefusal(.unknownContainer)
             }
             let keys = try await store.keys(did: container.did).suffix(12).compactMap { key in
                 SigningKeyUsage(rawValue: key.usage).map {
@@ -29,7 +29,8 @@ extension SigningProvider {
             }
             reply = ContainerStatus(
                 head: head(request), did: request.did, state: container.state(at: request.now),
-                approvalsFrom: Int(container.approvalsFrom), expiresAt: Int(container.expiresAt), keys: keys,
+                approvalsFrom: container.record == nil ? 0 : Int(container.approvalsFrom),
+                expiresAt: Int(container.expiresAt), keys: keys,
                 slots: [], pending: try await store.pending(container, at: request.now))
         }
         return try await keys.sign(reply)
@@ -47,13 +48,13 @@ extension SigningProvider {
         let done = try await store.update(
             container, name: body.name, pushID: body.pushId, properties: properties, proof: request.proof,
             at: request.now)
-        guard done else { throw SigningError(.containerRevoked) }
+        guard done else { throw SigningRefusal(.containerRevoked) }
         return try await status(request)
     }
 
     func delete(_ request: DeviceRequest) async throws -> String {
         let body = try DeleteBody(plaintext: request.plaintext)
-        guard let container = request.container else { throw SigningError(.enrolmentVoid) }
+        guard let container = request.container else { throw SigningRefusal(.enrolmentVoid) }
         // A repeated call finds it ended, and is answered the same.
         _ = try await store.change(
             container, .revoke, by: "device", reason: body.reason ?? "USER", proof: request.proof, at: request.now)

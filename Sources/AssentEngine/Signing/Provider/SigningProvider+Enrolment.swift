@@ -1,5 +1,4 @@
 import AssentCore
-import AssentJOSE
 import AssentSigningProtocol
 import AssentStore
 
@@ -8,13 +7,18 @@ extension SigningProvider {
         let now = store.now
         let sender = try Self.sender(of: body)
         let message = try StartBody(plaintext: try await opened(body, sender: sender)).start
-        let start = try UnverifiedMessage<Start>(message).verifiedByItself()
-        guard StrictJSON.same(start.content.issuer, iss), start.kid.text == sender else {
-            throw SigningError(.invalidRequest)
+        let start: SignedMessage<Start>
+        do {
+            start = try UnverifiedMessage<Start>(message).verifiedByItself()
+        } catch {
+            throw SigningRefusal(error.code == .versionUnsupported ? .versionUnsupported : .badProof)
         }
-        guard nonces.accepts(start.content.nonce) else { throw SigningError(.useNonce) }
+        guard StrictJSON.same(start.content.issuer, iss), start.kid.text == sender else {
+            throw SigningRefusal(.badProof)
+        }
+        guard nonces.accepts(start.content.nonce) else { throw SigningRefusal(.useNonce) }
         guard start.content.modes.contains(.device) else {
-            throw SigningError(.ruleUnsupported, "The device cannot keep keys without a password.")
+            throw SigningRefusal(.ruleUnsupported, "The device cannot keep keys without a password.")
         }
         for _ in 0..<3 {
             guard let invite = try await store.invite(codeHash: lookup(start.content.code), at: now) else { break }
@@ -25,11 +29,10 @@ extension SigningProvider {
 
     /// The sender that an envelope names: the message inside must be its own.
     private static func sender(of body: [UInt8]) throws -> String {
-        let envelope = try? SealedJWE.parse(String(decoding: body, as: UTF8.self), limit: MessageType.maximumBody)
-        guard let name = envelope?.header["apu"]?.string, let bytes = Base64URL.decode(name),
-            let kid = KeyThumbprint(text: String(decoding: bytes, as: UTF8.self))
-        else { throw SigningError(.invalidRequest) }
-        return kid.text
+        guard let text = String(validating: body, as: UTF8.self), let sender = try SealedEnvelope(text).claimedSender,
+            KeyThumbprint(text: sender) != nil
+        else { throw SigningRefusal(.invalidRequest) }
+        return sender
     }
 
     func lookup(_ code: InviteCode) -> String {
@@ -37,7 +40,9 @@ extension SigningProvider {
     }
 
     /// The offer for a device key; `nil` when somebody else was faster, or the device has committed already.
-    private func offer(_ start: SignedMessage<Start>, invite: SigningInvite, at now: Int64) async throws -> String? {
+    private func offer(_ start: SignedMessage<Start>, invite: SigningInviteRecord, at now: Int64) async throws
+        -> String?
+    {
         let hash = SigningHash.request(start.compact)
         let known = try await store.enrolment(pid: invite.pid, deviceKeyID: start.kid.text)
         if let known, known.requestHash == hash.text, known.state == .started { return known.offer }
@@ -54,7 +59,7 @@ extension SigningProvider {
                 policies: [ProtectionPolicy(deviceOnly: SigningSettings.policyID)]))
         let info = JSONObject(
             start.content.info.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) })
-        let enrolment = SigningEnrolment(
+        let enrolment = SigningEnrolmentRecord(
             did: did.text, pid: invite.pid, deviceKeyID: start.kid.text,
             deviceJWK: start.content.jwk.json.serialized(), requestHash: hash.text, offer: offer,
             info: JSONValue.object(info).serialized(), expiresAt: invite.expiresAt)
@@ -66,11 +71,11 @@ extension SigningProvider {
         let body = try CommitBody(plaintext: request.plaintext)
         guard let enrolment = try await store.enrolment(did: request.did.text),
             let invite = try await store.invite(pid: enrolment.pid)
-        else { throw SigningError(.enrolmentVoid) }
+        else { throw SigningRefusal(.enrolmentVoid) }
         let stored = try await store.commit(
             enrolment, commitment: body.commitment.text, nonce: SigningNonce(random: context.random).text,
             user: invite.userID, proof: request.proof, at: request.now)
-        guard let nonce = SigningNonce(text: stored) else { throw SigningError(.unavailable) }
+        guard let nonce = SigningNonce(text: stored) else { throw SigningRefusal(.unavailable) }
         return try await keys.sign(
             NonceReply(head: head(request), nonceS: nonce, sub: invite.userID, user: invite.username))
     }
@@ -80,7 +85,7 @@ extension SigningProvider {
         if let container = request.container { return try await repeated(body, container, request) }
         guard let enrolment = try await store.enrolment(did: request.did.text), enrolment.state == .committed,
             let invite = try await store.invite(pid: enrolment.pid)
-        else { throw SigningError(.enrolmentVoid) }
+        else { throw SigningRefusal(.enrolmentVoid) }
         let offer = try UnverifiedMessage<Offer>(enrolment.offer).content
         let message = try UnverifiedMessage<Enrolment>(body.enrol).verifiedByItself()
         try check(message, of: enrolment, invite: invite, offer: offer)
@@ -97,55 +102,57 @@ extension SigningProvider {
             proof: request.proof, at: request.now)
         if done { return try await enrolled(container, request) }
         // The same call came twice at once, or its time is over.
-        guard let known = try await store.container(did: enrolment.did) else { throw SigningError(.enrolmentVoid) }
+        guard let known = try await store.container(did: enrolment.did) else { throw SigningRefusal(.enrolmentVoid) }
         return try await repeated(body, known, request)
     }
 
-    private func repeated(_ body: CompleteBody, _ container: SigningContainer, _ request: DeviceRequest) async throws
+    private func repeated(_ body: CompleteBody, _ container: SigningContainerRecord, _ request: DeviceRequest)
+        async throws
         -> String
     {
         guard StrictJSON.same(container.enrol, body.enrol), container.state(at: request.now).isAlive else {
-            throw SigningError(.enrolmentVoid)
+            throw SigningRefusal(.enrolmentVoid)
         }
         return try await enrolled(container, request)
     }
 
     /// Whether a key list is the answer to the offer, and each key signs for itself.
     private func check(
-        _ message: SignedMessage<Enrolment>, of enrolment: SigningEnrolment, invite: SigningInvite, offer: Offer
+        _ message: SignedMessage<Enrolment>, of enrolment: SigningEnrolmentRecord, invite: SigningInviteRecord,
+        offer: Offer
     ) throws {
         let content = message.content
         guard message.kid.text == enrolment.deviceKeyID, StrictJSON.same(content.issuer, iss),
             content.pid.text == enrolment.pid, content.did.text == enrolment.did,
             StrictJSON.same(content.sub, invite.userID), content.offer == .offer(enrolment.offer),
             content.nonceS.text == enrolment.nonce
-        else { throw SigningError(.hashMismatch, "The keys are those of another enrolment.") }
+        else { throw SigningRefusal(.hashMismatch, "The keys are those of another enrolment.") }
         guard SigningHash.commitment(nonceD: content.nonceD, keys: content.keyList).text == enrolment.commitment else {
-            throw SigningError(.commitmentChanged)
+            throw SigningRefusal(.commitmentChanged)
         }
         let offered = offer.keys.filter { $0.usage != .otp }
-        guard offered.count == content.keys.count else { throw SigningError(.invalidRequest) }
+        guard offered.count == content.keys.count else { throw SigningRefusal(.invalidRequest) }
         for (offered, key) in zip(offered, content.keys) {
             guard offered.usage == key.usage, offered.label == key.label, offered.slot == key.slot,
                 offered.policy == key.policy
-            else { throw SigningError(.invalidRequest, "The keys are not those of the offer.") }
+            else { throw SigningRefusal(.invalidRequest, "The keys are not those of the offer.") }
             guard let possession = key.possession else { continue }
             let proof = try UnverifiedMessage<KeyPossession>(possession).verified(with: key.jwk).content
             guard StrictJSON.same(proof.issuer, iss), proof.did == content.did, proof.nonceS == content.nonceS,
                 proof.device == message.kid, proof.usage == key.usage, proof.label == key.label, proof.kid == key.kid
-            else { throw SigningError(.hashMismatch, "A proof of possession is for something else.") }
+            else { throw SigningRefusal(.hashMismatch, "A proof of possession is for something else.") }
         }
     }
 
     private func container(
-        _ enrolment: SigningEnrolment, invite: SigningInvite, body: CompleteBody,
+        _ enrolment: SigningEnrolmentRecord, invite: SigningInviteRecord, body: CompleteBody,
         message: SignedMessage<Enrolment>, transcript: EnrolmentTranscript, at now: Int64
-    ) throws -> SigningContainer {
+    ) throws -> SigningContainerRecord {
         let echo = SigningNonce(random: context.random)
         let did = enrolment.did
         let info = try JSONValue.parse(enrolment.info)
         let model = info["model"]?.string ?? ""
-        return SigningContainer(
+        return SigningContainerRecord(
             did: did, userID: invite.userID, username: invite.username, pid: invite.pid,
             serial: Self.serial(context.random), name: body.name ?? (model.isEmpty ? "Device" : model),
             pushID: body.pushId, commitMode: .digits, deviceKeyID: message.kid.text,
@@ -158,7 +165,8 @@ extension SigningProvider {
                 Secret(bytes: context.random.bytes(32)), for: .signingContainer, context: "handle \(did)"),
             offer: enrolment.offer, enrol: body.enrol, transcript: transcript.hash.text,
             renewAt: now + settings.keyLifetime - min(30 * 86400, settings.keyLifetime / 4),
-            expiresAt: now + settings.keyLifetime, voidAt: invite.expiresAt + SigningInvite.completion, createdAt: now)
+            expiresAt: now + settings.keyLifetime, voidAt: invite.expiresAt + SigningInviteRecord.completion,
+            createdAt: now)
     }
 
     /// 12 random digits, which the help desk can ask for.
@@ -169,12 +177,12 @@ extension SigningProvider {
 
     private static func hash(_ echo: SigningNonce) -> String { SigningHash(sha256: echo.bytes).text }
 
-    private func enrolled(_ container: SigningContainer, _ request: DeviceRequest) async throws -> String {
+    private func enrolled(_ container: SigningContainerRecord, _ request: DeviceRequest) async throws -> String {
         let did = container.did
         let echo = try context.masterKey.open(
             container.sealedEcho, for: .signingContainer, context: "echo \(did)"
         ).revealBytes()
-        guard let echo = SigningNonce(bytes: echo) else { throw SigningError(.unavailable) }
+        guard let echo = SigningNonce(bytes: echo) else { throw SigningRefusal(.unavailable) }
         let reply = try await keys.sign(
             Enrolled(
                 head: head(request), state: .unconfirmed, serial: container.serial, name: container.name,
@@ -183,28 +191,28 @@ extension SigningProvider {
         return try sealed(reply, for: container)
     }
 
-    func handleKey(_ container: SigningContainer) throws -> Secret {
+    func handleKey(_ container: SigningContainerRecord) throws -> Secret {
         try context.masterKey.open(
             container.sealedHandle, for: .signingContainer, context: "handle \(container.did)")
     }
 
     func confirm(_ request: DeviceRequest) async throws -> String {
         let body = try ConfirmBody(plaintext: request.plaintext)
-        guard let container = request.container else { throw SigningError(.enrolmentVoid) }
+        guard let container = request.container else { throw SigningRefusal(.enrolmentVoid) }
         let done = try await store.confirm(
             container, echoHash: Self.hash(body.echo), activation: try await activation(container, at: request.now),
             at: request.now)
-        guard done else { throw SigningError(.enrolmentVoid) }
+        guard done else { throw SigningRefusal(.enrolmentVoid) }
         return try await status(request)
     }
 
     /// The record that makes a container active, signed beforehand.
-    func activation(_ container: SigningContainer, at now: Int64) async throws -> SigningActivation {
+    func activation(_ container: SigningContainerRecord, at now: Int64) async throws -> SigningActivation {
         let offer = try UnverifiedMessage<Offer>(container.offer).content
         let maker = try await store.invite(pid: container.pid)?.maker ?? .user
         guard let did = SigningID(text: container.did), let pid = SigningID(text: container.pid),
             let transcript = SigningHash(text: container.transcript)
-        else { throw SigningError(.unavailable) }
+        else { throw SigningRefusal(.unavailable) }
         let approvals = now + settings.approvalDelay
         let record = try await keys.sign(
             EnrolmentRecord(

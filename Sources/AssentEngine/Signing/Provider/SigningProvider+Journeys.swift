@@ -21,7 +21,7 @@ extension SigningProvider {
     func ask(_ approval: PendingApproval, template name: String) async throws -> SigningQuestion? {
         do {
             return try await question(approval, template: name)
-        } catch let error as SigningError {
+        } catch let error as SigningRefusal {
             throw error.isTransient ? EngineError.unavailable : EngineError.invalidRequest(error.detail)
         }
     }
@@ -42,7 +42,7 @@ extension SigningProvider {
         let lifetime = min(template.lifetime, approval.expiresAt - now)
         guard lifetime >= 10 else { throw EngineError.transactionUnreadable }
         let made = try await store.create(
-            SigningTransaction(
+            SigningTransactionRecord(
                 txn: SigningID(random: context.random).text, clientID: Self.journeyParty, userID: user, did: nil,
                 kind: template.kind.rawValue, content: String(decoding: draft.encoded(), as: UTF8.self),
                 req: frame.hash.text, request: Base64URL.encode(frame.bytes),
@@ -67,7 +67,7 @@ extension SigningProvider {
     }
 
     /// How a question of a journey stands; waits a while for an answer.
-    func answer(to txn: String, wait: Int) async throws -> SigningTransaction.State {
+    func answer(to txn: String, wait: Int) async throws -> SigningTransactionRecord.State {
         guard let found = try await store.transaction(txn) else { throw EngineError.transactionUnreadable }
         let state = found.state(at: store.now)
         guard state == .pending, wait > 0 else { return state }

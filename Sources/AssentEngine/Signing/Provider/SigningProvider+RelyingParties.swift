@@ -41,9 +41,9 @@ package struct TransactionWish: Sendable {
 /// A transaction as its relying party sees it.
 package struct TransactionView: Sendable {
     /// The transaction.
-    package let transaction: SigningTransaction
+    package let transaction: SigningTransactionRecord
     /// Where it stands now.
-    package let state: SigningTransaction.State
+    package let state: SigningTransactionRecord.State
     /// The receipt, if it was decided.
     package let receipt: String?
     /// Why: what the user says, or what has ended it.
@@ -56,36 +56,37 @@ extension SigningProvider {
 
     /// Makes a transaction for a relying party.
     ///
-    /// - Throws: ``SigningError``: `invalid_request`, `not_found`, `rate_limited`.
-    package func create(_ wish: TransactionWish) async throws(SigningError) -> SigningTransaction {
+    /// - Throws: ``SigningRefusal``: `invalid_request`, `not_found`, `rate_limited`.
+    package func create(_ wish: TransactionWish) async throws(SigningRefusal) -> SigningTransactionRecord {
         try await answering {
             guard let template = settings.templates[wish.template] else {
-                throw SigningError(.invalidRequest, "There is no template \(wish.template).")
+                throw SigningRefusal(.invalidRequest, "There is no template \(wish.template).")
             }
-            guard wish.details.utf8.count <= Self.detailsLimit else { throw SigningError(.tooLarge) }
+            guard wish.details.utf8.count <= Self.detailsLimit else { throw SigningRefusal(.tooLarge) }
             guard (1...64).contains(wish.idempotencyKey.utf8.count) else {
-                throw SigningError(.invalidRequest, "Idempotency-Key has 1 to 64 characters.")
+                throw SigningRefusal(.invalidRequest, "Idempotency-Key has 1 to 64 characters.")
             }
-            guard let user = try await find(user: wish.user), user.isActive else { throw SigningError(.notFound) }
+            guard let user = try await find(user: wish.user), user.isActive else { throw SigningRefusal(.notFound) }
             if let did = wish.did {
                 guard let container = try await store.container(did: did), container.userID == user.id else {
-                    throw SigningError(.notFound)
+                    throw SigningRefusal(.notFound)
                 }
             }
             let lifetime = wish.lifetime ?? template.lifetime
             guard (10...3600).contains(lifetime) else {
-                throw SigningError(.invalidRequest, "A transaction is open for 10 to 3600 seconds.")
+                throw SigningRefusal(.invalidRequest, "A transaction is open for 10 to 3600 seconds.")
             }
             let draft = try draft(wish, template)
             let now = store.now
             let frame = SigningHash.detailsFrame(wish.details)
-            let new = SigningTransaction(
+            let new = SigningTransactionRecord(
                 txn: SigningID(random: context.random).text, clientID: wish.clientID, userID: user.id, did: wish.did,
                 kind: template.kind.rawValue, content: String(decoding: draft.encoded(), as: UTF8.self),
                 req: frame.hash.text, request: Base64URL.encode(frame.bytes),
                 matchNumber: template.matchesNumber ? Self.number(context.random) : nil, createdAt: now,
                 expiresAt: now + lifetime,
-                idempotency: SigningTransaction.Idempotency(key: wish.idempotencyKey, request: Self.key(wish, user)))
+                idempotency: SigningTransactionRecord.Idempotency(
+                    key: wish.idempotencyKey, request: Self.key(wish, user)))
             return try await store.create(new, limits: settings.limits)
         }
     }
@@ -96,7 +97,7 @@ extension SigningProvider {
             details = try JSONValue.parse(
                 Array(wish.details.utf8), limits: TransactionDisplay.limits, duplicates: .rejectIgnoringCase)
         } catch {
-            throw SigningError(.invalidRequest, "authorization_details is not JSON. \(error.detail)")
+            throw SigningRefusal(.invalidRequest, "authorization_details is not JSON. \(error.detail)")
         }
         return try DocumentDraft(
             template, details: details, relyingParty: RelyingParty(id: wish.clientID, name: wish.clientName),
@@ -126,11 +127,11 @@ extension SigningProvider {
 
     /// How a client's transaction stands; with `wait`, as soon as it is over, or after so many seconds.
     ///
-    /// - Throws: ``SigningError`` `tx_unknown`, also for another client's.
-    package func view(_ txn: String, client: String, wait: Int = 0) async throws(SigningError) -> TransactionView {
+    /// - Throws: ``SigningRefusal`` `tx_unknown`, also for another client's.
+    package func view(_ txn: String, client: String, wait: Int = 0) async throws(SigningRefusal) -> TransactionView {
         try await answering {
             guard let found = try await store.transaction(txn), found.isOf(client) else {
-                throw SigningError(.transactionUnknown)
+                throw SigningRefusal(.transactionUnknown)
             }
             guard found.state(at: store.now) == .pending, wait > 0 else { return try await view(found) }
             await bell.wait(for: .transaction(txn), seconds: wait)
@@ -138,7 +139,7 @@ extension SigningProvider {
         }
     }
 
-    private func view(_ transaction: SigningTransaction) async throws -> TransactionView {
+    private func view(_ transaction: SigningTransactionRecord) async throws -> TransactionView {
         let state = transaction.state(at: store.now)
         let decision = state == .pending ? nil : try await store.decision(of: transaction.txn)
         let said = try decision.map { try UnverifiedMessage<Decision>($0.decision).content.reason } ?? nil
@@ -148,8 +149,8 @@ extension SigningProvider {
 
     /// Takes a client's transaction back.
     ///
-    /// - Throws: ``SigningError``: `tx_unknown`, `already_decided`.
-    package func cancel(_ txn: String, client: String) async throws(SigningError) {
+    /// - Throws: ``SigningRefusal``: `tx_unknown`, `already_decided`.
+    package func cancel(_ txn: String, client: String) async throws(SigningRefusal) {
         try await answering { try await store.cancel(txn, client: client, at: store.now) }
     }
 
@@ -163,12 +164,12 @@ extension SigningProvider {
 
     /// The bundle of a decision: all that is needed to judge it years later, as JSON.
     ///
-    /// - Throws: ``SigningError`` `tx_unknown`, also when it is somebody else's, or not decided.
-    package func evidence(_ txn: String, for reader: EvidenceReader) async throws(SigningError) -> [UInt8] {
+    /// - Throws: ``SigningRefusal`` `tx_unknown`, also when it is somebody else's, or not decided.
+    package func evidence(_ txn: String, for reader: EvidenceReader) async throws(SigningRefusal) -> [UInt8] {
         try await answering {
             guard let transaction = try await store.transaction(txn), mayRead(transaction, reader),
                 let decision = try await store.decision(of: txn)
-            else { throw SigningError(.transactionUnknown) }
+            else { throw SigningRefusal(.transactionUnknown) }
             let keys = try await keys.current()
             let bundle = EvidenceBundle(
                 issuer: iss, identities: keys.identities.map(\.publicKey), next: keys.next, previous: keys.previous,
@@ -184,7 +185,7 @@ extension SigningProvider {
         }
     }
 
-    private func mayRead(_ transaction: SigningTransaction, _ reader: EvidenceReader) -> Bool {
+    private func mayRead(_ transaction: SigningTransactionRecord, _ reader: EvidenceReader) -> Bool {
         switch reader {
         case .client(let client): transaction.isOf(client)
         case .caller(let caller):
@@ -205,7 +206,7 @@ extension SigningStore {
         }
     }
 
-    func noteEvidence(_ transaction: SigningTransaction, by reader: SigningProvider.EvidenceReader) async throws {
+    func noteEvidence(_ transaction: SigningTransactionRecord, by reader: SigningProvider.EvidenceReader) async throws {
         let by =
             switch reader {
             case .client(let client): client

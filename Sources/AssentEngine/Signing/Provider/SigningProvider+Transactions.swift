@@ -8,14 +8,16 @@ extension SigningProvider {
     func list(_ request: DeviceRequest) async throws -> String {
         let body = try ListBody(plaintext: request.plaintext)
         let container = try request.active()
-        var open = try await store.open(container, limit: Self.listed + 1, at: store.now)
-        if open.isEmpty, body.wait > 0 {
-            await bell.wait(for: .container(container.did), seconds: body.wait)
-            open = try await store.open(container, limit: Self.listed + 1, at: store.now)
+        var open = try await listable(container)
+        if open.answerable.isEmpty, body.wait > 0 {
+            // What this container cannot answer must not wake it again and again.
+            let topic = open.other.map { SigningBell.Topic.transaction($0) } ?? .container(container.did)
+            await bell.wait(for: topic, seconds: body.wait)
+            open = try await listable(container)
         }
         let key = try handleKey(container)
         var tickets: [String] = []
-        for transaction in open.prefix(Self.listed) {
+        for transaction in open.answerable.prefix(Self.listed) {
             guard let txn = SigningID(text: transaction.txn) else { continue }
             tickets.append(
                 try await keys.sign(
@@ -24,8 +26,22 @@ extension SigningProvider {
                         handle: .handle(key: key, issuer: iss, txn: txn))))
         }
         let reply = try await keys.sign(
-            TransactionList(head: head(request), tickets: tickets, more: open.count > Self.listed))
+            TransactionList(head: head(request), tickets: tickets, more: open.answerable.count > Self.listed))
         return try sealed(reply, for: container)
+    }
+
+    /// The open transactions for each status of which a container has a key, and one of the others.
+    private func listable(_ container: SigningContainerRecord) async throws
+        -> (answerable: [SigningTransactionRecord], other: String?)
+    {
+        let open = try await store.open(container, limit: Self.listed + 1, at: store.now)
+        guard !open.isEmpty else { return ([], nil) }
+        let keys = try await store.keys(did: container.did)
+        let answerable = try open.filter { transaction in
+            let draft = try DocumentDraft(plaintext: Array(transaction.content.utf8))
+            return draft.statuses(of: transaction, for: container, keys: keys) != nil
+        }
+        return (answerable, open.first { each in !answerable.contains { $0.txn == each.txn } }?.txn)
     }
 
     func fetch(_ request: DeviceRequest) async throws -> String {
@@ -33,28 +49,30 @@ extension SigningProvider {
         let container = try request.active()
         guard let transaction = try await store.transaction(txn), transaction.userID == container.userID,
             transaction.did == nil || transaction.did == container.did
-        else { throw SigningError(.transactionUnknown) }
+        else { throw SigningRefusal(.transactionUnknown) }
         if let refusal = transaction.refusal(at: request.now) { throw refusal }
         var document = try await store.document(of: txn, did: container.did)
         if document == nil {
             document = try await store.deliver(
-                try await made(transaction, for: container), of: transaction, to: container, at: request.now)
+                try await made(transaction, for: container, at: request.now), of: transaction, to: container,
+                at: request.now)
         }
-        guard let document else { throw SigningError(.transactionUnknown) }
+        guard let document else { throw SigningRefusal(.transactionUnknown) }
         let reply = try await keys.sign(Fetched(head: head(request), document: document.txd))
         return try sealed(reply, for: container)
     }
 
-    private func made(_ transaction: SigningTransaction, for container: SigningContainer) async throws
+    private func made(
+        _ transaction: SigningTransactionRecord, for container: SigningContainerRecord, at now: Int64
+    ) async throws
         -> SigningDocument
     {
         let draft = try DocumentDraft(plaintext: Array(transaction.content.utf8))
         let document = draft.document(
             of: transaction, for: container, keys: try await store.keys(did: container.did), issuer: iss,
-            nonce: SigningID(random: context.random))
-        guard let document else {
-            throw SigningError(.statusNotAllowed, "The device has no key that may approve this.")
-        }
+            nonce: SigningID(random: context.random), at: now)
+        // It has no key for one of the statuses; it may still refuse blindly.
+        guard let document else { throw SigningRefusal(.transactionUnknown) }
         let txd = try await keys.sign(document)
         return SigningDocument(txd: txd, txh: SigningHash.document(txd).text)
     }
@@ -63,9 +81,9 @@ extension SigningProvider {
         let body = try DecideBody(plaintext: request.plaintext)
         let message = try UnverifiedMessage<Decision>(body.decision)
         let decision = message.content
-        guard let container = request.container else { throw SigningError(.transactionUnknown) }
+        guard let container = request.container else { throw SigningRefusal(.transactionUnknown) }
         let dh = SigningHash.decision(body.decision)
-        let transaction: SigningTransaction
+        let transaction: SigningTransactionRecord
         switch try await store.turn(decision.txn.text, dh: dh.text, container: container, at: request.now) {
         case .repeated(let receipt): return receipt
         case .open(let found): transaction = found
@@ -76,7 +94,7 @@ extension SigningProvider {
                     message: message, possession: body.possession, dh: dh, transaction: transaction,
                     container: container), request)
         } catch let error as SigningProtocolError {
-            throw SigningError(error)
+            throw SigningRefusal(error)
         }
     }
 
@@ -85,8 +103,8 @@ extension SigningProvider {
         let message: UnverifiedMessage<Decision>
         let possession: String?
         let dh: SigningHash
-        let transaction: SigningTransaction
-        let container: SigningContainer
+        let transaction: SigningTransactionRecord
+        let container: SigningContainerRecord
 
         var content: Decision { message.content }
         var txn: String { transaction.txn }
@@ -99,7 +117,7 @@ extension SigningProvider {
         var document: SigningDocument?
         if refusal == nil, !judged.content.isBlind {
             document = try await store.document(of: judged.txn, did: container.did)
-            if document == nil { refusal = SigningError(.transactionNotFetched) }
+            if document == nil { refusal = SigningRefusal(.transactionNotFetched) }
         }
         if let refusal {
             try await store.refuse(refusal.code, txn: judged.txn, container: container)
@@ -109,13 +127,15 @@ extension SigningProvider {
         try await check(judged, document: document)
         let needsNumber = judged.transaction.matchNumber != nil && judged.approves
         if needsNumber {
+            // The number can be tried once: a decision that cannot succeed must not try it.
+            guard try await !store.isSpent(request.proof) else { throw try await refused(.replay, judged) }
             try await store.compareNumber(
                 judged.content.match ?? "", txn: judged.txn, dh: judged.dh.text, container: container, at: request.now)
         }
         let auditID = context.random.uuid()
         let receipt = try await receipt(
             judged, key: key, document: document, matched: needsNumber, auditID: auditID, at: request.now)
-        let state = SigningTransaction.State(judged.content.effect)
+        let state = SigningTransactionRecord.State(judged.content.effect)
         let decided = try await store.decide(
             SigningDecision(
                 txn: judged.txn, did: container.did, kid: key.kid, dh: judged.dh.text, state: state,
@@ -136,7 +156,7 @@ extension SigningProvider {
         guard key.isActive else { throw try await refused(.keyRetired, judged) }
         let isDeviceKey = kid == container.deviceKeyID
         guard (judged.possession == nil) == isDeviceKey else {
-            throw SigningError(.invalidRequest, "A decision by another key than the device key needs possession.")
+            throw SigningRefusal(.invalidRequest, "A decision by another key than the device key needs possession.")
         }
         let possession = try judged.possession.map { try UnverifiedMessage<Possession>($0) }
         do {
@@ -144,7 +164,7 @@ extension SigningProvider {
             _ = try possession?.verified(with: ProtocolKey(JSONValue.parse(container.deviceJWK)))
         } catch {
             try await store.fail(txn: txn, because: .badSignature, container: container)
-            throw SigningError(.badSignature)
+            throw SigningRefusal(.badSignature)
         }
         if let content = possession?.content {
             guard StrictJSON.same(content.issuer, iss), content.did.text == container.did, content.txn.text == txn,
@@ -174,9 +194,9 @@ extension SigningProvider {
         throw try await refused(isStatus ? .statusNotAllowed : .hashMismatch, judged)
     }
 
-    private func refused(_ code: SigningError.Code, _ judged: JudgedDecision) async throws -> SigningError {
+    private func refused(_ code: SigningRefusal.Code, _ judged: JudgedDecision) async throws -> SigningRefusal {
         try await store.refuse(code, txn: judged.txn, container: judged.container)
-        return SigningError(code)
+        return SigningRefusal(code)
     }
 
     private func receipt(
@@ -187,7 +207,7 @@ extension SigningProvider {
         guard let kid = KeyThumbprint(text: key.kid), let device = KeyThumbprint(text: container.deviceKeyID),
             let record = container.record.flatMap({ SigningHash(text: $0) }),
             let request = SigningHash(text: judged.transaction.req)
-        else { throw SigningError(.unavailable) }
+        else { throw SigningRefusal(.unavailable) }
         return try await keys.sign(
             Receipt(
                 issuer: iss, did: judged.content.did, decidedAt: Int(now), txn: judged.content.txn,
@@ -200,7 +220,7 @@ extension SigningProvider {
     }
 }
 
-extension SigningTransaction.State {
+extension SigningTransactionRecord.State {
     /// What a decision makes of a transaction.
     init(_ effect: DecisionEffect) {
         self =

@@ -41,31 +41,31 @@ package struct SigningCaller: Sendable {
 extension SigningProvider {
     /// Makes an invite, for the caller or, by an administrator, for somebody else.
     ///
-    /// - Throws: ``SigningError``: `fresh_authentication_required`, `forbidden`, `not_found`.
-    package func invite(_ caller: SigningCaller, user: String?) async throws(SigningError) -> ShownInvite {
+    /// - Throws: ``SigningRefusal``: `fresh_authentication_required`, `forbidden`, `not_found`.
+    package func invite(_ caller: SigningCaller, user: String?) async throws(SigningRefusal) -> ShownInvite {
         try await answering {
             let now = store.now
             var owner = caller.session.user
             if let user, user != owner.id, user != owner.username {
-                guard caller.isAdministrator else { throw SigningError(.forbidden) }
-                guard let found = try await find(user: user) else { throw SigningError(.notFound) }
+                guard caller.isAdministrator else { throw SigningRefusal(.forbidden) }
+                guard let found = try await find(user: user) else { throw SigningRefusal(.notFound) }
                 owner = found
             }
             let isFresh =
                 now - caller.session.createdAt <= settings.freshness && caller.session.authLevel >= settings.freshLevel
-            guard isFresh else { throw SigningError(.freshAuthenticationRequired) }
+            guard isFresh else { throw SigningRefusal(.freshAuthenticationRequired) }
             do {
                 try ShownText.check(owner.username, 1...64, at: "user")
             } catch {
-                throw SigningError(.invalidRequest, "The user's name cannot be shown by a device.")
+                throw SigningRefusal(.invalidRequest, "The user's name cannot be shown by a device.")
             }
             let code = InviteCode(random: context.random)
             let pid = SigningID(random: context.random)
             let isOwn = owner.id == caller.session.user.id
-            let invite = SigningInvite(
+            let invite = SigningInviteRecord(
                 pid: pid.text, userID: owner.id, username: owner.username, maker: isOwn ? .user : .administrator,
                 createdAt: now)
-            guard let identity = try await keys.current().identity else { throw SigningError(.unavailable) }
+            guard let identity = try await keys.current().identity else { throw SigningRefusal(.unavailable) }
             let qr = try await keys.sign(
                 Invite(
                     issuer: iss, pid: pid, code: code, identity: identity.thumbprint, issuedAt: Int(now),
@@ -77,12 +77,12 @@ extension SigningProvider {
 
     /// How an invite of the caller stands.
     ///
-    /// - Throws: ``SigningError`` `not_found`, also for somebody else's.
-    package func inviteStatus(_ caller: SigningCaller, pid: String) async throws(SigningError) -> InviteStatus {
+    /// - Throws: ``SigningRefusal`` `not_found`, also for somebody else's.
+    package func inviteStatus(_ caller: SigningCaller, pid: String) async throws(SigningRefusal) -> InviteStatus {
         try await answering { try await status(of: try await invite(caller, pid: pid)) }
     }
 
-    private func status(of invite: SigningInvite) async throws -> InviteStatus {
+    private func status(of invite: SigningInviteRecord) async throws -> InviteStatus {
         let now = store.now
         if let did = invite.committed, let container = try await store.container(did: did) {
             return InviteStatus(state: container.state(at: now).rawValue, did: did, name: container.name)
@@ -91,48 +91,49 @@ extension SigningProvider {
         return InviteStatus(state: isOver ? "VOID" : invite.state.rawValue, did: nil, name: nil)
     }
 
-    private func invite(_ caller: SigningCaller, pid: String) async throws -> SigningInvite {
+    private func invite(_ caller: SigningCaller, pid: String) async throws -> SigningInviteRecord {
         guard let invite = try await store.invite(pid: pid),
             invite.userID == caller.session.user.id || caller.isAdministrator
-        else { throw SigningError(.notFound) }
+        else { throw SigningRefusal(.notFound) }
         return invite
     }
 
     /// Takes the digits that the device shows.
     ///
-    /// - Throws: ``SigningError``: `digits_wrong` with the tries that are left, `enrolment_void`, `not_found`.
-    package func enter(digits: String, _ caller: SigningCaller, pid: String) async throws(SigningError) -> InviteStatus
+    /// - Throws: ``SigningRefusal``: `digits_wrong` with the tries that are left, `enrolment_void`, `not_found`.
+    package func enter(digits: String, _ caller: SigningCaller, pid: String) async throws(SigningRefusal)
+        -> InviteStatus
     {
         try await answering {
             let now = store.now
             let invite = try await invite(caller, pid: pid)
             let typed = digits.filter { $0 != " " && $0 != "-" }
             guard typed.utf8.count == 8, typed.utf8.allSatisfy(\.isASCIIDigit) else {
-                throw SigningError(.invalidRequest, "Enter the eight digits that the device shows.")
+                throw SigningRefusal(.invalidRequest, "Enter the eight digits that the device shows.")
             }
             switch try await store.compare(digits: typed, pid: pid, at: now) {
             case .wrong(let remaining):
                 try await store.refuseDigits(invite, remaining: remaining, at: now)
-                throw SigningError(.digitsWrong, remaining: remaining)
+                throw SigningRefusal(.digitsWrong, remaining: remaining)
             case .nothingToCompare:
                 let status = try await status(of: invite)
                 // They were right before: the same answer to a repeated request.
                 guard let did = status.did, let container = try await store.container(did: did),
                     container.digitsAt != nil, container.state(at: now).isAlive
-                else { throw SigningError(.enrolmentVoid) }
+                else { throw SigningRefusal(.enrolmentVoid) }
                 return status
             case .right(let did):
                 guard let container = try await store.container(did: did),
                     try await store.acceptDigits(
                         container, activation: try await activation(container, at: now), at: now)
-                else { throw SigningError(.enrolmentVoid) }
+                else { throw SigningRefusal(.enrolmentVoid) }
                 return try await status(of: try await self.invite(caller, pid: pid))
             }
         }
     }
 
     /// Ends an invite, and a container of it that is not active.
-    package func withdraw(_ caller: SigningCaller, pid: String) async throws(SigningError) {
+    package func withdraw(_ caller: SigningCaller, pid: String) async throws(SigningRefusal) {
         try await answering {
             let invite = try await invite(caller, pid: pid)
             _ = try await store.void(invite, at: store.now)
@@ -140,17 +141,17 @@ extension SigningProvider {
     }
 
     /// The containers of the caller or, for an administrator, of somebody else.
-    package func containers(_ caller: SigningCaller, user: String?) async throws(SigningError)
-        -> [(SigningContainer, [SigningKeyRow])]
+    package func containers(_ caller: SigningCaller, user: String?) async throws(SigningRefusal)
+        -> [(SigningContainerRecord, [SigningKeyRow])]
     {
         try await answering {
             var owner = caller.session.user
             if let user, user != owner.id, user != owner.username {
-                guard caller.isAdministrator else { throw SigningError(.forbidden) }
-                guard let found = try await find(user: user) else { throw SigningError(.notFound) }
+                guard caller.isAdministrator else { throw SigningRefusal(.forbidden) }
+                guard let found = try await find(user: user) else { throw SigningRefusal(.notFound) }
                 owner = found
             }
-            var result: [(SigningContainer, [SigningKeyRow])] = []
+            var result: [(SigningContainerRecord, [SigningKeyRow])] = []
             for container in try await store.containers(user: owner.id) {
                 result.append((container, try await store.keys(did: container.did)))
             }
@@ -161,18 +162,18 @@ extension SigningProvider {
     /// Changes a container. Users rename and end their own; the rest is for administrators.
     ///
     /// - Returns: the state after it.
-    /// - Throws: ``SigningError``: `unknown_container`, also for somebody else's; `forbidden`; `container_revoked`.
-    package func change(_ caller: SigningCaller, did: String, _ change: ContainerChange) async throws(SigningError)
+    /// - Throws: ``SigningRefusal``: `unknown_container`, also for somebody else's; `forbidden`; `container_revoked`.
+    package func change(_ caller: SigningCaller, did: String, _ change: ContainerChange) async throws(SigningRefusal)
         -> ContainerState
     {
         try await answering {
             let now = store.now
             guard let container = try await store.container(did: did),
                 container.userID == caller.session.user.id || caller.isAdministrator
-            else { throw SigningError(.unknownContainer) }
-            if change == .block || change == .unblock, !caller.isAdministrator { throw SigningError(.forbidden) }
+            else { throw SigningRefusal(.unknownContainer) }
+            if change == .block || change == .unblock, !caller.isAdministrator { throw SigningRefusal(.forbidden) }
             if case .rename(let name) = change, (try? ShownText.check(name, 1...128, at: "name")) == nil {
-                throw SigningError(.invalidRequest, "A name has 1 to 128 characters that can be shown.")
+                throw SigningRefusal(.invalidRequest, "A name has 1 to 128 characters that can be shown.")
             }
             _ = try await store.change(container, change, by: caller.session.user.id, at: now)
             let after = try await store.container(did: did)?.state(at: now) ?? .void
@@ -183,7 +184,7 @@ extension SigningProvider {
                 case .revoke: after == .revoked || after == .void
                 case .rename: after.isAlive
                 }
-            guard isDone else { throw SigningError(after.isAlive ? .invalidRequest : .containerRevoked) }
+            guard isDone else { throw SigningRefusal(after.isAlive ? .invalidRequest : .containerRevoked) }
             return after
         }
     }
@@ -196,12 +197,12 @@ extension SigningProvider {
     }
 
     /// Runs what users and relying parties ask for, and names every error as the protocol does.
-    func answering<Result>(_ body: () async throws -> Result) async throws(SigningError) -> Result {
+    func answering<Result>(_ body: () async throws -> Result) async throws(SigningRefusal) -> Result {
         do {
             return try await context.translatingStoreErrors(body)
         } catch {
-            if !(error is SigningError) { context.logger.error("signing failed", metadata: ["error": "\(error)"]) }
-            throw SigningError(answering: error)
+            if !(error is SigningRefusal) { context.logger.error("signing failed", metadata: ["error": "\(error)"]) }
+            throw SigningRefusal(answering: error)
         }
     }
 }

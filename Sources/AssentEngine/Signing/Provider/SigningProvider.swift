@@ -39,7 +39,7 @@ package struct SigningProvider: Sendable {
     package func configuration() async throws -> [UInt8] {
         try await context.translatingStoreErrors {
             let keys = try await keys.current()
-            guard let identity = keys.identity else { throw SigningError(.unavailable) }
+            guard let identity = keys.identity else { throw SigningRefusal(.unavailable) }
             return IssuerConfiguration(
                 issuer: iss, name: settings.name, identity: identity, next: keys.next, certificates: keys.certificates
             ).encoded()
@@ -54,27 +54,27 @@ package struct SigningProvider: Sendable {
     ///   - body: the request's body.
     ///   - address: where it came from, to count wrong codes.
     /// - Returns: the compact message to send back.
-    /// - Throws: ``SigningError``.
-    package func answer(_ call: DeviceCall, proof: String?, body: [UInt8], address: String) async throws(SigningError)
+    /// - Throws: ``SigningRefusal``.
+    package func answer(_ call: DeviceCall, proof: String?, body: [UInt8], address: String) async throws(SigningRefusal)
         -> String
     {
         do {
             return try await context.translatingStoreErrors {
-                guard body.count <= MessageType.maximumBody else { throw SigningError(.tooLarge) }
+                guard body.count <= MessageType.maximumBody else { throw SigningRefusal(.tooLarge) }
                 if call == .start { return try await start(body, address: address) }
                 return try await dispatch(call, try await authenticated(call, proof: proof, body: body))
             }
         } catch let error as SigningProtocolError {
-            throw SigningError(error)
+            throw SigningRefusal(error)
         } catch {
-            if !(error is SigningError) { context.logger.error("signing failed", metadata: ["error": "\(error)"]) }
-            throw SigningError(answering: error)
+            if !(error is SigningRefusal) { context.logger.error("signing failed", metadata: ["error": "\(error)"]) }
+            throw SigningRefusal(answering: error)
         }
     }
 
     private func dispatch(_ call: DeviceCall, _ request: DeviceRequest) async throws -> String {
         switch call {
-        case .start: throw SigningError(.invalidRequest)
+        case .start: throw SigningRefusal(.invalidRequest)
         case .commit: try await commit(request)
         case .complete: try await complete(request)
         case .confirm: try await confirm(request)
@@ -89,23 +89,23 @@ package struct SigningProvider: Sendable {
 
     /// Verifies the proof, then opens the body.
     private func authenticated(_ call: DeviceCall, proof: String?, body: [UInt8]) async throws -> DeviceRequest {
-        guard let proof else { throw SigningError(.badProof) }
+        guard let proof else { throw SigningRefusal(.badProof) }
         let unverified: UnverifiedMessage<CallProof>
         do {
             unverified = try UnverifiedMessage<CallProof>(proof)
         } catch let error {
-            throw SigningError(error.code == .versionUnsupported ? .versionUnsupported : .badProof)
+            throw SigningRefusal(error.code == .versionUnsupported ? .versionUnsupported : .badProof)
         }
         let did = unverified.content.did
         let party = try await party(did.text)
-        guard (try? unverified.verified(with: try party.deviceKey)) != nil else { throw SigningError(.badProof) }
+        guard (try? unverified.verified(with: try party.deviceKey)) != nil else { throw SigningRefusal(.badProof) }
         let content = unverified.content
         guard StrictJSON.same(content.issuer, iss), content.method == "POST",
             StrictJSON.same(content.url, iss + call.path), content.bodyHash == SigningHash(sha256: body)
-        else { throw SigningError(.badProof) }
-        guard nonces.accepts(content.nonce) else { throw SigningError(.useNonce) }
+        else { throw SigningRefusal(.badProof) }
+        guard nonces.accepts(content.nonce) else { throw SigningRefusal(.useNonce) }
         guard try await attempts.attempt("signing:call:\(did.text)", limit: 120, window: 60) else {
-            throw SigningError(.rateLimited, retryAfter: 60)
+            throw SigningRefusal(.rateLimited, retryAfter: 60)
         }
         let plaintext = try await opened(body, sender: did.text)
         return DeviceRequest(
@@ -115,11 +115,11 @@ package struct SigningProvider: Sendable {
 
     /// Decrypts a request's body with the key that it names.
     func opened(_ body: [UInt8], sender: String) async throws -> [UInt8] {
-        guard let text = String(validating: body, as: UTF8.self) else { throw SigningError(.invalidRequest) }
+        guard let text = String(validating: body, as: UTF8.self) else { throw SigningRefusal(.invalidRequest) }
         let envelope = try SealedEnvelope(text)
         var known = try await keys.current().opening(envelope.kid)
         if known == nil { known = try await keys.current(fresh: true).opening(envelope.kid) }
-        guard let known else { throw SigningError(.unknownKey) }
+        guard let known else { throw SigningRefusal(.unknownKey) }
         return try await envelope.opened(
             with: try SoftwareAgreementKey(privateKey: known.privateKey), content: .request, sender: sender,
             recipient: iss)
@@ -128,17 +128,17 @@ package struct SigningProvider: Sendable {
     private func party(_ did: String) async throws -> DeviceRequest.Party {
         if let container = try await store.container(did: did) {
             let isForgotten = container.endedAt.map { store.now - $0 > DeviceRequest.memory } ?? false
-            guard !isForgotten else { throw SigningError(.unknownContainer) }
+            guard !isForgotten else { throw SigningRefusal(.unknownContainer) }
             return .container(container)
         }
-        guard let enrolment = try await store.enrolment(did: did) else { throw SigningError(.unknownContainer) }
+        guard let enrolment = try await store.enrolment(did: did) else { throw SigningRefusal(.unknownContainer) }
         return .enrolment(enrolment)
     }
 
     /// Counts a wrong code of an address.
-    func countWrongCode(_ address: String) async throws -> SigningError {
+    func countWrongCode(_ address: String) async throws -> SigningRefusal {
         try await attempts.attempt("signing:code:\(address)", limit: 10, window: 900)
-            ? SigningError(.invalidCode) : SigningError(.rateLimited, retryAfter: 900)
+            ? SigningRefusal(.invalidCode) : SigningRefusal(.rateLimited, retryAfter: 900)
     }
 
     /// What every reply has.
@@ -147,7 +147,7 @@ package struct SigningProvider: Sendable {
     }
 
     /// Encrypts a signed reply for a container.
-    func sealed(_ compact: String, for container: SigningContainer) throws -> String {
+    func sealed(_ compact: String, for container: SigningContainerRecord) throws -> String {
         try SealedEnvelope.seal(
             Array(compact.utf8), to: ProtocolKey(JSONValue.parse(container.transportJWK)), content: .reply,
             sender: iss, recipient: container.did, random: context.random)
@@ -185,8 +185,8 @@ package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
 struct DeviceRequest: Sendable {
     /// Who calls.
     enum Party: Sendable {
-        case enrolment(SigningEnrolment)
-        case container(SigningContainer)
+        case enrolment(SigningEnrolmentRecord)
+        case container(SigningContainerRecord)
 
         /// The device key.
         var deviceKey: ProtocolKey {
@@ -210,20 +210,20 @@ struct DeviceRequest: Sendable {
     let now: Int64
 
     /// The container, whatever its state.
-    var container: SigningContainer? { if case .container(let container) = party { container } else { nil } }
+    var container: SigningContainerRecord? { if case .container(let container) = party { container } else { nil } }
 
     /// The container, if it may do more than ask how it stands.
     ///
-    /// - Throws: ``SigningError``: why it may not.
-    func active() throws -> SigningContainer {
-        guard let container else { throw SigningError(.enrolmentVoid) }
-        guard container.state(at: now) != .suspect else { throw SigningError(.containerSuspect) }
+    /// - Throws: ``SigningRefusal``: why it may not.
+    func active() throws -> SigningContainerRecord {
+        guard let container else { throw SigningRefusal(.enrolmentVoid) }
+        guard container.state(at: now) != .suspect else { throw SigningRefusal(.containerSuspect) }
         if let refusal = container.refusal(approving: false, at: now) { throw refusal }
         return container
     }
 }
 
-extension SigningError {
+extension SigningRefusal {
     /// What a message is refused with that breaks the protocol's form.
     init(_ error: SigningProtocolError) {
         switch error.code {

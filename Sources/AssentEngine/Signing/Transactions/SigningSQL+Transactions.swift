@@ -3,7 +3,7 @@ import AssentStore
 extension SigningSQL {
     /// Makes a transaction if the limits allow one more. To be run behind ``hold(user:)``, so that all see what others
     /// have made.
-    static func create(_ new: SigningTransaction, issuer: String, limits: SigningLimits) -> SQL {
+    static func create(_ new: SigningTransactionRecord, issuer: String, limits: SigningLimits) -> SQL {
         """
         INSERT INTO signing_transactions
             (txn, iss, client_id, user_id, did, kind, state, content, req, request, match_number, created_at,
@@ -16,7 +16,7 @@ extension SigningSQL {
         """
     }
 
-    private static func allows(_ new: SigningTransaction, _ issuer: String, _ limits: SigningLimits) -> SQL {
+    private static func allows(_ new: SigningTransactionRecord, _ issuer: String, _ limits: SigningLimits) -> SQL {
         let now = new.createdAt
         let ofUser: SQL = "SELECT count(*) FROM signing_transactions t WHERE t.user_id = \(new.userID)"
         let ofClient: SQL = "\(ofUser) AND t.iss = \(issuer) AND t.client_id = \(new.clientID)"
@@ -35,16 +35,25 @@ extension SigningSQL {
     }
 
     /// That a container may fetch it.
-    static func isOpen(for container: SigningContainer, at now: Int64) -> SQL {
+    static func isOpen(for container: SigningContainerRecord, at now: Int64) -> SQL {
         """
         state = 'PENDING' AND expires_at > \(now) AND user_id = \(container.userID)
             AND (did IS NULL OR did = \(container.did)) AND (claimed_by IS NULL OR claimed_by = \(container.did))
             AND iss = (SELECT c.iss FROM signing_containers c WHERE c.did = \(container.did) AND c.state = 'ACTIVE')
+            AND \(hasKey(for: "kind", did: "\(container.did)"))
+        """
+    }
+
+    /// That a container has a key for approving what is of a kind: without one it is not asked.
+    static func hasKey(for kind: SQL, did: SQL) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM signing_keys k WHERE k.did = \(did) AND k.state = 'ACTIVE'
+            AND k.usage = CASE \(kind) WHEN 'authentication' THEN 'auth' ELSE 'sign' END)
         """
     }
 
     /// Keeps the document of a container unless it has one.
-    static func deliver(_ document: SigningDocument, txn: String, to container: SigningContainer, at now: Int64)
+    static func deliver(_ document: SigningDocument, txn: String, to container: SigningContainerRecord, at now: Int64)
         -> SQL
     {
         """

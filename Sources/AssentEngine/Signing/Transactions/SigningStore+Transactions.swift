@@ -18,9 +18,10 @@ package struct SigningDocument: Sendable, Hashable {
 extension SigningStore {
     /// Makes a transaction; for a request that has come before, gives the one of the first time.
     ///
-    /// - Throws: ``SigningError``: `rate_limited`; `not_found` when the user is not active; `invalid_request` when the
-    ///   same `Idempotency-Key` came with another request.
-    package func create(_ new: SigningTransaction, limits: SigningLimits) async throws -> SigningTransaction {
+    /// - Throws: ``SigningRefusal``: `rate_limited`; `not_found` when the user is not active; `invalid_request` when
+    ///   the same `Idempotency-Key` came with another request.
+    package func create(_ new: SigningTransactionRecord, limits: SigningLimits) async throws -> SigningTransactionRecord
+    {
         if let known = try await repeated(new) { return known }
         let outcome = try await attempt([
             SQLStatement(SigningSQL.hold(user: new.userID), expecting: .exactly(1)),
@@ -30,54 +31,57 @@ extension SigningStore {
         ])
         switch outcome {
         case .done: return new
-        case .refused(by: 0): throw SigningError(.notFound)
+        case .refused(by: 0): throw SigningRefusal(.notFound)
         case .refused:
             if let known = try await repeated(new) { return known }
             try await audit.write(
                 record(
                     .signingCreate, .refused, reason: .rateLimited, user: new.userID, ["client": new.clientID]))
-            throw SigningError(.rateLimited)
+            throw SigningRefusal(.rateLimited)
         }
     }
 
-    private func repeated(_ new: SigningTransaction) async throws -> SigningTransaction? {
+    private func repeated(_ new: SigningTransactionRecord) async throws -> SigningTransactionRecord? {
         guard let idempotency = new.idempotency else { return nil }
         let row = try await first(
             """
             SELECT * FROM signing_transactions
             WHERE iss = \(issuer.name) AND client_id = \(new.clientID) AND idempotency_key = \(idempotency.key)
             """)
-        guard let known = try row.map(SigningTransaction.init) else { return nil }
+        guard let known = try row.map(SigningTransactionRecord.init) else { return nil }
         guard known.idempotency == idempotency else {
-            throw SigningError(.invalidRequest, "The Idempotency-Key was used for another request.")
+            throw SigningRefusal(.invalidRequest, "The Idempotency-Key was used for another request.")
         }
         return known
     }
 
     /// A transaction, whatever its state.
-    package func transaction(_ txn: String) async throws -> SigningTransaction? {
+    package func transaction(_ txn: String) async throws -> SigningTransactionRecord? {
         guard txn.utf8.count <= 64 else { return nil }
         return try await first(
             "SELECT * FROM signing_transactions WHERE txn = \(txn) AND iss = \(issuer.name) AND user_id IS NOT NULL"
-        ).map(SigningTransaction.init)
+        ).map(SigningTransactionRecord.init)
     }
 
     /// The open transactions of a container, oldest first, at most `limit`.
-    package func open(_ container: SigningContainer, limit: Int, at now: Int64) async throws -> [SigningTransaction] {
+    package func open(_ container: SigningContainerRecord, limit: Int, at now: Int64) async throws
+        -> [SigningTransactionRecord]
+    {
         try await context.database.run(
             .read(
                 """
                 SELECT * FROM signing_transactions WHERE \(SigningSQL.isOpen(for: container, at: now))
                 ORDER BY created_at, txn LIMIT \(limit)
                 """)
-        ).map(SigningTransaction.init)
+        ).map(SigningTransactionRecord.init)
     }
 
     /// The document that a container has of a transaction: `made` at the first time, that one at each later time.
     ///
-    /// - Throws: ``SigningError``: `tx_unknown` or why it is not open.
+    /// - Throws: ``SigningRefusal``: `tx_unknown` or why it is not open.
     package func deliver(
-        _ made: SigningDocument, of transaction: SigningTransaction, to container: SigningContainer, at now: Int64
+        _ made: SigningDocument, of transaction: SigningTransactionRecord, to container: SigningContainerRecord,
+        at now: Int64
     ) async throws -> SigningDocument {
         let done = try await succeeds([
             SQLStatement(
@@ -86,10 +90,10 @@ extension SigningStore {
                 record(.signingFetch, user: container.userID, did: container.did, txn: transaction.txn)),
         ])
         if done { return made }
-        guard let known = try await self.transaction(transaction.txn) else { throw SigningError(.transactionUnknown) }
+        guard let known = try await self.transaction(transaction.txn) else { throw SigningRefusal(.transactionUnknown) }
         if let refusal = known.refusal(at: now) { throw refusal }
         guard let document = try await document(of: transaction.txn, did: container.did) else {
-            throw SigningError(.transactionUnknown)
+            throw SigningRefusal(.transactionUnknown)
         }
         return document
     }
@@ -102,10 +106,10 @@ extension SigningStore {
 
     /// PENDING → CANCELED, by who asked.
     ///
-    /// - Throws: ``SigningError``: `tx_unknown`; `already_decided` when it is not open any more.
+    /// - Throws: ``SigningRefusal``: `tx_unknown`; `already_decided` when it is not open any more.
     package func cancel(_ txn: String, client: String, at now: Int64) async throws {
         let known = try await transaction(txn)
-        guard let known, known.isOf(client) else { throw SigningError(.transactionUnknown) }
+        guard let known, known.isOf(client) else { throw SigningRefusal(.transactionUnknown) }
         let done = try await succeeds([
             SQLStatement(
                 SigningSQL.cancel(txn: txn, client: client, issuer: issuer.name, at: now), expecting: .exactly(1)),
@@ -115,6 +119,6 @@ extension SigningStore {
         let latest = try await transaction(txn)
         // What was canceled before stays canceled: the same answer to a repeated request.
         if let latest, latest.state == .canceled, latest.decidedBy == nil { return }
-        throw SigningError(.alreadyDecided)
+        throw SigningRefusal(.alreadyDecided)
     }
 }

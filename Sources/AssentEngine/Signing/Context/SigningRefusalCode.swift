@@ -1,6 +1,6 @@
 import AssentCore
 
-extension SigningError.Code {
+extension SigningRefusal.Code {
     /// Malformed, out of bounds, or it does not decrypt.
     package static let invalidRequest = Self(rawValue: "invalid_request")
     /// A message of another version.

@@ -3,7 +3,7 @@ import AssentStore
 
 /// Why transaction signing did not do what it was asked to do: an entry of the list of errors in
 /// `docs/transaction-signing.md`. Errors are equal when their codes are.
-package struct SigningError: AssentError {
+package struct SigningRefusal: AssentError {
     /// The name of the error on the wire.
     package let code: Code
 
@@ -28,7 +28,7 @@ package struct SigningError: AssentError {
     /// which says nothing about its cause.
     package init(answering error: any Error) {
         switch error {
-        case let error as SigningError: self = error
+        case let error as SigningRefusal: self = error
         case let error as EngineError where error.code == .busy: self.init(.busy)
         case let error as EngineError where error.code == .tooManyRequests: self.init(.rateLimited)
         case let error as EngineError where error.code == .invalidRequest: self.init(.invalidRequest, error.detail)

@@ -2,7 +2,7 @@ package import AssentSigningProtocol
 import AssentStore
 
 /// One enrolment of one device for one user.
-package struct SigningContainer: Sendable, Hashable {
+package struct SigningContainerRecord: Sendable, Hashable {
     /// The id.
     package let did: String
 

@@ -1,7 +1,7 @@
 import AssentStore
 
 /// A device that begins to enrol: what is known of it until it has sent its keys.
-package struct SigningEnrolment: Sendable, Hashable {
+package struct SigningEnrolmentRecord: Sendable, Hashable {
     /// Where it stands.
     package enum State: String, Sendable, Hashable {
         /// The device has its offer.

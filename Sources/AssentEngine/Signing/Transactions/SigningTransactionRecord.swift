@@ -1,7 +1,7 @@
 import AssentStore
 
 /// One question to one user, which is answered with a signature.
-package struct SigningTransaction: Sendable, Hashable {
+package struct SigningTransactionRecord: Sendable, Hashable {
     /// Where it stands. All but the first never change.
     package enum State: String, Sendable, Hashable, CaseIterable {
         /// It waits for an answer.
@@ -124,13 +124,13 @@ package struct SigningTransaction: Sendable, Hashable {
     package func state(at now: Int64) -> State { state == .pending && expiresAt <= now ? .expired : state }
 
     /// Why a container cannot decide it; `nil` while it is open.
-    package func refusal(at now: Int64) -> SigningError? {
+    package func refusal(at now: Int64) -> SigningRefusal? {
         switch state(at: now) {
         case .pending: nil
-        case .approved, .denied, .reported: SigningError(.alreadyDecided)
-        case .canceled: SigningError(decidedBy == nil ? .transactionCanceled : .alreadyDecided)
-        case .expired: SigningError(.transactionExpired)
-        case .failed: SigningError(.transactionFailed)
+        case .approved, .denied, .reported: SigningRefusal(.alreadyDecided)
+        case .canceled: SigningRefusal(decidedBy == nil ? .transactionCanceled : .alreadyDecided)
+        case .expired: SigningRefusal(.transactionExpired)
+        case .failed: SigningRefusal(.transactionFailed)
         }
     }
 

@@ -1,7 +1,7 @@
 import AssentStore
 
 /// Lets one device enrol for one user.
-package struct SigningInvite: Sendable, Hashable {
+package struct SigningInviteRecord: Sendable, Hashable {
     /// Seconds for which an invite is valid.
     package static let lifetime: Int64 = 15 * 60
 
@@ -62,7 +62,7 @@ package struct SigningInvite: Sendable, Hashable {
     /// A new invite.
     package init(
         pid: String, userID: String, username: String, maker: Maker, createdAt: Int64,
-        lifetime: Int64 = SigningInvite.lifetime
+        lifetime: Int64 = SigningInviteRecord.lifetime
     ) {
         self.pid = pid
         self.userID = userID
