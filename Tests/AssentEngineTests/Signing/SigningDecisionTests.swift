@@ -229,6 +229,30 @@ struct SigningDecisionTests {
         #expect(try await device.decide(blind, container).content.state == .denied)
     }
 
+    @Test("A record that a device begins is signed by the key that it names, and is no client's")
+    func record() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let body = CreateBody(message: "Read on 1 May", label: "payments", rid: SigningID(random: SystemRandom()))
+        let one: Fetched = try await device.askSealed("transactions/create", container.did, body)
+        let two: Fetched = try await device.askSealed("transactions/create", container.did, body)
+        #expect(one.document == two.document)
+        let document = try await device.trust().verified(one.document, as: TransactionDocument.self)
+        let content = document.content
+        #expect(content.kind == .record && content.text == "Read on 1 May" && content.relyingParty.id == "device")
+        #expect(content.request == .details("Read on 1 May"))
+        let decision = try await device.signed(try device.decision(document, status: "accept"), label: "payments")
+        #expect(try await device.decide(decision, container).content.state == .approved)
+        let txn = content.txn.text
+        #expect(try await refusal { _ = try await world.provider.view(txn, client: "device") } == "tx_unknown")
+        _ = try await world.provider.evidence(txn, for: .caller(world.ana))
+        let wrong = CreateBody(message: "x", label: "sign-in", rid: SigningID(random: SystemRandom()))
+        #expect(
+            try await refusal {
+                _ = try await device.call("transactions/create", container.did, wrong)
+            } == "status_not_allowed")
+    }
+
     @Test("A proof that was used before does not spend the number")
     func spentProof() async throws {
         let world = try await SigningWorld()
@@ -306,24 +330,42 @@ struct SigningDecisionTests {
         let world = try await SigningWorld()
         let (device, container) = try await world.enrolled()
         let clock = world.base.clock
-        async let empty = device.list(container.did, wait: 5)
-        for _ in 0..<20 { await Self.tick(clock) }
-        #expect(try await empty.isEmpty)
-        async let tickets = device.list(container.did, wait: 25)
-        await Self.tick(clock)
+        let empty = Waiting { try await device.list(container.did, wait: 5).map(\.txn) }
+        #expect(try await empty.value(clock).isEmpty)
+        let tickets = Waiting { try await device.list(container.did, wait: 25).map(\.txn) }
+        await tickets.untilSleeping(clock)
         let (txn, _) = try await world.asked()
-        await Self.tick(clock)
-        #expect(try await tickets.map(\.txn) == [txn])
-        async let view = world.provider.view(txn.text, client: "shop", wait: 25)
-        await Self.tick(clock)
+        #expect(try await tickets.value(clock) == [txn])
+        let state = Waiting { try await world.provider.view(txn.text, client: "shop", wait: 25).state }
+        await state.untilSleeping(clock)
         _ = try await device.approve(txn, container)
-        await Self.tick(clock)
-        #expect(try await view.state == .approved)
+        #expect(try await state.value(clock) == .approved)
+    }
+}
+
+/// A call that waits by a clock which somebody must move.
+private struct Waiting<Value: Sendable>: Sendable {
+    private let isDone = Locked(false)
+    private let task: Task<Value, any Error>
+
+    init(_ body: @escaping @Sendable () async throws -> Value) {
+        task = Task { [isDone] in
+            defer { isDone.withLock { $0 = true } }
+            return try await body()
+        }
     }
 
-    /// Lets those who wait look once.
-    private static func tick(_ clock: ManualClock) async {
-        while clock.sleeperCount == 0 { await Task.yield() }
-        clock.advance(by: SigningBell.interval)
+    /// Until it has looked for the first time.
+    func untilSleeping(_ clock: ManualClock) async {
+        while clock.sleeperCount == 0, !isDone.withLock({ $0 }) { await Task.yield() }
+    }
+
+    /// Lets it look again and again until it ends.
+    func value(_ clock: ManualClock) async throws -> Value {
+        while !isDone.withLock({ $0 }) {
+            if clock.sleeperCount > 0 { clock.advance(by: SigningBell.interval) }
+            await Task.yield()
+        }
+        return try await task.value
     }
 }

@@ -173,6 +173,17 @@ struct SigningProofTests {
         #expect(try await send(good) == "use_nonce")
     }
 
+    @Test("Calls without a good proof count against their address, and change nothing for the container")
+    func badProofs() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        for _ in 0..<100 {
+            #expect(try await refusal { _ = try await world.send("status", proof: "x", body: "x") } == "bad_proof")
+        }
+        #expect(try await refusal { _ = try await world.send("status", proof: "x", body: "x") } == "rate_limited")
+        #expect(try await device.status(container.did).state == .active)
+    }
+
     @Test("What is encrypted to another key, by another sender or not at all is refused")
     func envelopes() async throws {
         let world = try await SigningWorld()

@@ -71,6 +71,12 @@ struct DocumentDraft: MessagePart {
         try self.init(template, fields: fields, relyingParty: relyingParty, locale: locale, origin: origin)
     }
 
+    /// Makes a draft of a message that a device wants to sign.
+    init(_ template: SigningTemplate, message: String, relyingParty: RelyingParty) throws(SigningRefusal) {
+        try self.init(
+            template, fields: [], relyingParty: relyingParty, locale: "en", origin: nil, message: message)
+    }
+
     /// Makes a draft of the lines that a policy shows.
     init(
         _ template: SigningTemplate, lines: [DisplayField], relyingParty: RelyingParty
@@ -84,12 +90,12 @@ struct DocumentDraft: MessagePart {
 
     private init(
         _ template: SigningTemplate, fields: [DocumentField], relyingParty: RelyingParty, locale: String,
-        origin: DocumentOrigin?
+        origin: DocumentOrigin?, message: String? = nil
     ) throws(SigningRefusal) {
         self.relyingParty = relyingParty
         self.locale = locale
         title = template.title.text(locale)
-        text = template.text.map { SigningTemplate.filled($0.text(locale), fields) }
+        text = message ?? template.text.map { SigningTemplate.filled($0.text(locale), fields) }
         warning = template.warning.map { SigningTemplate.filled($0.text(locale), fields) }
         self.origin = origin
         self.fields = fields

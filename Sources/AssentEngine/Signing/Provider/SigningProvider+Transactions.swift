@@ -50,6 +50,14 @@ extension SigningProvider {
         guard let transaction = try await store.transaction(txn), transaction.userID == container.userID,
             transaction.did == nil || transaction.did == container.did
         else { throw SigningRefusal(.transactionUnknown) }
+        return try await fetched(transaction, container, request)
+    }
+
+    /// The document of a container, made now or before.
+    func fetched(
+        _ transaction: SigningTransactionRecord, _ container: SigningContainerRecord, _ request: DeviceRequest
+    ) async throws -> String {
+        let txn = transaction.txn
         if let refusal = transaction.refusal(at: request.now) { throw refusal }
         var document = try await store.document(of: txn, did: container.did)
         if document == nil {

@@ -62,7 +62,11 @@ package struct SigningProvider: Sendable {
             return try await context.translatingStoreErrors {
                 guard body.count <= MessageType.maximumBody else { throw SigningRefusal(.tooLarge) }
                 if call == .start { return try await start(body, address: address) }
-                return try await dispatch(call, try await authenticated(call, proof: proof, body: body))
+                do {
+                    return try await dispatch(call, try await authenticated(call, proof: proof, body: body))
+                } catch let refusal as SigningRefusal where [.badProof, .unknownContainer].contains(refusal.code) {
+                    throw try await countBadProof(address) ?? refusal
+                }
             }
         } catch let error as SigningProtocolError {
             throw SigningRefusal(error)
@@ -81,6 +85,7 @@ package struct SigningProvider: Sendable {
         case .status: try await plainStatus(request)
         case .list: try await list(request)
         case .fetch: try await fetch(request)
+        case .create: try await create(request)
         case .decide: try await decide(request)
         case .update: try await update(request)
         case .delete: try await delete(request)
@@ -141,6 +146,12 @@ package struct SigningProvider: Sendable {
             ? SigningRefusal(.invalidCode) : SigningRefusal(.rateLimited, retryAfter: 900)
     }
 
+    /// Counts a call of an address whose proof was not good; gives another refusal when there were too many.
+    private func countBadProof(_ address: String) async throws -> SigningRefusal? {
+        try await attempts.attempt("signing:proof:\(address)", limit: 100, window: 900)
+            ? nil : SigningRefusal(.rateLimited, retryAfter: 900)
+    }
+
     /// What every reply has.
     func head(_ request: DeviceRequest) -> SigningReplyHead {
         SigningReplyHead(issuer: iss, audience: request.did.text, issuedAt: Int(request.now), request: request.hash)
@@ -170,6 +181,8 @@ package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
     case list = "transactions/list"
     /// Asks for a document.
     case fetch = "transactions/fetch"
+    /// Begins a record of a message.
+    case create = "transactions/create"
     /// Decides.
     case decide = "transactions/decide"
     /// Changes what the container is called, and where push messages go.

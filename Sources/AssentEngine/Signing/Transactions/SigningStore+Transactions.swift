@@ -20,18 +20,20 @@ extension SigningStore {
     ///
     /// - Throws: ``SigningRefusal``: `rate_limited`; `not_found` when the user is not active; `invalid_request` when
     ///   the same `Idempotency-Key` came with another request.
-    package func create(_ new: SigningTransactionRecord, limits: SigningLimits) async throws -> SigningTransactionRecord
+    package func create(_ new: SigningTransactionRecord, limits: SigningLimits, proof: SpentProof? = nil) async throws
+        -> SigningTransactionRecord
     {
         if let known = try await repeated(new) { return known }
-        let outcome = try await attempt([
+        let first: [SQLStatement] = [
             SQLStatement(SigningSQL.hold(user: new.userID), expecting: .exactly(1)),
             SQLStatement(SigningSQL.create(new, issuer: issuer.name, limits: limits), expecting: .exactly(1)),
-            audit.statement(
-                record(.signingCreate, user: new.userID, did: new.did, txn: new.txn, ["client": new.clientID])),
-        ])
-        switch outcome {
+        ]
+        let note = audit.statement(
+            record(.signingCreate, user: new.userID, did: new.did, txn: new.txn, ["client": new.clientID]))
+        switch try await attempt(first + spending(proof, at: new.createdAt) + [note]) {
         case .done: return new
         case .refused(by: 0): throw SigningRefusal(.notFound)
+        case .refused(by: 2): throw SigningRefusal(.replay)
         case .refused:
             if let known = try await repeated(new) { return known }
             try await audit.write(

@@ -1,3 +1,4 @@
+import AssentSigningProtocol
 import AssentStore
 
 /// One question to one user, which is answered with a signature.
@@ -117,8 +118,10 @@ package struct SigningTransactionRecord: Sendable, Hashable {
         self.idempotency = idempotency
     }
 
-    /// Whether an OAuth client has asked for it. What a journey asks is no client's.
-    package func isOf(_ client: String) -> Bool { clientID == client && policyTransaction == nil }
+    /// Whether an OAuth client has asked for it. What a journey asks is no client's, nor what a device begins.
+    package func isOf(_ client: String) -> Bool {
+        clientID == client && policyTransaction == nil && kind != DocumentKind.record.rawValue
+    }
 
     /// Where it stands at a time: housekeeping writes later that its time is over.
     package func state(at now: Int64) -> State { state == .pending && expiresAt <= now ? .expired : state }
