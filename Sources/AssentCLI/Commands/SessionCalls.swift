@@ -18,6 +18,8 @@ struct SessionCalls {
     /// - Parameters:
     ///   - status: the status of success.
     ///   - makeCall: makes the call; it is given the URL of an interface in the profile's realm, by its name.
+    /// - Returns: the reply's JSON.
+    /// - Throws: `ExitCode`, after the reason was written.
     func send(
         expecting status: Int = 200, _ makeCall: ((String) -> String) throws -> ResourceCall
     ) async throws -> JSONValue {
