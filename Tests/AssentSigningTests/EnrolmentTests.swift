@@ -1,6 +1,7 @@
 import AssentCore
 import AssentJOSE
 import AssentSigning
+import AssentTesting
 import AssentVault
 import Testing
 
@@ -37,6 +38,27 @@ struct EnrolmentTests {
                 "/configuration", "/device/provision/start", "/device/provision/commit", "/device/provision/complete",
                 "/device/provision/confirm", "/device/status",
             ])
+    }
+
+    @Test("The device waits for the digits, or hears that the enrolment has ended", arguments: [true, false])
+    func waiting(isTyped: Bool) async throws {
+        let device = scene.device()
+        let enrolment = try await device.enrol(scene.invite())
+        let container = try await device.container(enrolment.containerID)
+        let active = Task { try await container.activated() }
+        while scene.clock.sleeperCount == 0 { await Task.yield() }
+        if isTyped {
+            #expect(try await scene.server.type(enrolment.digits))
+        } else {
+            await scene.server.set(state: .void)
+        }
+        scene.clock.advance(by: 2)
+        if isTyped {
+            #expect(try await active.value.state == .active)
+        } else {
+            await #expect(throws: SigningError(.enrolmentVoid)) { try await active.value }
+            #expect(await scene.isEmpty)
+        }
     }
 
     @Test("By typed code, with the issuer's URL")

@@ -91,6 +91,21 @@ public struct SigningContainer: Sendable, Identifiable {
     @discardableResult
     public func status() async throws -> SigningContainerStatus { try await device.status(of: record) }
 
+    /// Waits until the user has typed the digits: asks for the status every two seconds.
+    ///
+    /// - Returns: the container as it is then.
+    /// - Throws: ``SigningError`` with code `enrolment_void` when the enrolment has ended without them;
+    ///   `CancellationError`.
+    public func activated() async throws -> SigningContainer {
+        while true {
+            switch try await status().state {
+            case .unconfirmed: try await device.clock.sleep(until: device.clock.now.addingTimeInterval(2))
+            case .void, .revoked: throw SigningError(.enrolmentVoid)
+            case .active, .suspect, .blocked: return try await device.container(id)
+            }
+        }
+    }
+
     /// The ids of open transactions, at most 20, the oldest first.
     ///
     /// - Parameter wait: how many seconds to wait for one, at most 25.

@@ -9,7 +9,7 @@ public import Logging
 /// let enrolment = try await device.enrol(SigningInvite(scanned: qrCode), name: "Ana's laptop")
 /// await screen.show(enrolment)  // the user types its digits into the page that shows the QR code
 ///
-/// let container = try await device.container(enrolment.containerID)
+/// let container = try await device.container(enrolment.containerID).activated()
 /// for id in try await container.transactionIDs(wait: 25) {
 ///     let transaction = try await device.retrieveTransactionInfo(id).transaction()
 ///     let answer = await screen.ask(transaction.displayed, transaction.allowedStatuses)
