@@ -12,6 +12,7 @@ package struct Passwords: Sendable {
     private let derivation: any PasswordDerivation
     private let workers: PasswordWorkers
     private let dummySalt: [UInt8]
+    private let inProgress = ChecksInProgress()
     private let knownCosts = Locked<Set<PasswordHash.Cost>?>(nil)
 
     /// What a hash that is made now costs.
@@ -94,9 +95,17 @@ package struct Passwords: Sendable {
         username: String, password: Secret, realm: String, for caller: PasswordCaller
     ) async throws -> Check {
         let counter = "password:\(caller.user)"
-        guard try await attempts.attempt(counter, limit: limits.attempts, window: limits.window) else {
-            return .locked
+        let found = try await inProgress.attempt(for: caller.user) {
+            try await attempts.attempt(counter, limit: limits.attempts, window: limits.window)
+        } check: {
+            try await compare(username: username, password: password, realm: realm, counter: counter, for: caller)
         }
+        return found ?? .locked
+    }
+
+    private func compare(
+        username: String, password: Secret, realm: String, counter: String, for caller: PasswordCaller
+    ) async throws -> Check {
         let user = try await users.find(username: username, realm: realm)
         // Asked for in any case: an unknown user must cost the same.
         let text = try await users.passwordHash(userID: user?.id ?? "")

@@ -107,6 +107,43 @@ struct PasswordsTests {
         #expect(results.suffix(3).allSatisfy { $0 == "wrong" })
     }
 
+    @Test("Parallel sign-ins with the right password, more than the limit of wrong ones, all get in")
+    func parallelRight() async throws {
+        let fixture = try await JourneyFixture()
+        let hash = try await fixture.passwords.hash(Secret("right"))
+        let made = try await Users(fixture.context).create(username: "cy", realm: "/alpha", passwordHash: hash)
+        let cy = try #require(made)
+        for round in 0..<20 {
+            let results = try await results(of: Array(repeating: "right", count: 12 + round), fixture)
+            #expect(results.allSatisfy { $0 == .right(cy) }, "\(results)")
+        }
+    }
+
+    @Test("Of parallel wrong passwords no more than the limit are looked at, and then the name is locked")
+    func parallelWrong() async throws {
+        let fixture = try await JourneyFixture()
+        let before = fixture.derivations.count
+        let results = try await results(of: Array(repeating: "wrong", count: 40), fixture)
+        #expect(results.count { $0 == .wrong } == 10)
+        #expect(results.count { $0 == .locked } == 30)
+        #expect(fixture.derivations.count == before + 10)
+    }
+
+    /// What parallel checks of these passwords find, where ten wrong ones are allowed.
+    private func results(of guesses: [String], _ fixture: JourneyFixture) async throws -> [Passwords.Check] {
+        let passwords = Passwords(
+            fixture.context, policy: PasswordPolicy(logN: 4, parallelChecks: 2, waitingChecks: 500),
+            derivation: fixture.derivations)
+        return try await withThrowingTaskGroup(of: Passwords.Check.self) { group in
+            for guess in guesses {
+                group.addTask {
+                    try await passwords.check(username: "cy", password: Secret(guess), realm: "/alpha")
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+
     @Test("A low cost is refused outside of development")
     func policy() {
         #expect(PasswordPolicy().issues(development: false).isEmpty)
