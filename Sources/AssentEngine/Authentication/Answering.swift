@@ -18,7 +18,16 @@ struct Answering: Sendable {
             case .answered(let answered):
                 return try await repeated(step, answered, digest)
             case .pending(let sealedState):
-                let turn = try await turn(step, sealedState)
+                let turn: JourneyTurn
+                do {
+                    turn = try await self.turn(step, sealedState)
+                } catch {
+                    // The same answer, sent twice, may have ended the journey between our look and this: then nothing
+                    // is wrong with it.
+                    guard let step = try await engine.steps.find(stepID), case .answered(let answered) = step.status
+                    else { throw error }
+                    return try await repeated(step, answered, digest)
+                }
                 let responses = try CallbackMatching(asked: turn.state.progress.asked)
                     .responses(in: answer.callbacks).dropFirst(turn.state.progress.added)
                 guard try await engine.inFlight.enter(stepID) else { continue }

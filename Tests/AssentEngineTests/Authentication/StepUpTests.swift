@@ -119,6 +119,44 @@ struct StepUpTests {
         await #expect(throws: Self.unreadable) { try await fixture.approve("unknown", session: session) }
     }
 
+    @Test("A query that is bound is in the text that the user approves, also beside lines of the body")
+    func query() {
+        func text(_ resource: String, _ display: [DisplayField]) -> CallbackPrompt? {
+            PendingApproval(
+                id: "t", journey: "Confirm", method: "POST", resource: resource, contentType: nil, bodySHA256: nil,
+                display: display, expiresAt: 0
+            ).prompts.last
+        }
+        let lines = [DisplayField(label: "To", value: "Bob")]
+        #expect(text("https://a/b?to=Eve", lines) == .textOutput("To: Bob\nPOST https://a/b?to=Eve"))
+        #expect(text("https://a/b", lines) == .textOutput("To: Bob"))
+        #expect(text("https://a/b?to=Eve", []) == .textOutput("POST https://a/b?to=Eve"))
+    }
+
+    @Test("A last answer that comes twice at once is not refused because the other one has approved")
+    func twiceAtOnce() async throws {
+        let fixture = try await JourneyFixture()
+        let (session, id, page) = try await begin(fixture, "ConfirmByCode")
+        let answer = page.answered([nil, nil, .string(try fixture.code())])
+        // The other one comes to its end after this one has found its step open.
+        let database = InterruptedDatabase(fixture.database) { statement in
+            guard statement.isRead, "\(statement.sql)".contains("FROM transactions") else { return false }
+            _ = try await fixture.send(answer, session: session).token()
+            return true
+        }
+        let context = try TransactionFixture.context(database, clock: fixture.clock)
+        let slow = try JourneyFixture.authentication(
+            context, fixture.passwords, fixture.oneTimePasswords, Transactions(context))
+        let token = try await slow.authenticate(
+            AuthenticateRequest(
+                realm: "/alpha", authIndexType: nil, authIndexValue: nil, forceAuth: false, noSession: false,
+                sessionToken: session, answer: answer, header: { _ in nil })
+        ).token()
+        #expect(token == session)
+        #expect(database.wasInterrupted)
+        #expect(try await fixture.state(id) == "COMPLETED")
+    }
+
     @Test("A session that ends before the last answer takes the approval with it")
     func endedSession() async throws {
         let fixture = try await JourneyFixture()

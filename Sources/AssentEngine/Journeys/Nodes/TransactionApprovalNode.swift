@@ -29,7 +29,10 @@ extension PendingApproval {
     var prompts: [CallbackPrompt] { [.approval(self), .textOutput(text)] }
 
     private var text: String {
-        guard display.isEmpty else { return display.map { "\($0.label): \($0.value)" }.joined(separator: "\n") }
-        return [method, resource].compactMap(\.self).joined(separator: " ")
+        let request = [method, resource].compactMap(\.self).joined(separator: " ")
+        var lines = display.map { "\($0.label): \($0.value)" }
+        // A query that is bound is approved as well, and no line of the body says it.
+        if lines.isEmpty || resource.contains("?") { lines.append(request) }
+        return lines.joined(separator: "\n")
     }
 }
