@@ -146,7 +146,21 @@ extension Unicode.Scalar {
         case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: return false
         default: break
         }
-        // The blank Braille pattern counts as a symbol, but nothing is to be seen of it.
-        return !properties.isDefaultIgnorableCodePoint && !properties.isBidiControl && value != 0x2800
+        return !properties.isDefaultIgnorableCodePoint && !properties.isBidiControl && !isInvisible && !isOverlay
+    }
+
+    /// Whether nothing, or next to nothing, is to be seen of it though it counts as a symbol or as a space: the blank
+    /// Braille pattern, the musical note without a head, what stands for an object, and spaces of other widths than
+    /// those with which people write numbers and texts.
+    private var isInvisible: Bool {
+        switch value {
+        case 0x2800, 0x1D159, 0xFFFC, 0x1680, 0x2000...0x200A, 0x205F: true
+        default: false
+        }
+    }
+
+    /// Whether it strikes out, or surrounds, the character before it: an amount could be shown as if it did not count.
+    private var isOverlay: Bool {
+        properties.canonicalCombiningClass == .overlay || properties.generalCategory == .enclosingMark
     }
 }

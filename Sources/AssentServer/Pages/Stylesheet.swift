@@ -85,8 +85,8 @@ enum Stylesheet {
         .summary { margin: 1.25rem 0 0; border: 1px solid var(--line); border-radius: .75rem; overflow: hidden; }
         .summary div { display: grid; grid-template-columns: minmax(5rem, 30%) 1fr; gap: 1rem; padding: .8rem 1rem; }
         .summary div + div { border-top: 1px solid var(--line); }
-        dt { color: var(--dim); overflow-wrap: anywhere; }
-        dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; text-align: right; }
+        dt { color: var(--dim); overflow-wrap: anywhere; white-space: pre-wrap; }
+        dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; white-space: pre-wrap; text-align: right; }
         .source { margin-top: .75rem; color: var(--dim); font-size: .85rem; overflow-wrap: anywhere; }
         @media (max-width: 30rem) {
           body { place-items: start stretch; padding: 0; background: var(--card); }
