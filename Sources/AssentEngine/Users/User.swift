@@ -57,6 +57,13 @@ package struct Users: Sendable {
         ).first.map(User.init)
     }
 
+    /// A user of the realm whose name is the same when upper and lower case do not count, or `nil`. Names are ASCII.
+    package func findIgnoringCase(username: String, realm: String) async throws -> User? {
+        try await context.database.run(
+            .read("SELECT * FROM users WHERE realm = \(realm) AND lower(username) = \(username.lowercased())")
+        ).first.map(User.init)
+    }
+
     /// The user with that id, or `nil`.
     package func find(id: String) async throws -> User? {
         try await context.database.run(.read("SELECT * FROM users WHERE id = \(id)")).first.map(User.init)

@@ -140,8 +140,9 @@ struct RealmLoader {
         var names: Set<String> = []
         return try reader.list("users").map { user in
             let username = user.string("username")
-            guard names.insert(username).inserted else {
-                throw user.issue("username", "the realm has the user \(username) twice")
+            guard names.insert(username.lowercased()).inserted else {
+                throw user.issue(
+                    "username", "the realm has the user \(username) twice; upper and lower case do not count")
             }
             guard (1...100).contains(username.utf8.count),
                 username.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2C && $0 != 0x3D })

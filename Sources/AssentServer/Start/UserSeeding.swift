@@ -41,6 +41,12 @@ struct UserSeeding: Sendable {
         for realm in realms {
             for user in realm.users {
                 guard try await Users(context).find(username: user.username, realm: realm.name) == nil else { continue }
+                if let other = try await Users(context).findIgnoringCase(username: user.username, realm: realm.name) {
+                    throw ConfigurationError(
+                        file: "users of \(realm.name)", line: nil,
+                        "the realm has the user \(other.username) already, whose name differs from "
+                            + "\(user.username) only in upper and lower case: choose another name")
+                }
                 try await add(user, realm: realm.name, to: &plan)
             }
         }
