@@ -24,14 +24,7 @@ enum TransactionDisplay {
         guard let bytes = content?.body, content?.mediaType.flatMap(BoundMediaType.init)?.isJSON == true else {
             throw BoundMediaType.refusal(of: "application/json")
         }
-        let body: JSONValue
-        do {
-            body = try JSONValue.parse(bytes, limits: limits, duplicates: .rejectIgnoringCase)
-        } catch let error where error.code == .tooLarge {
-            throw EngineError(.tooLarge, "The request's body is too large to be approved.")
-        } catch {
-            throw .invalidRequest("The request's body cannot be shown for approval. \(error.detail)")
-        }
+        let body = try BoundJSON.parse(bytes, limits: limits)
         var lines: [DisplayField] = []
         for rule in rules {
             var value = try text(rule.field, in: body)

@@ -91,7 +91,9 @@ final class Gateway: RequestHandler {
                 credentials: credentials,
                 accessToken: route.requirement(origin: origin)))
         if let refusal = refusal(of: admission.caller, request, route: route, pages, realm: realm) { return refusal }
-        let boundBody = admission.bindsBody ? try await boundBody(of: request, route: route) : nil
+        // Nobody without a session can have a transaction: their bodies are not even read.
+        let needsBody = admission.bindsBody && admission.caller.presented != nil
+        let boundBody = needsBody ? try await boundBody(of: request, route: route) : nil
         let decision = await access.settle(
             GatewayRequest(
                 admission, mediaType: request.headers[.contentType], body: boundBody, transactionID: transactionID,
@@ -185,13 +187,7 @@ final class Gateway: RequestHandler {
             guard bytes.isEmpty else { throw BoundMediaType.refusal(of: route.mediaType) }
             return bytes
         }
-        if type.isJSON {
-            do {
-                _ = try JSONValue.parse(bytes, duplicates: .rejectIgnoringCase)
-            } catch {
-                throw RequestError(400, "The request is no JSON that can be approved. \(error.detail)")
-            }
-        }
+        if type.isJSON { _ = try BoundJSON.parse(bytes, limits: JSONLimits(bytes: route.maxBodyBytes)) }
         return bytes
     }
 
