@@ -61,6 +61,7 @@ extension ServerConfiguration {
             transactionLimits: TransactionLimits(
                 creations: Int64(root.integer("transactionsPerMinute", default: 20, in: 1...10_000)), window: 60),
             journeyStartsPerMinute: root.integer("journeyStartsPerMinute", default: 600, in: 1...1_000_000),
+            connectionsPerAddress: root.optionalInteger("connectionsPerAddress", in: 1...1_000_000),
             drainSeconds: root.integer("drainSeconds", default: 35, in: 1...600), realms: realms, gateway: gateway)
     }
 
@@ -112,7 +113,8 @@ extension ServerConfiguration {
             maxBodyBytes: route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
             keepsAuthorization: route.bool("keepAuthorization", default: false),
             scopes: route.strings("scopes"), audience: route.strings("audience"),
-            stripHeaders: try stripHeaders(route), allowedOrigins: Set(try WebOrigins.read(route)))
+            passHeaders: try passHeaders(route), stripHeaders: try headers(route, "stripHeaders"),
+            allowedOrigins: Set(try WebOrigins.read(route)))
         route.finish()
         return read
     }
@@ -147,12 +149,22 @@ extension ServerConfiguration {
         return type.essence
     }
 
-    private static func stripHeaders(_ route: SettingsReader<Void>) throws -> Set<String> {
+    private static func passHeaders(_ route: SettingsReader<Void>) throws -> Set<String> {
+        try headers(route, "passHeaders") { name in
+            ForwardedFields.canPass(name)
+                ? nil : "\(name.rawName) cannot pass: it is for one hop, has an underscore, or only the gateway says it"
+        }
+    }
+
+    private static func headers(
+        _ route: SettingsReader<Void>, _ key: String, issue: (HTTPField.Name) -> String? = { _ in nil }
+    ) throws -> Set<String> {
         Set(
-            try route.strings("stripHeaders").map { name in
+            try route.strings(key).map { name in
                 guard let field = HTTPField.Name(name) else {
-                    throw route.issue("stripHeaders", "\(name) cannot be the name of a header field")
+                    throw route.issue(key, "\(name) cannot be the name of a header field")
                 }
+                if let issue = issue(field) { throw route.issue(key, issue) }
                 return field.canonicalName
             })
     }

@@ -48,6 +48,9 @@ public struct ServerConfiguration: Sendable {
     /// How many journeys clients at one address may begin in a minute.
     package var journeyStartsPerMinute: Int
 
+    /// How many connections one address may have open; `nil` for half of those that there can be.
+    package var connectionsPerAddress: Int?
+
     /// How long a stop waits for requests in progress, in seconds. The default is longer than a protected service may
     /// take.
     package var drainSeconds: Int
@@ -70,7 +73,8 @@ public struct ServerConfiguration: Sendable {
         isDevelopment: Bool, file: String, publicURL: String, host: String, port: Int, dataDirectory: String,
         masterKeyFile: String?, postgreSQL: PostgreSQLConfiguration? = nil, tls: TLS, cookieName: String,
         cookieSameSite: SameSite = .lax, passwordCost: Int,
-        transactionLimits: TransactionLimits, journeyStartsPerMinute: Int, drainSeconds: Int,
+        transactionLimits: TransactionLimits, journeyStartsPerMinute: Int,
+        connectionsPerAddress: Int? = nil, drainSeconds: Int,
         realms: [RealmConfiguration],
         gateway: GatewayConfiguration?
     ) {
@@ -88,6 +92,7 @@ public struct ServerConfiguration: Sendable {
         self.passwordCost = passwordCost
         self.transactionLimits = transactionLimits
         self.journeyStartsPerMinute = journeyStartsPerMinute
+        self.connectionsPerAddress = connectionsPerAddress
         self.drainSeconds = drainSeconds
         self.realms = realms
         self.gateway = gateway

@@ -16,40 +16,59 @@ enum ForwardedFields {
         "transfer-encoding", "upgrade", "content-length", "host", "expect",
     ]
 
-    /// Fields by which a client could be believed to be somebody else, to call another method or another URL.
-    private static let claims: Set<String> = [
-        "x-user", "x-email", "x-host", "x-scheme", "x-url-scheme", "x-forwarded", "x-txid", "x-idtoken",
-        "x-authenticate-response", "forwarded",
+    /// What a service may believe, since only the gateway sends it, and what is meant for the gateway. No route can let
+    /// a client's own pass.
+    private static let gatewaysOwn: Set<String> = [
+        "x-remote-user", "forwarded", "via", "x-txid", "x-idtoken", "x-authenticate-response",
     ]
 
-    /// What the names begin with by which proxies, gateways and sign-in services in front of applications tell them who
-    /// calls: by the first letter, since most fields have another one.
-    private static let claimFamilies = Dictionary(
-        grouping: [
-            "x-forwarded-", "x-original-", "x-rewrite-", "x-remote-", "x-real-", "x-auth-request-", "x-authenticated-",
-            "x-authentik-", "x-webauth-", "x-user-", "x-userinfo", "x-username", "x-userid", "x-groups", "x-roles",
-            "x-ssl-", "x-tls-", "x-client-", "x-cluster-client-", "x-arr-", "x-ms-client-principal", "x-amzn-oidc-",
-            "x-goog-authenticated-", "x-goog-iap-", "x-endpoint-api-", "x-apigateway-", "x-consumer-", "x-credential-",
-            "x-anonymous-", "x-pomerium-", "x-vouch-", "x-envoy-", "x-proxyuser-", "x-method-", "x-http-method",
-            "remote-", "client-cert", "client-ip", "cf-access-", "cf-connecting-", "true-client-", "tailscale-",
-            "ssl-", "iv-", "oidc-", "front-end-",
-        ], by: { $0.utf8.first ?? 0 })
+    private static let gatewaysFamily = "x-forwarded-"
 
-    private static func isClaim(_ name: String) -> Bool {
-        guard let first = name.utf8.first, let families = claimFamilies[first] else { return false }
-        return families.contains { name.utf8.starts(with: $0.utf8) }
+    /// The fields of clients that go on by themselves: they say what is asked for, in which form, and on which trace,
+    /// but not who asks. A list of those that do not would never be complete: each proxy and sign-in service has names
+    /// of its own by which it tells applications who calls.
+    private static let ordinary: Set<String> = [
+        // RFC 9110, 9111 and what the registry of field names has beside them for requests.
+        "accept", "accept-charset", "accept-datetime", "accept-encoding", "accept-language", "a-im",
+        "cache-control", "content-digest", "content-disposition", "content-encoding", "content-language",
+        "content-location", "content-md5", "content-range", "content-type", "cookie", "date", "digest", "dnt",
+        "early-data", "idempotency-key", "if-match", "if-modified-since", "if-none-match", "if-range",
+        "if-unmodified-since", "last-event-id", "last-modified", "link", "max-forwards", "mime-version", "origin",
+        "pragma", "prefer", "priority", "range", "referer", "repr-digest", "signature", "signature-input", "slug",
+        "upgrade-insecure-requests", "user-agent", "want-content-digest", "want-digest", "want-repr-digest", "warning",
+        // What browsers add: pages cannot set `Sec-` at all.
+        "access-control-request-headers", "access-control-request-method", "access-control-request-private-network",
+        "device-memory", "downlink", "dpr", "ect", "purpose", "rtt", "save-data", "viewport-width", "width",
+        "x-requested-with",
+        // A form's protection against forgery. They prove nothing without the page's cookie.
+        "csrf-token", "x-csrf-token", "x-csrftoken", "x-xsrf-token",
+        // Which version of an interface is meant.
+        "accept-api-version", "accept-version", "api-version", "x-api-version", "dataserviceversion",
+        "odata-maxversion", "odata-version", "soapaction", "x-ms-version",
+        // Traces.
+        "b3", "baggage", "correlation-id", "grpc-timeout", "request-id", "traceparent", "tracestate",
+        "x-amzn-trace-id", "x-b3-flags", "x-b3-parentspanid", "x-b3-sampled", "x-b3-spanid", "x-b3-traceid",
+        "x-cloud-trace-context", "x-correlation-id", "x-request-id", "x-trace-id",
+    ]
+
+    private static let ordinaryFamily = "sec-"
+
+    /// Whether a route can name a field that passes: not those of one hop, those that the gateway sets itself, and
+    /// those that two names would be one name for.
+    static func canPass(_ name: HTTPField.Name) -> Bool {
+        let name = name.canonicalName
+        return !hopByHop.contains(name) && !gatewaysOwn.contains(name) && !name.hasPrefix(gatewaysFamily)
+            && name != "authorization" && !name.utf8.contains(UInt8(ascii: "_"))
     }
 
     private static let forwardedProto = HTTPField.Name("X-Forwarded-Proto")!
     private static let forwardedHost = HTTPField.Name("X-Forwarded-Host")!
 
-    /// What no client may send on to a service.
-    private static let stripped = hopByHop.union(claims)
-
-    /// The fields of a request as the service gets them.
+    /// The fields of a request as the service gets them: `passes` are further fields of clients that go on, `own` are
+    /// ordinary ones that do not, both in lower case.
     static func request(
         _ fields: HTTPFields, cookie: SessionCookie, keepsAuthorization: Bool, user: String?,
-        idempotencyKey key: String?, strips own: Set<String> = [],
+        idempotencyKey key: String?, passes: Set<String> = [], strips own: Set<String> = [],
         publicOrigin: Origin
     ) -> HTTPFields {
         let named = connectionNamed(fields)
@@ -61,11 +80,13 @@ enum ForwardedFields {
                 forwarded.append(field)
                 continue
             }
-            if stripped.contains(name) || isClaim(name) || own.contains(name) { continue }
+            if field.name == cookie.fieldName || own.contains(name) { continue }
             if !named.isEmpty && named.contains(name) { continue }
-            // `X_Remote_User` and `X-Remote-User` are one variable to a CGI-style service.
-            if name.utf8.contains(UInt8(ascii: "_")) || field.name == cookie.fieldName { continue }
-            if field.name == .authorization, !keepsAuthorization { continue }
+            if name == "authorization" || name == "dpop" {
+                guard keepsAuthorization else { continue }
+            } else if !ordinary.contains(name), !name.utf8.starts(with: ordinaryFamily.utf8), !passes.contains(name) {
+                continue
+            }
             if key != nil, field.name == .idempotencyKey { continue }
             if field.name == .cookie {
                 if let kept = cookie.removed(from: field.value) { forwarded.append(.init(name: .cookie, value: kept)) }

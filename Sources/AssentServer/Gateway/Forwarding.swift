@@ -37,11 +37,13 @@ struct Forwarding: Sendable {
     func send(_ request: Request, boundBody: [UInt8]?) async -> (response: Response, outcome: UpstreamOutcome) {
         let fields = ForwardedFields.request(
             request.headers, cookie: cookie, keepsAuthorization: route.keepsAuthorization,
-            user: user, idempotencyKey: transaction, strips: route.stripHeaders, publicOrigin: publicOrigin)
+            user: user, idempotencyKey: transaction, passes: route.passHeaders, strips: route.stripHeaders,
+            publicOrigin: publicOrigin)
+        let fault = Locked<RequestError?>(nil)
         do {
             let reply = try await upstream.forward(
                 method: request.method, service: route.upstream, target: resource.target, fields: fields,
-                body: body(of: request, boundBody: boundBody), once: transaction != nil)
+                body: body(of: request, boundBody: boundBody, fault: fault), once: transaction != nil)
             let replyFields = ForwardedFields.reply(
                 reply.response.headerFields, cookie: cookie)
             let response = Response(
@@ -53,6 +55,11 @@ struct Forwarding: Sendable {
                 502, "The service cannot be reached. Nothing has happened.", members: members(forwarded: "no"))
             return (response, .notForwarded)
         } catch {
+            if let fault = fault.withLock({ $0 }) {
+                return (
+                    .problem(fault.status, fault.message, members: members(forwarded: "unknown")), .unknown
+                )
+            }
             let response = Response.problem(
                 504, "The service gave no answer. What happened is unknown: ask again before you repeat it.",
                 members: members(forwarded: "unknown"))
@@ -66,10 +73,11 @@ struct Forwarding: Sendable {
         return members
     }
 
-    private func body(of request: Request, boundBody: [UInt8]?) -> HTTPBody? {
+    /// What is sent; `fault` holds, afterwards, what was wrong with what the client sent.
+    private func body(of request: Request, boundBody: [UInt8]?, fault: Locked<RequestError?>) -> HTTPBody? {
         if let boundBody { return boundBody.isEmpty ? nil : HTTPBody(boundBody) }
         let length = request.headers[.contentLength].flatMap(Int.init)
         if length == 0 || length == nil && request.headers[.transferEncoding] == nil { return nil }
-        return HTTPBody(streaming: request.body, length: length)
+        return HTTPBody(streaming: request.body, length: length) { error in fault.withLock { $0 = error } }
     }
 }

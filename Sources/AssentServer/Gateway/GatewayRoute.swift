@@ -38,7 +38,10 @@ package struct GatewayRoute: Sendable, Hashable {
     /// What an access token must be for (`aud`), one of them. Empty: the realm's issuer or the gateway's own origin.
     package let audience: [String]
 
-    /// Further fields that the service believes of the gateway alone, in lower case: a client's own never reach it.
+    /// Fields of clients that reach the service beside the ordinary ones, in lower case.
+    package let passHeaders: Set<String>
+
+    /// Ordinary fields that the service believes of the gateway alone, in lower case: a client's own never reach it.
     package let stripHeaders: Set<String>
 
     /// The web origins whose pages may call it, with the session cookie.
@@ -51,7 +54,8 @@ package struct GatewayRoute: Sendable, Hashable {
     package init(
         name: String, path: String = "/", upstream: String, access: Access,
         mediaType: String = "application/json", maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false,
-        scopes: [String] = [], audience: [String] = [], stripHeaders: Set<String> = [], allowedOrigins: Set<String> = []
+        scopes: [String] = [], audience: [String] = [], passHeaders: Set<String> = [],
+        stripHeaders: Set<String> = [], allowedOrigins: Set<String> = []
     ) {
         self.name = name
         self.path = path
@@ -62,6 +66,7 @@ package struct GatewayRoute: Sendable, Hashable {
         self.keepsAuthorization = keepsAuthorization
         self.scopes = scopes
         self.audience = audience
+        self.passHeaders = passHeaders
         self.stripHeaders = stripHeaders
         self.allowedOrigins = allowedOrigins
         folded = path.lowercased()

@@ -3,10 +3,11 @@ import Hummingbird
 import NIOCore
 
 extension HTTPBody {
-    /// A request's content on its way through the gateway, read piece by piece as the service takes it, once.
-    init(streaming body: RequestBody, length: Int?) {
+    /// A request's content on its way through the gateway, read piece by piece as the service takes it, once. `fault`
+    /// is told when the client does not send all of it.
+    init(streaming body: RequestBody, length: Int?, fault: @escaping @Sendable (RequestError) -> Void) {
         self.init(length: length, isReplayable: false) {
-            let reader = Reader(body.makeAsyncIterator(), length: length)
+            let reader = Reader(body.makeAsyncIterator(), length: length, fault: fault)
             return { try await reader.next() }
         }
     }
@@ -14,10 +15,15 @@ extension HTTPBody {
     private actor Reader {
         private var iterator: RequestBody.AsyncIterator
         private var missing: Int?
+        private let fault: @Sendable (RequestError) -> Void
 
-        init(_ iterator: sending RequestBody.AsyncIterator, length: Int?) {
+        init(
+            _ iterator: sending RequestBody.AsyncIterator, length: Int?,
+            fault: @escaping @Sendable (RequestError) -> Void
+        ) {
             self.iterator = iterator
             missing = length
+            self.fault = fault
         }
 
         func next() async throws -> [UInt8]? {
@@ -26,7 +32,14 @@ extension HTTPBody {
             if missing == 0 { return nil }
             var current = iterator
             defer { iterator = current }
-            guard let buffer = try await current.next(isolation: self) else { return nil }
+            let buffer: ByteBuffer?
+            do {
+                buffer = try await current.next(isolation: self)
+            } catch {
+                if !(error is CancellationError) { fault(RequestError(reading: error)) }
+                throw error
+            }
+            guard let buffer else { return nil }
             missing = missing.map { Swift.max(0, $0 - buffer.readableBytes) }
             return Array(buffer: buffer)
         }

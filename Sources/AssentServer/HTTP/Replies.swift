@@ -44,7 +44,8 @@ extension HTTPResponse.Status {
     }
 
     private static let answered: [HTTPResponse.Status] = [
-        .ok, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .conflict, .contentTooLarge,
+        .ok, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict,
+        .contentTooLarge,
         .uriTooLong, .unsupportedMediaType, .tooManyRequests, .internalServerError, .notImplemented, .badGateway,
         .serviceUnavailable, .gatewayTimeout,
     ]

@@ -4,21 +4,37 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
+extension RequestError {
+    /// Why a body could not be read. Nothing but the client and its connection can make that fail.
+    init(reading error: any Error) {
+        self =
+            error is BodyTimeout
+            ? RequestError(408, "The request's body did not come in time.")
+            : RequestError(400, "The request's body cannot be read.")
+    }
+}
+
 extension Request {
     /// Reads the whole body.
     ///
-    /// - Throws: ``RequestError`` 413 when it is larger than `limit`, 400 when it does not come to its end.
+    /// - Throws: ``RequestError`` 413 when it is larger than `limit`, 408 when it does not come in time, 400 when it
+    ///   does not come to its end.
     func bytes(upTo limit: Int) async throws -> [UInt8] {
+        // A length that is too large needs no reading, and a client that waits to be asked for the body is not asked.
+        if let length = headers[.contentLength].flatMap(Int.init), length > limit { throw Self.tooLarge(limit) }
         do {
             return [UInt8](buffer: try await body.collect(upTo: limit))
         } catch is NIOTooManyBytesError {
-            throw RequestError(413, "The request is larger than \(limit) bytes.")
+            throw Self.tooLarge(limit)
         } catch let error as CancellationError {
             throw error
         } catch {
-            // Nothing but the client and its connection can make reading fail.
-            throw RequestError(400, "The request's body cannot be read.")
+            throw RequestError(reading: error)
         }
+    }
+
+    private static func tooLarge(_ limit: Int) -> RequestError {
+        RequestError(413, "The request is larger than \(limit) bytes.")
     }
 
     /// Reads a JSON object; an empty body is an empty object, whatever its media type says.

@@ -38,10 +38,12 @@ struct EventLoopConnection<Base: ServerChildChannel>: ServerChildChannel {
 extension HTTPServerBuilder {
     /// HTTP/1.1 over TLS, each connection's requests answered on its event loop.
     static func onEventLoops(
-        _ configuration: HTTP1Channel.Configuration, tls: TLSConfiguration, connections: OpenConnections
+        _ configuration: HTTP1Channel.Configuration, bodies: BodyLimits, tls: TLSConfiguration,
+        connections: OpenConnections
     ) -> HTTPServerBuilder {
         HTTPServerBuilder { responder in
-            let plain = HTTP1Channel(responder: responder, configuration: configuration)
+            let plain = WatchedConnection(
+                base: HTTP1Channel(responder: responder, configuration: configuration), limits: bodies)
             return OwnedConnection(
                 base: EventLoopConnection(base: try TLSChannel(plain, tlsConfiguration: tls)), connections: connections)
         }

@@ -32,19 +32,21 @@ final class Listener: Service {
     private let requestedPort: Int
     private let tls: TLSConfiguration
     private let configurationFile: String
+    private let bodies: BodyLimits
     private let connections: OpenConnections
     private let logger: Logger
     private let state = Locked<State>(.starting([]))
     private let handler = Locked<(any RequestHandler)?>(nil)
 
     init(
-        host: String, port: Int, tls: TLSConfiguration, configurationFile: String, connections: OpenConnections,
-        logger: Logger
+        host: String, port: Int, tls: TLSConfiguration, configurationFile: String, bodies: BodyLimits,
+        connections: OpenConnections, logger: Logger
     ) {
         self.host = host
         requestedPort = port
         self.tls = tls
         self.configurationFile = configurationFile
+        self.bodies = bodies
         self.connections = connections
         self.logger = logger
     }
@@ -79,7 +81,7 @@ final class Listener: Service {
             .init(
                 additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(Self.idleTimeout)],
                 idleTimeout: Self.idleTimeout),
-            tls: tls, connections: connections)
+            bodies: bodies, tls: tls, connections: connections)
         let application = Application(
             responder: Responder(handler: handler, connections: connections), server: server,
             configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
@@ -135,6 +137,8 @@ final class Listener: Service {
         }
 
         private func answer(to request: Request, context: ConnectionContext) async -> Response {
+            var request = request
+            if request.headers.contains(.expect) { request.body = request.body.asking(context.channel) }
             guard let handler = handler.withLock({ $0 }) else {
                 return .crest(503, "The server is starting.", headers: [.retryAfter: "1"])
             }
@@ -150,10 +154,12 @@ final class Listener: Service {
 
 /// What is known of a request beside itself.
 private struct ConnectionContext: InitializableFromSource {
+    let channel: any Channel
     let client: ClientAddress
     let logger: Logger
 
     init(source: ApplicationRequestContextSource) {
+        channel = source.channel
         client = ClientAddress(source.channel.remoteAddress)
         logger = source.logger
     }

@@ -3,16 +3,23 @@ import HummingbirdCore
 import Logging
 import NIOCore
 
-/// The connections that are open, each with the task that serves it.
+/// The connections that are open, each with the task that serves it, and how many there may be.
 final class OpenConnections: Sendable {
     private struct State {
         var channels: [ObjectIdentifier: any Channel] = [:]
+        var count: ConnectionCount
         var isDraining = false
         var isCut = false
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let state = Locked(State())
+    private let state: Locked<State>
+    private let logger: Logger
+
+    init(_ limits: ConnectionLimits, logger: Logger) {
+        state = Locked(State(count: ConnectionCount(limits)))
+        self.logger = logger
+    }
 
     /// Whether replies must say that they are the last on their connection.
     var isDraining: Bool { state.withLock { $0.isDraining } }
@@ -22,16 +29,21 @@ final class OpenConnections: Sendable {
         state.withLock { $0.isDraining = true }
     }
 
-    /// Serves a connection in a task of its own, which nothing cancels: it ends when the connection does.
+    /// Serves a connection in a task of its own, which nothing cancels: it ends when the connection does. One too many
+    /// is closed at once: it must not even wait, since what it waits with is what runs out.
     func serve(_ channel: any Channel, _ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-        let isCut = state.withLock { state in
+        let address = ClientAddress(channel.remoteAddress).limitKey
+        let (isCut, entry) = state.withLock { state in
             state.channels[ObjectIdentifier(channel)] = channel
-            return state.isCut
+            return (state.isCut, state.count.enter(address))
         }
-        if isCut { channel.close(promise: nil) }
+        if let notice = entry.notice {
+            logger.warning("\(notice.text)", metadata: notice.metadata)
+        }
+        if isCut || !entry.isAdmitted { channel.close(promise: nil) }
         return Task {
             await work()
-            finished(channel)
+            finished(channel, address: entry.isAdmitted ? .some(address) : nil)
         }
     }
 
@@ -57,9 +69,11 @@ final class OpenConnections: Sendable {
         }
     }
 
-    private func finished(_ channel: any Channel) {
+    /// Forgets a connection. `address` is whose is counted no more; `nil` for one that was not counted.
+    private func finished(_ channel: any Channel, address: String??) {
         let waiting = state.withLock { state in
             state.channels[ObjectIdentifier(channel)] = nil
+            if case .some(let address) = address { state.count.leave(address) }
             guard state.channels.isEmpty else { return [CheckedContinuation<Void, Never>]() }
             defer { state.waiting = [] }
             return state.waiting

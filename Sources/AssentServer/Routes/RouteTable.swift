@@ -172,8 +172,11 @@ struct RouteRule: Sendable, Hashable {
         self.crossOrigin = crossOrigin
     }
 
-    /// Whether the route takes a method.
-    func allows(_ method: HTTPRequest.Method) -> Bool { methods?.contains(method) ?? true }
+    /// Whether the route takes a method. What can only be read can be asked for by HEAD (RFC 9110 §9.1).
+    func allows(_ method: HTTPRequest.Method) -> Bool {
+        guard let methods else { return true }
+        return methods.contains(method) || method == .head && methods == [.get]
+    }
 
     /// The value of `Allow`.
     var allow: String { (methods ?? []).map(\.rawValue).joined(separator: ", ") }

@@ -13,6 +13,10 @@ struct ServerHandler: RequestHandler {
     let health: HealthRoutes
 
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
+        // TRACE would show a script what its browser adds (RFC 9110 §9.3.8); for CONNECT there is nobody.
+        guard request.method != .trace, request.method != .connect else {
+            return .crest(405, "The method is not allowed.")
+        }
         let path = request.uri.path
         if let rule = RouteTable.rule(String(path.dropFirst()), of: RouteTable.root) {
             return await health.respond(rule)

@@ -20,7 +20,7 @@ public final class IdentityServer: Service {
     let database: any SQLDatabase
     private let credentials: ServerCredentials
     private let keys: ServerKeys
-    let connections = OpenConnections()
+    let connections: OpenConnections
     private let serverListener: Listener
     private let gatewayListener: Listener?
     private let directory: DataDirectory
@@ -79,13 +79,18 @@ public final class IdentityServer: Service {
         passwords = Passwords(
             context, policy: PasswordPolicy(logN: configuration.passwordCost.trailingZeroBitCount))
         let tls = credentials.tlsConfiguration()
+        connections = OpenConnections(
+            ConnectionLimits(
+                descriptors: ConnectionLimits.processDescriptors, perAddress: configuration.connectionsPerAddress),
+            logger: logger)
         serverListener = Listener(
             host: configuration.host, port: configuration.port, tls: tls, configurationFile: configuration.file,
-            connections: connections, logger: logger)
+            bodies: BodyLimits(total: .seconds(60)), connections: connections, logger: logger)
+        // What streams to a service may be of any length.
         gatewayListener = configuration.gateway.map { [connections] in
             Listener(
                 host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file,
-                connections: connections, logger: logger)
+                bodies: BodyLimits(), connections: connections, logger: logger)
         }
         let seeding = UserSeeding(
             context: context, passwords: passwords, isDevelopment: configuration.isDevelopment)

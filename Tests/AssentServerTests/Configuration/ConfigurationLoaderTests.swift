@@ -97,6 +97,11 @@ struct ConfigurationLoaderTests {
             Mistake("passwordCost: 1024", "passwordCost: 5000", at: "passwordCost", "power of two"),
             Mistake("passwordCost: 1024", "passwordCost: 2097152", at: "passwordCost", "to 1048576"),
             Mistake("{username: ben, ", "{username: ana, ", at: "{username: ana, credentials: generated}", "ana twice"),
+            Mistake(
+                "{username: ben, ", "{username: Ana, ", at: "{username: Ana, credentials: generated}",
+                "upper and lower case do not count"),
+            Mistake("passHeaders: [X-Custom]", "passHeaders: [Via]", at: "passHeaders:", "Via cannot pass"),
+            Mistake("passHeaders: [X-Custom]", "passHeaders: [X Custom]", at: "passHeaders:", "X Custom cannot be"),
             Mistake("credentials: generated}", "credentials: guess}", at: "credentials: guess", "only be: generated"),
             Mistake("roles: [pep]", "roles: [king]", at: "roles: [king]", "unknown role king; known: admin"),
             Mistake(

@@ -218,6 +218,7 @@ enum FixtureConfiguration {
               realm: alpha
               policySet: bank
               maxBodyBytes: 4096
+              passHeaders: [X-Custom]
               stripHeaders: [X-Employee]
               allowedOrigins: ["https://app.bank.example"]
             - {name: open, path: /open, upstream: "http://127.0.0.1:\(upstream)", public: true}

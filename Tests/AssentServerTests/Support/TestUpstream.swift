@@ -200,18 +200,19 @@ final class RefusingPort: Sendable {
 
     init() throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        // 127.0.0.1 as the system's own form has it: family, port, address. To which module the fields of that form
+        // belong depends on what else is compiled.
+        var address = [UInt8](repeating: 0, count: 16)
+        address[0] = UInt8(AF_INET)
+        address.replaceSubrange(4..<8, with: [127, 0, 0, 1])
+        var length = socklen_t(address.count)
         let descriptor = descriptor
-        let result = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(descriptor, generic, length) == 0 ? getsockname(descriptor, generic, &length) : -1
-            }
+        let result = address.withUnsafeMutableBytes { bytes in
+            guard let generic = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self) else { return Int32(-1) }
+            return bind(descriptor, generic, length) == 0 ? getsockname(descriptor, generic, &length) : -1
         }
         guard result == 0 else { throw IOError(errnoCode: errno, reason: "bind") }
-        port = Int(UInt16(bigEndian: address.sin_port))
+        port = Int(address[2]) << 8 | Int(address[3])
     }
 
     deinit { close(descriptor) }

@@ -1,0 +1,83 @@
+import Foundation
+import Logging
+
+/// How many connections there may be at once, to server and gateway together.
+struct ConnectionLimits: Sendable, Hashable {
+    /// From everywhere.
+    let total: Int
+
+    /// From one IPv4 address, or from one /64 network of IPv6 addresses.
+    let perAddress: Int
+
+    /// So many that files, the database and the gateway's own connections keep a quarter of the process's descriptors,
+    /// and at least 64; from one address, unless told, half of them.
+    init(descriptors: Int, perAddress: Int? = nil) {
+        total = max(1, descriptors - max(64, descriptors / 4))
+        self.perAddress = perAddress ?? max(1, total / 2)
+    }
+
+    /// How many descriptors this process may have.
+    static var processDescriptors: Int {
+        var limit = rlimit()
+        #if os(Linux)
+        let failed = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) != 0
+        #else
+        let failed = getrlimit(RLIMIT_NOFILE, &limit) != 0
+        #endif
+        return failed ? 1024 : Int(clamping: min(limit.rlim_cur, 1 << 20))
+    }
+}
+
+/// Counts connections, and says once when they run out.
+struct ConnectionCount {
+    /// A line for the log.
+    struct Notice {
+        let text: String
+        let metadata: Logger.Metadata
+    }
+
+    private let limits: ConnectionLimits
+    private var total = 0
+    private var byAddress: [String?: Int] = [:]
+    private var hasToldTotal = false
+    private var toldAddresses: Set<String?> = []
+
+    init(_ limits: ConnectionLimits) { self.limits = limits }
+
+    /// Counts a connection unless it is one too many. There is a notice for the first one that is refused; for the next
+    /// only after a tenth of the places, or half of the address's, were free again.
+    mutating func enter(_ address: String?) -> (isAdmitted: Bool, notice: Notice?) {
+        guard total < limits.total else {
+            defer { hasToldTotal = true }
+            return (false, hasToldTotal ? nil : noticeOfTotal)
+        }
+        guard byAddress[address, default: 0] < limits.perAddress else {
+            let isNew = toldAddresses.insert(address).inserted
+            return (false, isNew ? notice(of: address) : nil)
+        }
+        total += 1
+        byAddress[address, default: 0] += 1
+        return (true, nil)
+    }
+
+    /// A connection that was counted has ended.
+    mutating func leave(_ address: String?) {
+        total -= 1
+        let left = byAddress[address, default: 1] - 1
+        byAddress[address] = left > 0 ? left : nil
+        if left <= limits.perAddress / 2 { toldAddresses.remove(address) }
+        if total <= limits.total - limits.total / 10 { hasToldTotal = false }
+    }
+
+    private var noticeOfTotal: Notice {
+        Notice(
+            text: "new connections are refused: all places are taken. Raise the limit of open files of the process",
+            metadata: ["connections": "\(limits.total)"])
+    }
+
+    private func notice(of address: String?) -> Notice {
+        Notice(
+            text: "new connections of one address are refused: it has connectionsPerAddress open",
+            metadata: ["address": "\(address ?? "none")", "connectionsPerAddress": "\(limits.perAddress)"])
+    }
+}

@@ -1,0 +1,294 @@
+import NIOCore
+import NIOHTTP1
+
+/// How long the body of a request may take, and how much is read of one that has its reply already.
+struct BodyLimits: Sendable {
+    /// The time that every body has, however small. Waiting for us does not count.
+    var grace = TimeAmount.seconds(20)
+
+    /// How many bytes buy a further second.
+    var bytesPerSecond = 500
+
+    /// The longest time for a whole body; `nil` where a body may be of any size.
+    var total: TimeAmount?
+
+    /// How much of a body that nobody has read is taken so that its connection can be kept.
+    var drained = 64 << 10
+
+    /// How long, after the last reply of a connection, bytes that still come are thrown away: a connection that is
+    /// closed before them is reset, and its client may never see the reply.
+    var lingering = TimeAmount.seconds(2)
+
+    /// How many such bytes.
+    var thrownAway = 1 << 20
+}
+
+/// A body that does not come in time.
+struct BodyTimeout: Error {}
+
+/// What a responder triggers on the channel when it begins to read the body of a request: a client that waits to be
+/// asked for it (RFC 9110 §10.1.1) is asked then, and never when it is refused.
+struct BodyWanted: Sendable {}
+
+/// Holds the requests of one connection to HTTP/1's own rules (RFC 9112): which are refused, how long their bodies may
+/// take, and when a reply is the last.
+final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// A request whose reply is not complete.
+    private struct Exchange {
+        let isHTTP10: Bool
+        let isLast: Bool
+        var awaitsContinue: Bool
+    }
+
+    /// The request whose body is being read.
+    private struct Incoming {
+        let began: NIODeadline
+        var received = 0
+        /// `nil` when its head did not say.
+        let length: Int?
+        /// How long it had to wait for us.
+        var paused = TimeAmount.zero
+    }
+
+    private let limits: BodyLimits
+    private var exchanges = CircularBuffer<Exchange>()
+    private var incoming: Incoming?
+    private var isReplyBegun = false
+    private var closesAfterReply = false
+    /// Whether nothing that comes can be understood, or is wanted, any more.
+    private var isDeaf = false
+    private var isEnding = false
+    private var thrownAway = 0
+    private var pausedSince: NIODeadline?
+    private var timer: Scheduled<Void>?
+
+    init(_ limits: BodyLimits) { self.limits = limits }
+
+    func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        timer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let part = unwrapInboundIn(data)
+        guard !isDeaf else { return throwAway(part, context) }
+        switch part {
+        case .head(let head):
+            guard RequestHeadRules.accept(head) else {
+                isDeaf = true
+                return context.fireErrorCaught(HTTPParserError.invalidHeaderToken)
+            }
+            begin(head, context)
+        case .body(let bytes): incoming?.received += bytes.readableBytes
+        case .end:
+            incoming = nil
+            timer?.cancel()
+        }
+        context.fireChannelRead(data)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        pausedSince = context.eventLoop.now
+        if isEnding { context.read() }
+        context.fireChannelReadComplete()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if let since = pausedSince {
+            pausedSince = nil
+            if let paused = incoming?.paused { incoming?.paused = paused + (context.eventLoop.now - since) }
+        }
+        context.read()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        isDeaf = true
+        context.fireErrorCaught(error)
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if isEnding, event as? ChannelEvent == .inputClosed { return context.close(promise: nil) }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+        guard event is BodyWanted else { return context.triggerUserOutboundEvent(event, promise: promise) }
+        promise?.succeed()
+        guard exchanges.first?.awaitsContinue == true, !isReplyBegun, incoming?.received == 0 else { return }
+        exchanges[exchanges.startIndex].awaitsContinue = false
+        context.writeAndFlush(
+            wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))), promise: nil)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        switch unwrapOutboundIn(data) {
+        case .head(var head):
+            isReplyBegun = true
+            closesAfterReply = mustClose(after: head)
+            if closesAfterReply { head.headers.replaceOrAdd(name: "Connection", value: "close") }
+            // Such a client knows no chunks: the end of the connection ends the reply.
+            if exchanges.first?.isHTTP10 == true { head.version = .http1_0 }
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .body: context.write(data, promise: promise)
+        case .end:
+            isReplyBegun = false
+            _ = exchanges.popFirst()
+            guard closesAfterReply else { return context.write(data, promise: promise) }
+            isDeaf = true
+            let promise = promise ?? context.eventLoop.makePromise()
+            promise.futureResult.assumeIsolated().whenComplete { _ in self.end(context) }
+            context.writeAndFlush(data, promise: promise)
+        }
+    }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        if isEnding, mode == .output {
+            promise?.succeed()
+            return
+        }
+        context.close(mode: mode, promise: promise)
+    }
+
+    private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        let isHTTP10 = head.version == .http1_0
+        exchanges.append(
+            Exchange(
+                isHTTP10: isHTTP10, isLast: isHTTP10 || RequestHeadRules.isLast(head),
+                awaitsContinue: !isHTTP10 && RequestHeadRules.awaitsContinue(head)))
+        let length = head.headers.first(name: "Content-Length").flatMap { Int($0) }
+        incoming = Incoming(began: context.eventLoop.now, length: length)
+        pausedSince = nil
+        if length.map({ $0 > 0 }) ?? head.headers.contains(name: "Transfer-Encoding") {
+            schedule(in: limits.grace, context)
+        }
+    }
+
+    /// Whether a reply is the last of its connection: also when more of its request is to come than is worth reading.
+    private func mustClose(after head: HTTPResponseHead) -> Bool {
+        guard let exchange = exchanges.first, !isDeaf, !exchange.isLast,
+            !RequestHeadRules.saysClose(head.headers)
+        else { return true }
+        guard exchanges.count == 1, let incoming else { return false }
+        guard !exchange.awaitsContinue, let length = incoming.length else { return true }
+        return length - incoming.received > limits.drained
+    }
+
+    private func schedule(in time: TimeAmount, _ context: ChannelHandlerContext) {
+        timer?.cancel()
+        timer = context.eventLoop.assumeIsolated().scheduleTask(in: time) { self.look(context) }
+    }
+
+    /// Ends the body when it is late.
+    private func look(_ context: ChannelHandlerContext) {
+        guard let incoming, !isEnding else { return }
+        guard pausedSince == nil else { return schedule(in: limits.grace, context) }
+        var allowed = limits.grace + .seconds(Int64(incoming.received / limits.bytesPerSecond))
+        if let total = limits.total { allowed = min(allowed, total) }
+        let late = incoming.began + incoming.paused + allowed
+        let now = context.eventLoop.now
+        guard now >= late else { return schedule(in: late - now, context) }
+        // Nobody waits for it when its reply is out.
+        guard !exchanges.isEmpty else { return context.close(promise: nil) }
+        isDeaf = true
+        context.fireErrorCaught(BodyTimeout())
+    }
+
+    private func end(_ context: ChannelHandlerContext) {
+        guard !isEnding else { return }
+        isEnding = true
+        guard incoming != nil else { return context.close(promise: nil) }
+        context.close(mode: .output, promise: nil)
+        timer?.cancel()
+        timer = context.eventLoop.assumeIsolated().scheduleTask(in: limits.lingering) { context.close(promise: nil) }
+        context.read()
+    }
+
+    private func throwAway(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
+        switch part {
+        case .head: break
+        case .body(let bytes):
+            thrownAway += bytes.readableBytes
+            if thrownAway > limits.thrownAway { context.close(promise: nil) }
+        case .end:
+            incoming = nil
+            if isEnding { context.close(promise: nil) }
+        }
+    }
+}
+
+/// What HTTP/1 says about the head of a request by itself.
+enum RequestHeadRules {
+    /// Whether a request is one of HTTP/1 that names one host (RFC 9112 §3.2), and whose end two programs cannot see
+    /// in two places (§6.1).
+    static func accept(_ head: HTTPRequestHead) -> Bool {
+        let hosts = head.headers["Host"]
+        switch head.version {
+        case .http1_1: return hosts.count == 1 && hosts.allSatisfy(isHost)
+        case .http1_0:
+            return hosts.count <= 1 && hosts.allSatisfy(isHost) && !head.headers.contains(name: "Transfer-Encoding")
+        default: return false
+        }
+    }
+
+    /// Whether the client sends no further request.
+    static func isLast(_ head: HTTPRequestHead) -> Bool { saysClose(head.headers) }
+
+    /// Whether the client waits to be asked for the body.
+    static func awaitsContinue(_ head: HTTPRequestHead) -> Bool {
+        head.headers["Expect"].contains { $0.lowercased() == "100-continue" }
+    }
+
+    /// Whether the fields say that the connection ends.
+    static func saysClose(_ headers: HTTPHeaders) -> Bool {
+        headers[canonicalForm: "Connection"].contains { $0.lowercased() == "close" }
+    }
+
+    /// Whether a text is a host with or without a port (RFC 3986 §3.2).
+    static func isHost(_ text: String) -> Bool {
+        var host = Array(text.utf8)[...]
+        if host.first == UInt8(ascii: "[") {
+            guard let end = host.firstIndex(of: UInt8(ascii: "]")), end > 2 else { return false }
+            let address = host[1..<end]
+            guard address.allSatisfy({ isHexDigit($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
+            else { return false }
+            let rest = host[(end + 1)...]
+            return rest.isEmpty || isPort(rest)
+        }
+        if let colon = host.firstIndex(of: UInt8(ascii: ":")) {
+            guard isPort(host[colon...]) else { return false }
+            host = host[..<colon]
+        }
+        return !host.isEmpty && host.allSatisfy(isNameByte)
+    }
+
+    private static func isPort(_ text: ArraySlice<UInt8>) -> Bool {
+        text.first == UInt8(ascii: ":") && text.count <= 6
+            && text.dropFirst().allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+            UInt8(ascii: "A")...UInt8(ascii: "F"):
+            true
+        default: false
+        }
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import AssentCore
+import Foundation
+import Hummingbird
+import Testing
+
+@testable import AssentServer
+
+@Suite("What HTTP/1 says, on the wire", .server, .timeLimit(.minutes(5)))
+struct RequestRulesTests {
+    private static let health = "/healthz"
+
+    private func reply(_ text: String, toGateway: Bool = false) async throws -> String {
+        try await #require(ServerFixture.shared).raw(text, toGateway: toGateway)
+    }
+
+    @Test("A request without a host, with two or with a bad one is 400", arguments: [true, false])
+    func hosts(toGateway: Bool) async throws {
+        for hosts in ["", "Host: a\r\nHost: b\r\n", "Host: a b\r\n"] {
+            let reply = try await reply("GET \(Self.health) HTTP/1.1\r\n\(hosts)\r\n", toGateway: toGateway)
+            #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(hosts): \(reply)")
+        }
+    }
+
+    @Test("HTTP/1.0 gets a reply without chunks and the end of the connection at once")
+    func http10() async throws {
+        let start = ContinuousClock.now
+        let reply = try await reply("GET \(Self.health) HTTP/1.0\r\n\r\n")
+        #expect(reply.hasPrefix("HTTP/1.0 200 "), "\(reply)")
+        #expect(!reply.lowercased().contains("transfer-encoding"))
+        #expect(start.duration(to: .now) < .seconds(20))
+    }
+
+    @Test("A streamed reply of a service goes to HTTP/1.0 without chunks")
+    func http10Streamed() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            fixture.upstream.answer { _, peer in
+                peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+            }
+            let reply = try await fixture.raw("GET /files/x HTTP/1.0\r\niPlanetDirectoryPro: \(token)\r\n\r\n")
+            #expect(reply.hasPrefix("HTTP/1.0 200 "), "\(reply)")
+            #expect(reply.hasSuffix("\r\n\r\nhello"), "\(reply)")
+        }
+    }
+
+    @Test("TRACE is refused everywhere")
+    func trace() async throws {
+        for path in [Self.health, "/am/json/serverinfo/*"] {
+            let reply = try await reply("TRACE \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            #expect(reply.hasPrefix("HTTP/1.1 405 "), "\(reply)")
+        }
+    }
+
+    @Test("What only reads and needs nobody can be asked for by HEAD")
+    func head() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        for url in [fixture.oauth(".well-known/openid-configuration"), fixture.oauth("connect/jwk_uri")] {
+            let reply = try await fixture.send("HEAD", url)
+            #expect(reply.status == 200)
+            #expect(reply.bytes.isEmpty)
+        }
+        #expect(try await fixture.send("HEAD", fixture.oauth("authorize")).status == 405)
+    }
+
+    @Test("A client that waits to be asked for its body is asked, and one that is refused is not")
+    func expectation() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let asked = try await fixture.rawConnection(toGateway: false)
+        try await asked.send(
+            "POST /am/json/realms/root/realms/alpha/authenticate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
+                + "Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n")
+        #expect(await asked.reply() == "HTTP/1.1 100 Continue\r\n\r\n")
+        try await asked.send("{}")
+        #expect(await asked.reply().hasPrefix("HTTP/1.1 200 "))
+        await asked.close()
+
+        let refused = try await reply(
+            "POST /nods HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Type: application/json\r\n"
+                + "Expect: 100-continue\r\n\r\n", toGateway: true)
+        #expect(refused.hasPrefix("HTTP/1.1 401 "), "\(refused)")
+    }
+
+    @Test("Who has no session is refused before a bound body has come, and the rest is not read")
+    func callerFirst() async throws {
+        let refused = try await reply(
+            "POST /nods HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000\r\nConnection: close\r\n"
+                + "Content-Type: application/json\r\n\r\n{", toGateway: true)
+        #expect(refused.hasPrefix("HTTP/1.1 401 "), "\(refused)")
+    }
+
+    @Test("After 413 and 401 the connection ends, whatever else is sent")
+    func uploads() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let token = try await fixture.session()
+        for (session, path, status) in [(token, "/nods", "413"), ("none", "/files/x", "401")] {
+            let connection = try await fixture.rawConnection()
+            try await connection.send(
+                "POST \(path) HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(session)\r\n"
+                    + "Content-Length: 1000000000\r\nContent-Type: application/json\r\n\r\n")
+            let reply = await connection.reply()
+            #expect(reply.hasPrefix("HTTP/1.1 \(status) "), "\(reply)")
+            #expect(reply.lowercased().contains("connection: close"))
+            for _ in 0..<64 { try await connection.send([UInt8](repeating: 0x61, count: 64 << 10)) }
+            _ = await connection.untilClosed()
+        }
+    }
+
+    @Test("A client's own broken chunk is its mistake, and not the service's")
+    func brokenChunk() async throws {
+        try await ServerFixture.run { fixture in
+            let token = try await fixture.session()
+            let reply = try await fixture.raw(
+                "PUT /files/x HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\n"
+                    + "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n")
+            #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
+        }
+    }
+
+    @Test("A body that came too late is 408")
+    func late() async throws {
+        let request = Request(
+            head: .init(method: .post, scheme: "https", authority: "localhost", path: "/"),
+            body: RequestBody(asyncSequence: LateBody()))
+        await #expect(throws: RequestError(408, "The request's body did not come in time.")) {
+            _ = try await request.bytes(upTo: 10)
+        }
+    }
+
+    private struct LateBody: AsyncSequence, Sendable {
+        typealias Element = ByteBuffer
+
+        func makeAsyncIterator() -> Iterator { Iterator() }
+
+        struct Iterator: AsyncIteratorProtocol {
+            func next() async throws -> ByteBuffer? { throw BodyTimeout() }
+        }
+    }
+}
