@@ -43,6 +43,7 @@ struct JourneyProgressTests {
         progress.sessionProperties = ["channel": "app", "a": "b"]
         progress.sessionLimits = SessionLimits(maxSession: 60, maxIdle: 30)
         progress.failure = .declined
+        progress.isSigned = true
         return progress
     }()
 

@@ -58,7 +58,7 @@ extension JourneyProgress {
             let shared = json["shared"]?.object, let memory = json["memory"]?.object,
             let subject = JourneySubject(json["subject"]), let authLevel = json["authLevel"]?.integer,
             let properties = json["properties"]?.object, let maxSession = json["maxSession"]?.integer,
-            let maxIdle = json["maxIdle"]?.integer
+            let maxIdle = json["maxIdle"]?.integer, let isSigned = json["signed"]?.bool
         else { return nil }
         self.init(
             nodeID: nodeID, subject: subject, authLevel: Int(authLevel),
@@ -71,7 +71,7 @@ extension JourneyProgress {
         self.shared = shared
         self.memory = memory
         for member in properties.members { sessionProperties[member.name] = member.value.string }
-        isSigned = json["signed"]?.bool ?? false
+        self.isSigned = isSigned
         if let text = json["failure"]?.string {
             guard let cause = FailureCause(rawValue: text) else { return nil }
             failure = cause
@@ -87,8 +87,8 @@ extension JourneyProgress {
             "pages": .integer(pages), "shared": .object(shared), "memory": .object(memory), "subject": subject.json,
             "authLevel": .integer(authLevel), "properties": .object(JSONObject(properties)),
             "maxSession": .integer(sessionLimits.maxSession), "maxIdle": .integer(sessionLimits.maxIdle),
+            "signed": .bool(isSigned),
         ]
-        if isSigned { object["signed"] = true }
         object["failure"] = failure.map { .string($0.rawValue) }
         return .object(object)
     }
