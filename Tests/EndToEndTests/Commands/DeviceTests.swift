@@ -1,5 +1,6 @@
 import AssentCore
 import AssentOTP
+import AssentServer
 import AssentTesting
 import Foundation
 import Testing
