@@ -44,6 +44,7 @@ struct CrashTests {
             #expect(await server.commitments.count == 1, "moment \(moment)")
             #expect(await server.enrolments.count == 1, "moment \(moment)")
             #expect(await server.transactions.map(\.effect) == ["approve"], "moment \(moment)")
+            #expect(await server.decisions.count == 1, "moment \(moment)")
             #expect(try await scene.device().containers().count == 1, "moment \(moment)")
             #expect(try await scene.device().unfinishedEnrolments().isEmpty, "moment \(moment)")
             #expect(await scene.keys.keyNames().count == 3, "moment \(moment)")

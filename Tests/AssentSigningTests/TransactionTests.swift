@@ -157,6 +157,18 @@ struct TransactionTests {
             try await transaction.setStatus("accept", number: "42")
         }
         #expect(await scene.server.transactions[0].decision == first)
+        #expect(await scene.server.decisions.count == 1)
+    }
+
+    @Test("The same answer after the receipt gets the same receipt; another one is refused without a call")
+    func afterwards() async throws {
+        let transaction = try await scene.fetched(container, on: device)
+        let receipt = try await transaction.setStatus("accept", number: "42")
+        let calls = await scene.server.asked.count
+        #expect(try await transaction.setStatus("accept", number: "42") == receipt)
+        await #expect(throws: SigningError(.alreadyDecided)) { try await transaction.setStatus("deny") }
+        await #expect(throws: SigningError(.alreadyDecided)) { try await transaction.setStatus("accept", number: "43") }
+        #expect(await scene.server.asked.count == calls)
     }
 
     @Test("Many tasks that decide at once sign one decision")
@@ -174,6 +186,7 @@ struct TransactionTests {
             return await group.reduce(into: Set<String>()) { if let effect = $1 { $0.insert(effect) } }
         }
         #expect(results.count == 1)
+        #expect(await scene.server.decisions.count == 1)
         #expect(await scene.server.transactions[0].effect == results.first)
     }
 

@@ -76,16 +76,12 @@ struct ContainerStore: Sendable {
         return try parse(stored.value)
     }
 
-    /// Stores a decision, unless there is one about this transaction, which is returned instead.
+    /// Stores a decision. The caller has seen, while nobody else may sign one, that there is none about this
+    /// transaction.
     func keep(_ decision: DecisionRecord) async throws -> DecisionRecord {
-        do {
-            try await store.update(
-                Self.decision(decision.did, decision.txn), to: Secret(bytes: decision.encoded()), expected: .absent)
-            return decision
-        } catch let error as SecretStoreError where error.code == .versionMismatch {
-            guard let earlier = try await self.decision(decision.did, decision.txn) else { throw error }
-            return earlier
-        }
+        try await store.update(
+            Self.decision(decision.did, decision.txn), to: Secret(bytes: decision.encoded()), expected: .absent)
+        return decision
     }
 
     func decisions(of did: SigningID) async throws -> [DecisionRecord] {

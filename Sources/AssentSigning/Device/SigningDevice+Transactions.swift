@@ -95,67 +95,90 @@ extension SigningDevice {
 
     // MARK: Decisions
 
+    /// What a user answered, to tell a repetition from another answer.
+    private struct Answer {
+        let status: String
+        let effect: DecisionEffect
+        var number: String?
+        var reason: String?
+
+        /// Whether a signed decision says the same.
+        func isThat(of decision: String) throws(SigningError) -> Bool {
+            let said = try SigningDevice.mapped { () throws(SigningProtocolError) in
+                try UnverifiedMessage<Decision>(decision).content
+            }
+            func same(_ one: String?, _ other: String?) -> Bool { StrictJSON.same(one ?? "", other ?? "") }
+            return StrictJSON.same(said.status, status) && said.effect == effect && same(said.match, number)
+                && same(said.reason, reason)
+        }
+    }
+
     /// Signs a decision and sends it. A repetition with the same answer sends the same bytes.
     func decide(
         _ transaction: SigningTransaction, _ status: DocumentStatus, number: String?, reason: String?
     ) async throws -> SigningReceipt {
         let document = transaction.document
         let content = document.content
-        let id = transaction.container.record
-        if let earlier = try await records.decision(content.did, content.txn) {
-            return try await repeated(earlier, id, status.name, status.effect, number, reason)
+        let answer = Answer(status: status.name, effect: status.effect, number: number, reason: reason)
+        return try await once(answer, transaction.container.record, content.txn) { record in
+            guard let enrolment = try record.enrolment(),
+                let key = enrolment.keys.first(where: { status.keys.contains($0.kid) })
+            else { throw SigningError(.credentialsLost) }
+            let decision = Decision(
+                issuer: record.issuer, did: content.did, sub: content.sub, txn: content.txn, nonce: content.nonce,
+                document: .document(document.compact),
+                displayed: .displayed(content.displayed(status: status, match: number)), status: status.name,
+                effect: status.effect, reason: reason, match: number, jti: SigningID(random: self.random))
+            // What the server would refuse is not signed.
+            if let member = content.mismatch(with: decision, compact: document.compact, signer: key.kid) {
+                throw SigningError(.invalidArgument, "The decision does not fit the document: \(member).")
+            }
+            return try await self.sign(decision, key, record, expires: content.expiresAt)
         }
-        let record = try await records.load(id)
-        guard let enrolment = try record.enrolment(),
-            let key = enrolment.keys.first(where: { status.keys.contains($0.kid) })
-        else { throw SigningError(.credentialsLost) }
-        let decision = Decision(
-            issuer: record.issuer, did: content.did, sub: content.sub, txn: content.txn, nonce: content.nonce,
-            document: .document(document.compact),
-            displayed: .displayed(content.displayed(status: status, match: number)), status: status.name,
-            effect: status.effect, reason: reason, match: number, jti: SigningID(random: random))
-        // What the server would refuse is not signed.
-        if let member = content.mismatch(with: decision, compact: document.compact, signer: key.kid) {
-            throw SigningError(.invalidArgument, "The decision does not fit the document: \(member).")
-        }
-        return try await sign(decision, key, record, expires: content.expiresAt)
     }
 
     /// Refuses or reports a transaction without its document.
-    func refuse(_ info: SigningTransactionInfo, _ effect: DecisionEffect, reason: String?) async throws
-        -> SigningReceipt
-    {
-        let id = info.container.record
-        let record = try await records.load(id)
-        guard let did = record.did, let sub = record.sub, let enrolment = try record.enrolment() else {
-            throw SigningError(.internal)
+    func refuse(
+        _ info: SigningTransactionInfo, _ effect: DecisionEffect, reason: String?
+    ) async throws -> SigningReceipt {
+        let answer = Answer(status: effect.rawValue, effect: effect, reason: reason)
+        return try await once(answer, info.container.record, info.txn) { record in
+            guard let did = record.did, let sub = record.sub, let enrolment = try record.enrolment() else {
+                throw SigningError(.internal)
+            }
+            let decision = Decision(
+                issuer: record.issuer, did: did, sub: sub, txn: info.txn, isBlind: true, status: effect.rawValue,
+                effect: effect, reason: reason, jti: SigningID(random: self.random))
+            return try await self.sign(decision, enrolment.device, record, expires: info.expires)
         }
-        if let earlier = try await records.decision(did, info.txn) {
-            return try await repeated(earlier, id, effect.rawValue, effect, nil, reason)
-        }
-        let decision = Decision(
-            issuer: record.issuer, did: did, sub: sub, txn: info.txn, isBlind: true, status: effect.rawValue,
-            effect: effect, reason: reason, jti: SigningID(random: random))
-        return try await sign(decision, enrolment.device, record, expires: info.expires)
     }
 
-    private func repeated(
-        _ earlier: DecisionRecord, _ id: SigningID, _ status: String, _ effect: DecisionEffect, _ number: String?,
-        _ reason: String?
+    /// Has one decision about a transaction signed, stored and sent; nobody else does at the same time. The same answer
+    /// again sends the same bytes, or gets the receipt that came for them.
+    private func once(
+        _ answer: Answer, _ id: SigningID, _ txn: SigningID, sign: (ContainerRecord) async throws -> DecisionRecord
     ) async throws -> SigningReceipt {
-        let said = try Self.mapped { () throws(SigningProtocolError) in
-            try UnverifiedMessage<Decision>(earlier.decision).content
+        let name = "signing.decide.\(id.text).\(txn.text)"
+        let deadline = clock.now.addingTimeInterval(120)
+        return try await records.store.withExclusiveAccess(name, deadline: deadline) {
+            let record = try await self.records.load(id)
+            guard let did = record.did else { throw SigningError(.internal) }
+            if let done = self.decided[[did, txn]] {
+                guard try answer.isThat(of: done.decision) else { throw SigningError(.alreadyDecided) }
+                return done.receipt
+            }
+            if let earlier = try await self.records.decision(did, txn) {
+                guard try answer.isThat(of: earlier.decision) else { throw SigningError(.decisionPending) }
+                return try await self.send(earlier, id)
+            }
+            let kept = try await self.records.keep(sign(record))
+            return try await self.send(kept, id)
         }
-        func same(_ one: String?, _ other: String?) -> Bool { StrictJSON.same(one ?? "", other ?? "") }
-        guard StrictJSON.same(said.status, status), said.effect == effect, same(said.match, number),
-            same(said.reason, reason)
-        else { throw SigningError(.decisionPending) }
-        return try await send(earlier, id)
     }
 
     private func sign(
         _ decision: Decision, _ key: EnrolledKey, _ record: ContainerRecord, expires: Int
-    ) async throws -> SigningReceipt {
+    ) async throws -> DecisionRecord {
         let signed = try await SignedMessage.sign(decision, with: signingKey(record, key.usage, key.label))
         guard signed.kid == key.kid else { throw SigningError(.credentialsLost) }
         var possession: String?
@@ -164,16 +187,9 @@ extension SigningDevice {
                 issuer: record.issuer, did: decision.did, txn: decision.txn, decision: .decision(signed.compact))
             possession = try await SignedMessage.sign(content, with: deviceKey(record)).compact
         }
-        let kept = try await records.keep(
-            DecisionRecord(
-                format: 1, did: decision.did, txn: decision.txn, expires: expires, status: decision.status,
-                effect: decision.effect, decision: signed.compact, possession: possession))
-        guard kept.decision.utf8.elementsEqual(signed.compact.utf8) else {
-            // Another task or process was faster.
-            return try await repeated(
-                kept, record.id, decision.status, decision.effect, decision.match, decision.reason)
-        }
-        return try await send(kept, record.id)
+        return DecisionRecord(
+            format: 1, did: decision.did, txn: decision.txn, expires: expires, status: decision.status,
+            effect: decision.effect, decision: signed.compact, possession: possession)
     }
 
     /// Sends a stored decision, and forgets it when there is a receipt for it.
@@ -190,7 +206,11 @@ extension SigningDevice {
             }
             return receipt
         }
+        let value = SigningReceipt(receipt)
+        // For whoever asks again. The server would find it, too.
+        if decided.count >= 256 { decided = [:] }
+        decided[[kept.did, kept.txn]] = (kept.decision, value)
         try await records.remove(kept)
-        return SigningReceipt(receipt)
+        return value
     }
 }

@@ -34,6 +34,9 @@ public actor SigningDevice {
     /// The newest nonce of each issuer.
     var nonces: [String: String] = [:]
 
+    /// The newest decisions that have a receipt, by container and transaction.
+    var decided: [[SigningID]: (decision: String, receipt: SigningReceipt)] = [:]
+
     /// A device with what is in `store` and `keys`. Nothing is sent.
     ///
     /// - Parameters:

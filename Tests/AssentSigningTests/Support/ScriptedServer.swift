@@ -78,6 +78,8 @@ actor ScriptedServer {
     var hasTyped = false
     var transactions: [Transaction] = []
     var updates: [UpdateBody] = []
+    /// The texts of all decisions that came.
+    var decisions: Set<String> = []
     var info: [String: String] = [:]
     var offerKeys: JSONValue = [
         ["usage": "device", "label": "device", "policy": "device"],
@@ -384,6 +386,7 @@ actor ScriptedServer {
 
     private func decide(_ body: DecideBody) async throws -> String {
         let enrolment = try #require(enrolment)
+        decisions.insert(body.decision)
         let unverified = try UnverifiedMessage<Decision>(body.decision)
         let key = try #require(enrolment.keys.first { $0.kid == unverified.kid })
         let decision = try unverified.verified(with: key.jwk).content
