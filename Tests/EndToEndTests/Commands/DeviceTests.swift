@@ -3,6 +3,7 @@ import AssentOTP
 import AssentServer
 import AssentTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -97,6 +98,55 @@ struct DeviceTests {
             await world.stop()
             try await verify(evidence.output, device)
         }
+    }
+
+    @Test("A device that was written in Python from the protocol's pages alone enrols, signs a payment and verifies")
+    func secondImplementation() async throws {
+        try await Self.run { world, user, device in
+            let inviting = try user.start(["device", "invite"], typing: true)
+            let line = try await inviting.line(with: "assent device enroll")
+            let code = try #require(line.split(separator: " ").last.map(String.init))
+            let issuer = world.endpoints.server + "/signing/realms/root/realms/alpha"
+            let authority = try #require(world.endpoints.authorityFile)
+            let state = ["--state", device.home + "/state.json", "--ca", authority]
+            func python(_ words: String...) throws -> String { try Self.python(["device"] + state + words) }
+            let enrolled = try python("enrol", "--code", code, "--iss", issuer)
+            let digits = try #require(enrolled.firstMatch(of: /([0-9]{4}) ?([0-9]{4})/)?.output)
+            try inviting.type(["\(digits.1)\(digits.2)"])
+            #expect(await inviting.result().status == 0)
+
+            let paying = try user.start([
+                "request", "POST", "\(world.endpoints.gateway ?? "")/transfers", "--data",
+                #"{"to":"Bob","amount":"200.00","currency":"EUR"}"#,
+            ])
+            let number = try #require(
+                try await paying.errorLine(with: "Number").firstMatch(of: /Number: ([0-9]{2})/)?.output.1)
+            let txn = try #require(try python("list", "--wait", "20").firstMatch(of: /[A-Za-z0-9_-]{22}/)?.output)
+            // An id may begin with a hyphen.
+            let document = try python("fetch", "--", String(txn))
+            #expect(document.contains("200.00 EUR") && document.contains("Bob"))
+            _ = try python("decide", "--number", String(number), "--", String(txn), "accept")
+            let paid = await paying.result()
+            #expect(paid.status == 0, "\(paid.errors)")
+
+            let evidence = try await user.run("device", "evidence", "--transaction", String(txn))
+            try #require(evidence.status == 0, "\(evidence.errors)")
+            await world.stop()
+            let file = device.home + "/bundle.json"
+            try Data(evidence.output.utf8).write(to: URL(fileURLWithPath: file))
+            let identity = try #require(try JSONValue.parse(evidence.output)["identity"]?.array?.first)
+            let key = device.home + "/identity.json"
+            try Data(identity.serialized().utf8).write(to: URL(fileURLWithPath: key))
+            #expect(try Self.python(["verify", file, "--trust", key]).contains("200.00 EUR"))
+            try await verify(evidence.output, device)
+        }
+    }
+
+    private static func python(_ words: [String]) throws -> String {
+        let tsp = World.package.appendingPathComponent("Tests/Signing/tsp").path
+        let finished = try FinishedProcess.run("/usr/bin/python3", [tsp] + words)
+        try #require(finished.status == 0, "\(words): \(finished.text) \(finished.complaints)")
+        return finished.text
     }
 
     private func verify(_ bundle: String, _ program: Program) async throws {
