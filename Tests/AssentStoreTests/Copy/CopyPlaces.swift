@@ -51,6 +51,8 @@ enum CopyDirection: String, Sendable, CaseIterable, CustomTestStringConvertible 
 struct SampleRows {
     private let tables: [StoredTable]
     private let required: [String: Set<String>]
+    /// The columns that name rows of other tables.
+    private let references: [String: Set<String>]
 
     private static let texts = [
         "", "text", "Ärger, naïveté, 日本語, 𝄞, e\u{301}", "'; DROP TABLE users; --", "a\nb\tc\u{7F}",
@@ -61,12 +63,17 @@ struct SampleRows {
     init(_ schema: Schema = .current, reading database: any SQLDatabase) async throws {
         tables = try schema.tables()
         var required: [String: Set<String>] = [:]
+        var references: [String: Set<String>] = [:]
         for table in tables {
             let rows = try await database.run(
                 .read("SELECT name, \"notnull\" AS required FROM pragma_table_info(\(table.name))"))
             required[table.name] = Set(try rows.filter { try $0.bool("required") }.map { try $0.text("name") })
+            let keys = try await database.run(
+                .read("SELECT \"from\" AS name FROM pragma_foreign_key_list(\(table.name))"))
+            references[table.name] = Set(try keys.map { try $0.text("name") })
         }
         self.required = required
+        self.references = references
     }
 
     /// The statements that fill all tables with so many rows, all or of one table more.
@@ -79,7 +86,7 @@ struct SampleRows {
     private func row(_ table: StoredTable, _ index: Int) -> [SQLValue] {
         table.columns.enumerated().map { place, column in
             if column.keyPlace > 0 { return column.content == .integer ? number(index) : key(index) }
-            if !table.parents.isEmpty, ["user_id", "grant_id"].contains(column.name) {
+            if references[table.name]?.contains(column.name) == true {
                 let mayBeNull = required[table.name]?.contains(column.name) != true
                 return mayBeNull && index % 3 == 0 ? .null : key(index)
             }
