@@ -35,24 +35,32 @@ enum PrivateFile {
         return [UInt8](try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd() ?? Data())
     }
 
-    /// Makes a file that must not exist yet, and syncs it and its directory.
-    static func create(_ path: String, _ bytes: [UInt8]) throws {
+    /// Makes a file that must not exist yet, and syncs it and its directory by `sync`: a key that a power failure takes
+    /// away is never made again.
+    static func create(
+        _ path: String, _ bytes: [UInt8], sync: (Int32) throws -> Void = PrivateFile.sync
+    ) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw ConfigurationError(file: path, line: nil, "cannot be made: \(reason())") }
         do {
             defer { close(descriptor) }
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
             try handle.write(contentsOf: Data(bytes))
-            try handle.synchronize()
+            try sync(descriptor)
+            let directory = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard directory >= 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
+            defer { close(directory) }
+            try sync(directory)
         } catch {
             unlink(path)
             throw ConfigurationError(file: path, line: nil, "cannot be written: \(error.localizedDescription)")
         }
-        let directory = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if directory >= 0 {
-            fsync(directory)
-            close(directory)
-        }
+    }
+
+    /// Waits until what was written is on the disk. Some file systems cannot do that for a directory.
+    static func sync(_ descriptor: Int32) throws {
+        guard fsync(descriptor) != 0, errno != EINVAL else { return }
+        throw POSIXError(.init(rawValue: errno) ?? .EIO)
     }
 
     private static func reason() -> String { String(cString: strerror(errno)) }

@@ -107,6 +107,12 @@ struct ServerCredentials: Sendable {
     func tlsConfiguration() -> TLSConfiguration {
         var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: privateKey)
         configuration.minimumTLSVersion = .tlsv12
+        // In 1.2 only what has forward secrecy and authenticates what it encrypts (RFC 9325 §4.2).
+        configuration.cipherSuiteValues = [
+            .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+            .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+            .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        ]
         configuration.applicationProtocols = ["http/1.1"]
         // How long a client may take to say that it, too, ends the connection; a stop waits for that.
         configuration.shutdownTimeout = .milliseconds(500)

@@ -28,6 +28,18 @@ struct AdministrationTests {
         #expect(records.count { $0.outcome == .refused && $0.reason == "token" } == 2)
     }
 
+    @Test("An unused token makes nobody an administrator once somebody is one by other means")
+    func lateBootstrap() async throws {
+        let fixture = try await ProviderFixture()
+        let administration = Administration(fixture.context)
+        let token = try #require(try await administration.bootstrapToken())
+        _ = try await Users(fixture.context).create(
+            username: "root", realm: fixture.session.realm, passwordHash: nil, roles: [.admin])
+        await #expect(throws: denied) { try await administration.bootstrap(token, session: fixture.session) }
+        let session = try #require(try await Sessions(fixture.context).live(token: fixture.sessionToken))
+        #expect(session.user.roles.isEmpty)
+    }
+
     @Test("Fifty sessions with the one token make one administrator")
     func race() async throws {
         let fixture = try await ProviderFixture()

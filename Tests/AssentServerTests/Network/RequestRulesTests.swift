@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEngine
 import Foundation
 import Hummingbird
 import Testing
@@ -112,6 +113,24 @@ struct RequestRulesTests {
             let reply = try await fixture.raw(
                 "PUT /files/x HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\n"
                     + "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n")
+            #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
+        }
+    }
+
+    @Test("A request that could not be recorded as forwarded is 503, and says that nothing was")
+    func notRecorded() {
+        let response = Forwarding.response(to: .notRecorded, transaction: "t")
+        #expect(response.status.code == 503)
+    }
+
+    @Test("No other transfer coding than chunked is taken, also where chunked is the last")
+    func codings() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let token = try await fixture.session()
+        for coding in ["gzip, chunked", "chunked, chunked"] {
+            let reply = try await reply(
+                "PUT /files/x HTTP/1.1\r\nHost: a\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n"
+                    + "Transfer-Encoding: \(coding)\r\n\r\n2\r\nab\r\n0\r\n\r\n", toGateway: true)
             #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
         }
     }

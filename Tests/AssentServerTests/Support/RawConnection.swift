@@ -42,6 +42,25 @@ final class RawConnection: Sendable {
         return RawConnection(channel: channel, state: state)
     }
 
+    /// Whether a server shakes hands by these settings and answers.
+    static func answers(port: Int, tls: TLSConfiguration) async -> Bool {
+        let state = Watched(State())
+        let channel = try? await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let context = try NIOSSLContext(configuration: tls)
+                    try channel.pipeline.syncOperations.addHandler(
+                        NIOSSLClientHandler(context: context, serverHostname: "localhost"))
+                    try channel.pipeline.syncOperations.addHandler(Collector(state: state))
+                }
+            }
+            .connect(host: "127.0.0.1", port: port).get()
+        guard let channel else { return false }
+        let connection = RawConnection(channel: channel, state: state)
+        try? await connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        return await connection.untilClosed().hasPrefix("HTTP/1.1 200 ")
+    }
+
     private init(channel: any Channel, state: Watched<State>) {
         self.channel = channel
         self.state = state

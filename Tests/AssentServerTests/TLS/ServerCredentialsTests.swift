@@ -3,6 +3,7 @@ import AssentCore
 import Crypto
 import Foundation
 import SwiftASN1
+import NIOSSL
 import Testing
 import X509
 
@@ -30,6 +31,53 @@ struct ServerCredentialsTests {
         ] {
             #expect(try credentials(chain, key: made.privateKeyPEM).pins == made.pins)
         }
+    }
+
+    @Test("TLS 1.2 has no suite without forward secrecy, and none that authenticates before it encrypts")
+    func suites() async throws {
+        try await ServerFixture.run { fixture in
+            func connects(_ suites: [NIOTLSCipher]) async -> Bool {
+                var tls = TLSConfiguration.makeClientConfiguration()
+                tls.certificateVerification = .none
+                tls.maximumTLSVersion = .tlsv12
+                tls.cipherSuiteValues = suites
+                return await RawConnection.answers(port: fixture.serverPort, tls: tls)
+            }
+            #expect(await connects([.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]))
+            #expect(
+                await !connects([
+                    .TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, .TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA,
+                    .TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, .TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA,
+                    .TLS_RSA_WITH_AES_128_GCM_SHA256, .TLS_RSA_WITH_AES_128_CBC_SHA,
+                ]))
+        }
+    }
+
+    @Test("A private file is on the disk before it counts, and so is its name; one that cannot be is not kept")
+    func synced() throws {
+        let directory = NSTemporaryDirectory() + "/assent-synced-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        var synced: [String] = []
+        func note(_ descriptor: Int32) throws {
+            let path = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            let isDirectory = attributes[.type] as? FileAttributeType == .typeDirectory
+            synced.append(isDirectory ? "directory" : "file of \(attributes[.size] as? Int ?? -1)")
+        }
+        try PrivateFile.create(directory + "/key", [1, 2, 3], sync: note)
+        #expect(synced == ["file of 3", "directory"])
+        for failing in 1...2 {
+            synced = []
+            #expect(throws: ConfigurationError.self) {
+                try PrivateFile.create(directory + "/other", [1]) { descriptor in
+                    try note(descriptor)
+                    if synced.count == failing { throw POSIXError(.EIO) }
+                }
+            }
+            #expect(!FileManager.default.fileExists(atPath: directory + "/other"))
+        }
+        #expect(throws: POSIXError.self) { try PrivateFile.sync(-1) }
     }
 
     @Test("A key that is not the certificate's is refused with both names, whichever of two certificates it belongs to")
