@@ -41,7 +41,7 @@ struct AdviceReply {
         let back = "\(publicOrigin)\(isNavigation && !isSafe ? "/" : resource.target)"
         var response = Response(status: isNavigation && !isSafe ? .seeOther : .temporaryRedirect)
         response.headers[.location] = try advice.redirectLocation(
-            server: serverURL, goto: back, realm: realm, encoding: .base64URL)
+            server: serverURL, goto: back, realm: realm, encoding: .xml)
         response.headers[.cacheControl] = "no-store"
         return response
     }

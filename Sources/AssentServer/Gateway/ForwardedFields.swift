@@ -62,6 +62,8 @@ enum ForwardedFields {
     }
 
     private static let forwardedProto = HTTPField.Name("X-Forwarded-Proto")!
+    private static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
+    private static let via = HTTPField.Name("Via")!
     private static let forwardedHost = HTTPField.Name("X-Forwarded-Host")!
 
     /// The fields of a request as the service gets them: `passes` are further fields of clients that go on, `own` are
@@ -69,7 +71,7 @@ enum ForwardedFields {
     static func request(
         _ fields: HTTPFields, cookie: SessionCookie, keepsAuthorization: Bool, user: String?,
         idempotencyKey key: String?, passes: Set<String> = [], strips own: Set<String> = [],
-        publicOrigin: Origin
+        publicOrigin: Origin, client: String? = nil
     ) -> HTTPFields {
         let named = connectionNamed(fields)
         var forwarded = HTTPFields()
@@ -96,6 +98,8 @@ enum ForwardedFields {
         }
         if let user { forwarded[remoteUser] = user }
         if let key { forwarded[.idempotencyKey] = key }
+        forwarded[via] = "1.1 assent"
+        forwarded[forwardedFor] = client
         forwarded[forwardedProto] = publicOrigin.scheme
         forwarded[forwardedHost] = publicOrigin.authority
         return forwarded

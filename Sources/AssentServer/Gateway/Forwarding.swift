@@ -18,6 +18,9 @@ struct Forwarding: Sendable {
     let cookie: SessionCookie
     let publicOrigin: Origin
 
+    /// The address of the connection that the request came by.
+    let client: String?
+
     /// The answer to a request whose transaction was spent.
     static func response(to result: ForwardingResult<Response>, transaction: String) -> Response {
         switch result {
@@ -38,7 +41,7 @@ struct Forwarding: Sendable {
         let fields = ForwardedFields.request(
             request.headers, cookie: cookie, keepsAuthorization: route.keepsAuthorization,
             user: user, idempotencyKey: transaction, passes: route.passHeaders, strips: route.stripHeaders,
-            publicOrigin: publicOrigin)
+            publicOrigin: publicOrigin, client: client)
         let fault = Locked<RequestError?>(nil)
         do {
             let reply = try await upstream.forward(

@@ -81,7 +81,7 @@ final class Gateway: RequestHandler {
         guard case .policies(let realm, let policySet) = route.access else {
             let forwarding = Forwarding(
                 upstream: upstream, route: route, resource: resource, user: nil, transaction: nil, cookie: cookie,
-                publicOrigin: publicOrigin)
+                publicOrigin: publicOrigin, client: client.text)
             return await forwarding.send(request, boundBody: nil).response
         }
         let credentials = PresentedCredentials(request.headers, cookie: cookie)
@@ -103,7 +103,7 @@ final class Gateway: RequestHandler {
             let forwarding = Forwarding(
                 upstream: upstream, route: route, resource: resource,
                 user: admission.caller.user?.username, transaction: transaction?.id, cookie: cookie,
-                publicOrigin: publicOrigin)
+                publicOrigin: publicOrigin, client: client.text)
             guard let transaction else { return await forwarding.send(request, boundBody: boundBody).response }
             let result = await access.forwarding(transaction) {
                 await forwarding.send(request, boundBody: boundBody)

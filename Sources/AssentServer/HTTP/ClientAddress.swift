@@ -9,6 +9,9 @@ struct ClientAddress: Sendable {
 
     init(_ address: SocketAddress?) { self.address = address }
 
+    /// The address as text; `nil` for what has none.
+    var text: String? { ipv4?.description ?? address?.ipAddress }
+
     /// The IPv4 address, also of a client that has one and came by IPv6; `nil` for any other.
     var ipv4: IPv4Address? { limitKey.flatMap(IPv4Address.init) }
 
