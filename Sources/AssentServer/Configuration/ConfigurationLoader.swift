@@ -52,7 +52,7 @@ extension ServerConfiguration {
         if postgreSQL != nil, masterKeyFile == nil {
             throw root.issue("masterKeyFile", "is missing: all nodes of one database have the same master key")
         }
-        return ServerConfiguration(
+        var configuration = ServerConfiguration(
             isDevelopment: isDevelopment, file: file, publicURL: publicURL, host: host, port: port,
             dataDirectory: paths.resolve(root.string("dataDirectory")),
             masterKeyFile: masterKeyFile, postgreSQL: postgreSQL,
@@ -63,6 +63,9 @@ extension ServerConfiguration {
             journeyStartsPerMinute: root.integer("journeyStartsPerMinute", default: 600, in: 1...1_000_000),
             connectionsPerAddress: root.optionalInteger("connectionsPerAddress", in: 1...1_000_000),
             drainSeconds: root.integer("drainSeconds", default: 35, in: 1...600), realms: realms, gateway: gateway)
+        // A browser that was told so of localhost would no longer open what else runs there.
+        configuration.sendsHSTS = root.bool("hsts", default: !isDevelopment)
+        return configuration
     }
 
     private static func tls(_ root: SettingsReader<Void>, paths: ConfigurationPaths, isDevelopment: Bool) throws -> TLS

@@ -51,6 +51,9 @@ public struct ServerConfiguration: Sendable {
     /// How many connections one address may have open; `nil` for half of those that there can be.
     package var connectionsPerAddress: Int?
 
+    /// Whether browsers are told to come by TLS only.
+    package var sendsHSTS = true
+
     /// How long a stop waits for requests in progress, in seconds. The default is longer than a protected service may
     /// take.
     package var drainSeconds: Int

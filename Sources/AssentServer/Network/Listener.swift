@@ -33,6 +33,7 @@ final class Listener: Service {
     private let tls: TLSConfiguration
     private let configurationFile: String
     private let bodies: BodyLimits
+    private let sendsHSTS: Bool
     private let connections: OpenConnections
     private let logger: Logger
     private let state = Locked<State>(.starting([]))
@@ -40,13 +41,14 @@ final class Listener: Service {
 
     init(
         host: String, port: Int, tls: TLSConfiguration, configurationFile: String, bodies: BodyLimits,
-        connections: OpenConnections, logger: Logger
+        sendsHSTS: Bool, connections: OpenConnections, logger: Logger
     ) {
         self.host = host
         requestedPort = port
         self.tls = tls
         self.configurationFile = configurationFile
         self.bodies = bodies
+        self.sendsHSTS = sendsHSTS
         self.connections = connections
         self.logger = logger
     }
@@ -83,7 +85,7 @@ final class Listener: Service {
                 idleTimeout: Self.idleTimeout),
             bodies: bodies, tls: tls, connections: connections)
         let application = Application(
-            responder: Responder(handler: handler, connections: connections), server: server,
+            responder: Responder(handler: handler, sendsHSTS: sendsHSTS, connections: connections), server: server,
             configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
             onServerRunning: { [self] channel in finishStarting(.success(channel.localAddress?.port ?? 0)) },
             logger: Logger(label: logger.label) { _ in DeferredMetadata(logger.handler) })
@@ -126,12 +128,19 @@ final class Listener: Service {
     }
 
     private struct Responder: HTTPResponder {
+        /// A year, for this host alone (RFC 6797 §6.1).
+        private static let strictTransport = "max-age=31536000"
+
         let handler: Locked<(any RequestHandler)?>
+        let sendsHSTS: Bool
         let connections: OpenConnections
 
         func respond(to request: Request, context: ConnectionContext) async throws -> Response {
             var response = await answer(to: request, context: context)
             if connections.isDraining { response.headers[.connection] = "close" }
+            if sendsHSTS, !response.headers.contains(.strictTransportSecurity) {
+                response.headers[.strictTransportSecurity] = Self.strictTransport
+            }
             // The bytes of a body would be taken for the beginning of the next reply (RFC 9112 §6.3).
             return request.method == .head ? response.createHeadResponse() : response
         }

@@ -28,6 +28,16 @@ struct SignInMessage {
         }
     }
 
+    /// What is said where an app has sent a browser with a request that cannot be granted, and there is nowhere to send
+    /// it back to.
+    init(_ error: OAuthError) {
+        self.init(
+            "This link does not work",
+            "The app that sent you here asks for something that it may not have, or its address is not known here. "
+                + "Go back to the app. Whoever is in charge of it needs to know: \(error.code.rawValue). \(error.detail)"
+        )
+    }
+
     /// What is said to a request that cannot be read.
     init(_ error: RequestError, again: String?) {
         guard error.status != 400 else {
@@ -51,6 +61,12 @@ struct SignInMessage {
     }
 
     static let signedIn = SignInMessage("You are signed in", "You can close this page.", isError: false)
+
+    static let signedOut = SignInMessage("You are signed out", "You can close this page.", isError: false)
+
+    static let unknownRealm = SignInMessage(
+        "There is nothing here",
+        "The address names a realm that this server does not have. Check it, or go back to the app that you came from.")
 
     static let notApproved = SignInMessage(
         "Not approved", "You declined it, or an answer was wrong. Nothing was done. Go back to the app to try again.")
@@ -101,6 +117,19 @@ struct SignInNotice {
 
 /// Pages around the steps.
 enum SignInPages {
+    /// What stands at the server's base URL; with where to sign in, where there is only one place.
+    static func welcome(signIn: String?) -> HTML {
+        let link: HTML? = signIn.map {
+            #"<p class="actions"><a class="button" href="\#(exact: $0)">Sign in</a></p>"#
+        }
+        return """
+            <h1>Assent</h1>
+            <p class="lead">This server signs you in, and asks you before something is done in your name. \
+            Apps send you here when they need it.</p>
+            \(link)
+            """
+    }
+
     /// Asks before a transaction's journey begins.
     static func beginning(_ action: String) -> HTML {
         """

@@ -35,7 +35,9 @@ struct SignInRoute: Sendable {
             }
             let wanted = try SignInRequest(request)
             guard let grants = grants[wanted.realm] else {
-                throw RequestError(400, "There is no realm \(wanted.realm.prefix(100)).")
+                guard path == "/", (request.uri.query ?? "").isEmpty else { return page(.unknownRealm, 400) }
+                return PageDocument(title: "Assent", body: SignInPages.welcome(signIn: onlyPlace))
+                    .response(stylesheet: stylesheet)
             }
             var target: ReturnTarget?
             if let goto = wanted.goto {
@@ -136,6 +138,12 @@ struct SignInRoute: Sendable {
     private func action(_ wanted: SignInRequest) -> String {
         let query = wanted.query
         return "\(basePath)/UI/Login" + (query.isEmpty ? "" : "?\(query)")
+    }
+
+    /// Where to sign in when there is one realm. Which ones there are, when there are several, is nobody's business.
+    private var onlyPlace: String? {
+        guard grants.count == 1, let realm = grants.keys.first else { return nil }
+        return URLText.appending("realm", realm, to: "\(basePath)/UI/Login")
     }
 
     private var stylesheet: String { Stylesheet.path(below: basePath) }

@@ -32,9 +32,11 @@ struct OAuthRoutes: Sendable {
         do {
             response = try await answer(request, rule: rule, provider: provider, trusted: trusted)
         } catch let error as RequestError {
-            response = .oauth(error)
+            response = page(request, rule, SignInMessage(error, again: nil), error.status) ?? .oauth(error)
         } catch {
-            response = .oauth(OAuthError(answering: error), realm: target.realm)
+            let error = OAuthError(answering: error)
+            response =
+                page(request, rule, SignInMessage(error), error.status) ?? .oauth(error, realm: target.realm)
         }
         guard rule.crossOrigin != .sameOrigin else { return response }
         let isListed = trusted.open(&response, to: request.headers)
@@ -86,12 +88,29 @@ struct OAuthRoutes: Sendable {
         case .optionalSession, .session:
             return try await callers.caller(with: cookie.credential(request.headers), realm: realm)
         case .accessToken:
-            let authorization = try authorization(request).map { [$0] } ?? []
+            var authorization = try authorization(request).map { [$0] } ?? []
+            if let token = try await postedToken(request, rule) {
+                guard authorization.isEmpty else {
+                    throw OAuthError(.invalidRequest, "The request has more than one access token.")
+                }
+                authorization = ["Bearer \(token)"]
+            }
             let caller = try await callers.caller(with: BearerCredentials(authorization), realm: realm)
             if case .refusedToken = caller { throw OAuthError.invalidToken }
             guard case .accessToken = caller else { throw OAuthError.missingToken }
             return caller
         }
+    }
+
+    /// An access token in a form (RFC 6750 §2.2).
+    private func postedToken(_ request: Request, _ rule: RouteRule) async throws -> String? {
+        guard request.method == .post, Self.isForm(request) else { return nil }
+        return try await form(of: request, rule)["access_token"]
+    }
+
+    private static func isForm(_ request: Request) -> Bool {
+        let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
+        return type == "application/x-www-form-urlencoded"
     }
 
     private func authorize(
@@ -143,6 +162,18 @@ struct OAuthRoutes: Sendable {
         }
     }
 
+    /// A page for somebody who looks at the answer of an endpoint that browsers are sent to; `nil` for a program.
+    private func page(_ request: Request, _ rule: RouteRule, _ message: SignInMessage, _ status: Int) -> Response? {
+        guard ["authorize", "connect/endSession"].contains(rule.path), Self.isPerson(request) else { return nil }
+        return PageDocument(title: message.title, body: message.html)
+            .response(status, stylesheet: Stylesheet.path(below: basePath))
+    }
+
+    private static func isPerson(_ request: Request) -> Bool {
+        request.headers[.accept]?.contains("text/html") == true
+            && [nil, "navigate"].contains(request.headers[.secFetchMode])
+    }
+
     /// Whether a browser says that a form is the page of ours. One that says nothing is not believed.
     private func isOwnForm(_ fields: HTTPFields, _ provider: OAuthProvider) -> Bool {
         switch origins.oauth(realm: provider.configuration.realm)?.sender(of: fields) {
@@ -159,7 +190,7 @@ struct OAuthRoutes: Sendable {
         let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
         var response =
             switch try await provider.endSession(parameters) {
-            case .done: Response(status: .noContent)
+            case .done: page(request, rule, .signedOut, 200) ?? Response(status: .noContent)
             case .redirect(let location): Self.redirect(location)
             }
         // The ID token of another session says nothing about the one that this browser has.
@@ -193,9 +224,8 @@ struct OAuthRoutes: Sendable {
     }
 
     private func form(of request: Request, _ rule: RouteRule) async throws -> OAuthParameters {
-        let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
         let bytes = try await request.bytes(upTo: rule.bodyLimit)
-        guard bytes.isEmpty || type == "application/x-www-form-urlencoded" else {
+        guard bytes.isEmpty || Self.isForm(request) else {
             throw RequestError(415, "The media type must be application/x-www-form-urlencoded.")
         }
         return try OAuthParameters(urlEncoded: bytes)

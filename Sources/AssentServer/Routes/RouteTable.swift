@@ -62,7 +62,8 @@ enum RouteTable {
         RouteRule("introspect", methods: [.post], caller: .client, bodyLimit: 64 << 10),
 
         // OpenID Connect Core §5.3.1.
-        RouteRule("userinfo", methods: [.get, .post], caller: .accessToken, crossOrigin: .everyOrigin),
+        RouteRule(
+            "userinfo", methods: [.get, .post], caller: .accessToken, bodyLimit: 64 << 10, crossOrigin: .everyOrigin),
 
         RouteRule("connect/jwk_uri", methods: [.get], caller: .anyone, crossOrigin: .everyOrigin),
 

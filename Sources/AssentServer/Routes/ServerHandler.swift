@@ -21,6 +21,9 @@ struct ServerHandler: RequestHandler {
         if let rule = RouteTable.rule(String(path.dropFirst()), of: RouteTable.root) {
             return await health.respond(rule)
         }
+        if let realm = Self.below("/.well-known/oauth-authorization-server\(basePath)/oauth2", path) {
+            return try await oauth.respond(to: request, path: realm + "/.well-known/openid-configuration")
+        }
         guard path == basePath || path.hasPrefix(basePath + "/") else { return AMError.notFound.response }
         let rest = path == basePath ? "/" : String(path.dropFirst(basePath.count))
         if let below = Self.below("/oauth2", rest) { return try await oauth.respond(to: request, path: below) }

@@ -85,12 +85,13 @@ public final class IdentityServer: Service {
             logger: logger)
         serverListener = Listener(
             host: configuration.host, port: configuration.port, tls: tls, configurationFile: configuration.file,
-            bodies: BodyLimits(total: .seconds(60)), connections: connections, logger: logger)
+            bodies: BodyLimits(total: .seconds(60)), sendsHSTS: configuration.sendsHSTS, connections: connections,
+            logger: logger)
         // What streams to a service may be of any length.
         gatewayListener = configuration.gateway.map { [connections] in
             Listener(
                 host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file,
-                bodies: BodyLimits(), connections: connections, logger: logger)
+                bodies: BodyLimits(), sendsHSTS: configuration.sendsHSTS, connections: connections, logger: logger)
         }
         let seeding = UserSeeding(
             context: context, passwords: passwords, isDevelopment: configuration.isDevelopment)

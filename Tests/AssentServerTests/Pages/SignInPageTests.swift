@@ -23,6 +23,44 @@ struct SignInPageTests {
         }
     }
 
+    @Test(
+        "The bare base URL says what this server is, and an unknown realm that there is nothing, not that a page is old"
+    )
+    func welcome() async throws {
+        let fixture = try fixture()
+        for path in ["", "/"] {
+            let answer = try await fixture.send("GET", fixture.server(path))
+            #expect(answer.status == 200 && answer.text.contains("<h1>Assent</h1>"))
+            // There are two realms, and their names are not told.
+            #expect(!answer.text.contains("alpha") && !answer.text.contains("href=\"/am/UI/Login"))
+        }
+        for target in ["/?realm=/nowhere", "/UI/Login?realm=/nowhere", "/UI/Login"] {
+            let answer = try await fixture.send("GET", fixture.server(target))
+            #expect(answer.status == 400 && answer.text.contains("There is nothing here"), "\(target)")
+        }
+        let link = SignInPages.welcome(signIn: "/am/UI/Login?realm=%2Falpha").description
+        #expect(link.contains(#"href="/am/UI/Login?realm=%2Falpha""#))
+    }
+
+    @Test(
+        "Somebody who looks gets a page where the authorization endpoint and the end of a session say no, a program JSON"
+    )
+    func browserErrors() async throws {
+        let fixture = try fixture()
+        let html = [("Accept", "text/html,application/xhtml+xml"), ("Sec-Fetch-Mode", "navigate")]
+        for path in ["authorize?client_id=nobody", "authorize?client_id=bank-app&redirect_uri=https://evil.example"] {
+            let shown = try await fixture.send("GET", fixture.oauth(path), html)
+            #expect(shown.status == 400 && shown["Content-Type"] == "text/html; charset=utf-8")
+            #expect(shown.text.contains("This link does not work"))
+            let told = try await fixture.send("GET", fixture.oauth(path), [("Accept", "application/json")])
+            #expect(told.status == 400 && told.json["error"]?.string != nil)
+        }
+        let end = try await fixture.send("GET", fixture.oauth("connect/endSession"), html)
+        #expect(end.status == 400 && end.text.contains("<h1>"))
+        let keys = try await fixture.send("GET", fixture.oauth("userinfo"), html)
+        #expect(keys.json["error"]?.string != nil)
+    }
+
     @Test("A browser without a session signs in by password and code and comes back to the app with a code")
     func story() async throws {
         let fixture = try fixture()

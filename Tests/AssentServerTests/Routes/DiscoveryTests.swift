@@ -204,4 +204,45 @@ struct DiscoveryTests {
             }
         }
     }
+
+    @Test("The metadata are where RFC 8414 looks for them, too")
+    func standardPath() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let usual = try await fixture.send("GET", fixture.oauth(".well-known/openid-configuration"))
+        let path = "/.well-known/oauth-authorization-server/am/oauth2/realms/root/realms/alpha"
+        let standard = try await fixture.send("GET", fixture.root(path))
+        #expect(standard.status == 200 && standard.json == usual.json)
+        for other in ["/.well-known/oauth-authorization-server", path + "/x", path + "x"] {
+            #expect(try await fixture.send("GET", fixture.root(other)).status == 404, "\(other)")
+        }
+    }
+
+    @Test("userinfo takes the access token in a form, but not two")
+    func postedToken() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let tokens = try await fixture.tokens(session: fixture.session())
+        let form = [("Content-Type", "application/x-www-form-urlencoded")]
+        let body = ServerFixture.query([("access_token", tokens.access)])
+        let url = fixture.oauth("userinfo")
+        let posted = try await fixture.send("POST", url, form, text: body)
+        #expect(posted.status == 200 && posted.json["sub"]?.string != nil)
+        let twice = try await fixture.send("POST", url, form + ServerFixture.bearer(tokens.access), text: body)
+        #expect(twice.status == 400 && twice.json["error"] == "invalid_request")
+        #expect(try await fixture.send("POST", url, form, text: "access_token=x").status == 401)
+        #expect(try await fixture.send("POST", url, [("Content-Type", "text/plain")], text: body).status == 401)
+        #expect(try await fixture.send("GET", url + "?" + body).status == 401)
+    }
+
+    @Test("Browsers are told to come by TLS only, but not of localhost in development")
+    func strictTransport() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        #expect(try await fixture.send("GET", fixture.root("/healthz"))["Strict-Transport-Security"] == nil)
+        func production(_ configuration: inout ServerConfiguration) { configuration.sendsHSTS = true }
+        try await ServerFixture.run(configuring: production) { fixture in
+            for url in [fixture.root("/healthz"), fixture.gateway("/none")] {
+                let reply = try await fixture.send("GET", url)
+                #expect(reply["Strict-Transport-Security"] == "max-age=31536000")
+            }
+        }
+    }
 }
