@@ -52,7 +52,7 @@ struct SampleRows {
     private let tables: [StoredTable]
     private let required: [String: Set<String>]
     /// The columns that name rows of other tables.
-    private let references: [String: Set<String>]
+    let references: [String: Set<String>]
 
     private static let texts = [
         "", "text", "Ärger, naïveté, 日本語, 𝄞, e\u{301}", "'; DROP TABLE users; --", "a\nb\tc\u{7F}",
