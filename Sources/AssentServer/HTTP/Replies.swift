@@ -8,6 +8,11 @@ import NIOCore
 extension Response {
     /// A JSON reply that no cache may keep.
     static func json(_ status: Int, _ value: JSONValue, headers: HTTPFields = [:]) -> Response {
+        json(status, bytes: value.serializedBytes(), headers: headers)
+    }
+
+    /// The same with JSON that is written already.
+    static func json(_ status: Int, bytes: [UInt8], headers: HTTPFields = [:]) -> Response {
         var headers = headers
         headers[.contentType] = "application/json"
         headers[.cacheControl] = "no-cache, no-store, must-revalidate"
@@ -15,7 +20,7 @@ extension Response {
         headers[.expires] = "0"
         return Response(
             status: .init(code: status), headers: headers,
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: value.serializedBytes())))
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
     /// AM's error envelope: `code`, `reason`, `message` and, where there is one, `detail`.

@@ -76,7 +76,7 @@ struct SigningRoutes: Sendable {
         let forgery = ForgeryCheck(cookie: cookie).refusal(call.request.method, call.request.headers, trusted)
         if let forgery { throw SigningRefusal(.forbidden, forgery) }
         switch call.rule.path {
-        case "configuration": return .json(200, try JSONValue.parse(await call.provider.configuration()))
+        case "configuration": return .json(200, bytes: try await call.provider.configuration())
         case "invites", "invites/*", "invites/*/digits", "containers", "containers/*":
             return try await SigningUserRoutes(call: call, caller: try await user(call)).respond()
         case "transactions", "transactions/*":
@@ -128,7 +128,7 @@ struct SigningRoutes: Sendable {
             } else {
                 .caller(try await user(call))
             }
-        return .json(200, try JSONValue.parse(await call.provider.evidence(call.id, for: reader)))
+        return .json(200, bytes: try await call.provider.evidence(call.id, for: reader))
     }
 }
 
