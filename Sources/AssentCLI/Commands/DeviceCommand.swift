@@ -209,7 +209,7 @@ struct DeviceCommand: AsyncParsableCommand {
                 console.say(
                     isDone
                         ? "Deleted, here and at the server."
-                        : "Deleted here. The server was not reached: the next 'assent device' command tells it.")
+                        : "Deleted here. The server was not reached: the next 'assent device listen' tells it.")
             }
         }
     }
