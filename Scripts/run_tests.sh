@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run_tests.sh [--filter REGEX ...]: runs the tests that are built, four at a time: those that wait for others must not wait
 # for dozens of them. When they do not end in time (ASSENT_TEST_LIMIT, in seconds), says which have not and where they
-# are.
+# are. When some fail, repeats what failed at the end, where people look first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck disable=SC2086 # a list of flags
@@ -40,4 +40,10 @@ fi
 status=0
 wait $tests || status=$?
 wait $shown || true
+if ((status != 0)); then
+    {
+        echo "tests: what failed:"
+        grep -aE '✘ Test .* recorded an issue' "$log" | cut -c1-600 | tail -n 15 || tail -n 15 "$log"
+    } >&2
+fi
 exit $status
