@@ -22,8 +22,8 @@ struct NodesBenchmark: Benchmark {
 
     @concurrent
     func run() async throws -> [Comparison] {
-        let server = try await PostgreSQLServer.offPool { try PostgreSQLServer() }
-        var configuration = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        let server = try await PostgreSQLServer.start()
+        var configuration = try await server.offPool { try $0.makeDatabase() }
         configuration.connections = Self.connections
         let first = try await TakeWorld(.postgresql(configuration))
         let second = try await TakeWorld(beside: first, .postgresql(configuration))

@@ -15,8 +15,8 @@ struct PostgreSQLTakeBenchmark: Benchmark {
 
     @concurrent
     func run() async throws -> [Comparison] {
-        let server = try await PostgreSQLServer.offPool { try PostgreSQLServer() }
-        var configuration = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        let server = try await PostgreSQLServer.start()
+        var configuration = try await server.offPool { try $0.makeDatabase() }
         configuration.connections = Self.most
         let world = try await TakeWorld(.postgresql(configuration))
         let hand = try HandMadePostgreSQLTake(configuration, parallel: Self.most)

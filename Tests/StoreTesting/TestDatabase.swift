@@ -1,6 +1,7 @@
 import AssentCore
 package import AssentStore
 import Foundation
+import TestSupport
 
 /// Where a test keeps its data: in a SQLite file or, if the variable `ASSENT_TEST_DATABASE` is `postgresql`, in a
 /// PostgreSQL database that is made for the file's path.
@@ -11,7 +12,7 @@ package enum TestDatabase {
     #if os(Linux)
     /// What such tests look at is no crash of the server, and hundreds of them write.
     private static let server = Task {
-        try await PostgreSQLServer.offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
+        try await offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
     }
     #endif
 
@@ -23,7 +24,7 @@ package enum TestDatabase {
         guard isPostgreSQL else { return .sqlite(path: path) }
         if let configuration = made.withLock({ $0[path] }) { return .postgresql(configuration) }
         let server = try await server.value
-        var configuration = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        var configuration = try await offPool { try server.makeDatabase() }
         // Many tests share the server.
         configuration.connections = 4
         made.withLock { [configuration] in $0[path] = configuration }

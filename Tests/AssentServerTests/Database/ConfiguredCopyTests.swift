@@ -290,7 +290,7 @@ struct ConfiguredCopyTests {
         let (source, target) = (try world.sqlite(), try await world.postgreSQL())
         func run(_ words: [String]) async throws -> FinishedProcess {
             let program = try WatchedProcess.product("assent")
-            return try await PostgreSQLServer.offPool { try FinishedProcess.run(program, ["database"] + words) }
+            return try await offPool { try FinishedProcess.run(program, ["database"] + words) }
         }
         let copy = ["copy", "--config", source.file, "--to", target.file]
         var done = try await run(copy + ["--json"])

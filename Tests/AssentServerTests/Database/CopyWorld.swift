@@ -7,6 +7,7 @@ import Logging
 import StoreTesting
 
 @testable import AssentServer
+import TestSupport
 
 /// Configurations with databases of both kinds and one master key, in a directory that is gone after the test.
 final class CopyWorld: Sendable {
@@ -39,7 +40,7 @@ final class CopyWorld: Sendable {
     static func postgreSQL(_ known: PostgreSQLConfiguration? = nil) async throws -> String {
         let server = try await PostgreSQLServer.shared()
         let made =
-            if let known { known } else { try await PostgreSQLServer.offPool { try server.makeDatabase() } }
+            if let known { known } else { try await offPool { try server.makeDatabase() } }
         return """
             database: {postgresql: {hosts: [\(made.hosts[0].name)], database: \(made.database), user: assent, \
             connections: 4}}

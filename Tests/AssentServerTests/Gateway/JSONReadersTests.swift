@@ -96,12 +96,12 @@ struct JSONReadersTests {
     private static let accepted = corpus.filter { (try? BoundJSON.parse($0, limits: JSONLimits(depth: 64))) != nil }
 
     @Test("It is the same that we see", arguments: Reader.all)
-    func same(_ reader: Reader) throws {
+    func same(_ reader: Reader) async throws {
         guard let executable = reader.executable else { return }
         for body in Self.accepted {
             let text = String(decoding: body.prefix(100), as: UTF8.self)
             let ours = try JSONValue.parse(body)
-            let run = try FinishedProcess.run(executable, reader.arguments, input: body)
+            let run = try await offPool { try FinishedProcess.run(executable, reader.arguments, input: body) }
             try #require(run.status == 0, "\(text): \(run.complaints)")
             let theirs = try JSONValue.parse(run.output, duplicates: .keep)
             #expect(Self.isSame(ours, theirs), "\(text): \(run.text.prefix(100))")

@@ -3,6 +3,7 @@ import AssentCore
 import AssentStore
 import Foundation
 import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentServer
@@ -15,7 +16,7 @@ struct FullDiskTests {
     func full() async throws {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        let server = try await PostgreSQLServer.offPool { try PostgreSQLServer(tablespace: 32) }
+        let server = try await offPool { try PostgreSQLServer(tablespace: 32) }
         let database = try await server.offPool { try $0.makeDatabase(options: "TEMPLATE template0 TABLESPACE small") }
         let fixture = try await ServerFixture(node: FixtureNode(database: database, keyFile: directory + "/key"))
         do {

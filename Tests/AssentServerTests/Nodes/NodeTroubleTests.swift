@@ -5,6 +5,7 @@ import AssentTesting
 import Foundation
 import InMemoryLogging
 import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -96,7 +97,7 @@ struct NodeTroubleTests {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let server = try await PostgreSQLServer.shared()
-        let database = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        let database = try await offPool { try server.makeDatabase() }
         let node = FixtureNode(database: database, keyFile: directory + "/key")
         _ = try node.adapted("")
         let nodes = try await withThrowingTaskGroup(of: ServerFixture.self) { group in

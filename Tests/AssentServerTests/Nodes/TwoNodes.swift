@@ -5,6 +5,7 @@ import Foundation
 import StoreTesting
 
 @testable import AssentServer
+import TestSupport
 
 /// Two servers on one PostgreSQL database, with the same addresses as behind a load balancer, each with a clock of its
 /// own. The first one's way to the database leads through a proxy.
@@ -26,7 +27,7 @@ struct TwoNodes: Sendable {
         let directory = try ServerFixture.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let server = try await PostgreSQLServer.shared()
-        let database = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        let database = try await offPool { try server.makeDatabase() }
         let proxy = try PostgreSQLProxy(database)
         var node = FixtureNode(database: proxy.configuration, keyFile: directory + "/key")
         let first = try await ServerFixture(node: node, configuring: change)

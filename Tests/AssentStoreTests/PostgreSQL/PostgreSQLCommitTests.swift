@@ -1,6 +1,7 @@
 #if PostgreSQL && os(Linux)
 import AssentCore
 import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentStore
@@ -77,7 +78,7 @@ struct PostgreSQLCommitTests {
         "A server that crashes after a COMMIT was lost tells the truth, also if others got the transaction's number",
         arguments: [PostgreSQLProxy.Cut.after, .before])
     func crash(_ cut: PostgreSQLProxy.Cut) async throws {
-        let server = try await PostgreSQLServer.offPool { try PostgreSQLServer() }
+        let server = try await offPool { try PostgreSQLServer() }
         let place = try await PostgreSQLPlace(server)
         let proxy = try PostgreSQLProxy(place.configuration)
         var configuration = proxy.configuration
@@ -88,7 +89,7 @@ struct PostgreSQLCommitTests {
         proxy.cutNextCommit(cut, refusing: true)
         let task = Task { [spend] in try await database.run([spend]) }
         while proxy.cuts == 0 { await Task.yield() }
-        try await PostgreSQLServer.offPool {
+        try await offPool {
             try server.stop("immediate")
             try server.start()
         }

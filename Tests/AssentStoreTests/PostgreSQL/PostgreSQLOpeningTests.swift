@@ -58,8 +58,8 @@ struct PostgreSQLOpeningTests {
     @Test("A role that may make no tables, another program's tables, a newer schema, and a language without Unicode")
     func contents() async throws {
         let server = place.server
-        let foreign = try await PostgreSQLServer.offPool { try server.makeDatabase(options: "TEMPLATE template0") }
-        try await PostgreSQLServer.offPool {
+        let foreign = try await offPool { try server.makeDatabase(options: "TEMPLATE template0") }
+        try await offPool {
             try server.sql("ALTER SCHEMA public OWNER TO postgres", in: foreign.database)
         }
         var error = try await failure(foreign)
@@ -71,7 +71,7 @@ struct PostgreSQLOpeningTests {
         try await place.open().close()
         error = try await failure(place.configuration, schema: Schema([]))
         #expect(error.code == .newerSchema)
-        let latin = try await PostgreSQLServer.offPool {
+        let latin = try await offPool {
             try server.makeDatabase(options: "TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
         }
         error = try await failure(latin)
@@ -181,7 +181,7 @@ struct PostgreSQLExaminationTests {
 
     @Test("A standby is found and refused; when it is the primary, it knows what became of a lost COMMIT")
     func standby() async throws {
-        let server = try await PostgreSQLServer.offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
+        let server = try await offPool { try PostgreSQLServer(settings: ["fsync = off"]) }
         let place = try await PostgreSQLPlace(server)
         let proxy = try PostgreSQLProxy(place.configuration)
         let database = try await DatabaseLocation.postgresql(proxy.configuration).open(
@@ -191,7 +191,7 @@ struct PostgreSQLExaminationTests {
         proxy.cutNextCommit(.after, refusing: true)
         let lost = Task { try await database.run(insertNote("b")) }
         while proxy.cuts == 0 { await Task.yield() }
-        try await PostgreSQLServer.offPool {
+        try await offPool {
             try server.stop()
             try server.write("", "standby.signal")
             try server.start()
@@ -199,7 +199,7 @@ struct PostgreSQLExaminationTests {
         #expect(try await place.location.examine().findings.contains { $0.isProblem && $0.text.contains("standby") })
         let refused = await #expect(throws: StoreError(.unavailable, "")) { try await place.open() }
         #expect(refused?.detail.contains("is a standby") == true)
-        try await PostgreSQLServer.offPool { try server.sql("SELECT pg_promote()") }
+        try await offPool { try server.sql("SELECT pg_promote()") }
         proxy.accept()
         #expect(try await lost.value == [])
         try await PostgreSQLTroubleTests.untilItAnswers(database)

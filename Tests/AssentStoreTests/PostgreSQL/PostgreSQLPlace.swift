@@ -3,6 +3,7 @@ import AssentCore
 import StoreTesting
 
 @testable import AssentStore
+import TestSupport
 
 /// A database of one test, on the server that all tests share.
 struct PostgreSQLPlace: Sendable {
@@ -12,7 +13,7 @@ struct PostgreSQLPlace: Sendable {
     init(_ server: PostgreSQLServer? = nil) async throws {
         let server = if let server { server } else { try await PostgreSQLServer.shared() }
         self.server = server
-        configuration = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        configuration = try await offPool { try server.makeDatabase() }
     }
 
     var location: DatabaseLocation { .postgresql(configuration) }
@@ -25,7 +26,7 @@ struct PostgreSQLPlace: Sendable {
     /// Lets the superuser run statements in the database.
     @discardableResult
     func sql(_ text: String) async throws -> String {
-        try await PostgreSQLServer.offPool { [server, configuration] in
+        try await offPool { [server, configuration] in
             try server.sql(text, in: configuration.database)
         }
     }

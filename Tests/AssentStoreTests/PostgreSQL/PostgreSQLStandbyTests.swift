@@ -2,6 +2,7 @@
 import AssentCore
 import Foundation
 import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentStore
@@ -65,7 +66,7 @@ private struct Pair {
     let configuration: PostgreSQLConfiguration
 
     init() async throws {
-        let primary = try await PostgreSQLServer.offPool { try PostgreSQLServer() }
+        let primary = try await offPool { try PostgreSQLServer() }
         let standby = try await primary.offPool { try PostgreSQLServer(standbyOf: $0) }
         var configuration = try await primary.offPool { try $0.makeDatabase() }
         configuration.hosts.append(.init(standby.directory.path, port: standby.port))

@@ -27,7 +27,7 @@ struct PostgreSQLTLSTests {
         let directory = try TemporaryDirectory()
         let (right, wrong) = (try Certificates(directory, "right"), try Certificates(directory, "wrong"))
         let (key, certificate) = try right.server(days: 2)
-        let server = try await PostgreSQLServer.offPool {
+        let server = try await offPool {
             try PostgreSQLServer(
                 settings: ["ssl = on", "password_encryption = 'scram-sha-256'"],
                 access: "local all postgres trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n", listens: true,
@@ -68,7 +68,7 @@ struct PostgreSQLTLSTests {
 
         let (_, expired) = try right.server(days: -1)
         try server.write(expired, "server.crt")
-        try await PostgreSQLServer.offPool { _ = try server.sql("SELECT pg_reload_conf()") }
+        try await offPool { _ = try server.sql("SELECT pg_reload_conf()") }
         try await database.close()
         try await untilRefused(place, "certificate verify failed")
     }

@@ -29,7 +29,7 @@ struct PostgreSQLTroubleTests {
 
     @Test("A server whose process is killed, that crashes, and that is restarted: every answer is true")
     func restarted() async throws {
-        let server = try await PostgreSQLServer.offPool { try PostgreSQLServer() }
+        let server = try await offPool { try PostgreSQLServer() }
         var place = try await PostgreSQLPlace(server)
         place.configuration.outcomeLimit = 60_000
         let database = try await place.open()
@@ -42,7 +42,7 @@ struct PostgreSQLTroubleTests {
             kill(victim, SIGKILL)
             try await Self.untilItAnswers(database)
             for mode in ["immediate", "fast"] {
-                try await PostgreSQLServer.offPool {
+                try await offPool {
                     try server.stop(mode)
                     try server.start()
                 }

@@ -44,7 +44,8 @@ struct DeviceTests {
         let example = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
         sources.configurationFile = directory + "/assent.yaml"
         try withSigning(example).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
-        let clock = ManualClock(Date())
+        // Calls wait for what happens, and look again after a while.
+        let clock = SystemClock()
         let world = try await DemoWorld.start(sources: sources, clock: clock, logger: CollectingLog().logger)
         do {
             let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration)).yaml
@@ -109,8 +110,8 @@ struct DeviceTests {
             let issuer = world.endpoints.server + "/signing/realms/root/realms/alpha"
             let authority = try #require(world.endpoints.authorityFile)
             let state = ["--state", device.home + "/state.json", "--ca", authority]
-            func python(_ words: String...) throws -> String { try Self.python(["device"] + state + words) }
-            let enrolled = try python("enrol", "--code", code, "--iss", issuer)
+            func python(_ words: String...) async throws -> String { try await Self.python(["device"] + state + words) }
+            let enrolled = try await python("enrol", "--code", code, "--iss", issuer)
             let digits = try #require(enrolled.firstMatch(of: /([0-9]{4}) ?([0-9]{4})/)?.output)
             try inviting.type(["\(digits.1)\(digits.2)"])
             #expect(await inviting.result().status == 0)
@@ -121,11 +122,11 @@ struct DeviceTests {
             ])
             let number = try #require(
                 try await paying.errorLine(with: "Number").firstMatch(of: /Number: ([0-9]{2})/)?.output.1)
-            let txn = try #require(try python("list", "--wait", "20").firstMatch(of: /[A-Za-z0-9_-]{22}/)?.output)
+            let txn = try #require(try await python("list", "--wait", "20").firstMatch(of: /[A-Za-z0-9_-]{22}/)?.output)
             // An id may begin with a hyphen.
-            let document = try python("fetch", "--", String(txn))
+            let document = try await python("fetch", "--", String(txn))
             #expect(document.contains("200.00 EUR") && document.contains("Bob"))
-            _ = try python("decide", "--number", String(number), "--", String(txn), "accept")
+            _ = try await python("decide", "--number", String(number), "--", String(txn), "accept")
             let paid = await paying.result()
             #expect(paid.status == 0, "\(paid.errors)")
 
@@ -137,14 +138,14 @@ struct DeviceTests {
             let identity = try #require(try JSONValue.parse(evidence.output)["identity"]?.array?.first)
             let key = device.home + "/identity.json"
             try Data(identity.serialized().utf8).write(to: URL(fileURLWithPath: key))
-            #expect(try Self.python(["verify", file, "--trust", key]).contains("200.00 EUR"))
+            #expect(try await Self.python(["verify", file, "--trust", key]).contains("200.00 EUR"))
             try await verify(evidence.output, device)
         }
     }
 
-    private static func python(_ words: [String]) throws -> String {
+    private static func python(_ words: [String]) async throws -> String {
         let tsp = World.package.appendingPathComponent("Tests/Signing/tsp").path
-        let finished = try FinishedProcess.run("/usr/bin/python3", [tsp] + words)
+        let finished = try await offPool { try FinishedProcess.run("/usr/bin/python3", [tsp] + words) }
         try #require(finished.status == 0, "\(words): \(finished.text) \(finished.complaints)")
         return finished.text
     }

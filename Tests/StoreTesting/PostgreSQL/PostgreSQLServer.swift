@@ -28,19 +28,14 @@ package final class PostgreSQLServer: Sendable {
     private let guardian: SpawnedProcess
     private let lastDatabase = Locked(0)
 
-    private static let started = Task { try await offPool { try PostgreSQLServer() } }
+    private static let started = Task { try await start() }
 
     /// The one that all tests of this process share. Each test makes a database of its own in it.
     package static func shared() async throws -> PostgreSQLServer { try await started.value }
 
-    /// Runs what blocks on a thread on which that holds nobody up.
-    @discardableResult
-    package static func offPool<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws
-        -> Result
-    {
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
-        }
+    /// Starts a server on a thread on which that holds nobody up.
+    package static func start(settings: [String] = []) async throws -> PostgreSQLServer {
+        try await TestSupport.offPool { try PostgreSQLServer(settings: settings) }
     }
 
     /// Starts a server. It blocks for a second.
@@ -111,7 +106,7 @@ package final class PostgreSQLServer: Sendable {
     package func offPool<Result: Sendable>(_ body: @escaping @Sendable (PostgreSQLServer) throws -> Result) async throws
         -> Result
     {
-        try await Self.offPool { try body(self) }
+        try await TestSupport.offPool { try body(self) }
     }
 
     /// The directory of its data.

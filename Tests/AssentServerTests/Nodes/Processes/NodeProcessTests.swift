@@ -73,12 +73,12 @@ struct NodeProcessTests {
             await payments.waitUntilPaid(20)
             let before = try nodes.map { try $0.memory }
             for round in 1...2 {
-                try await PostgreSQLServer.offPool { try world.database.stop("immediate") }
+                try await offPool { try world.database.stop("immediate") }
                 for node in nodes { try await node.wait(untilReady: false) }
                 // Each refused request is an answer: nobody waits for the database.
                 await payments.waitUntilUnavailable(payments.unavailable + 100)
                 if Soak.isOn { try await SystemClock().sleep(until: .now + 60) }
-                try await PostgreSQLServer.offPool { try world.database.start() }
+                try await offPool { try world.database.start() }
                 for node in nodes { try await node.wait(untilReady: true) }
                 await payments.waitUntilPaid(payments.paid + 10 * round)
             }

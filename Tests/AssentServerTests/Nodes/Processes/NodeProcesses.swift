@@ -35,9 +35,9 @@ final class NodeProcesses: Sendable {
 
     private init() async throws {
         directory = try ServerFixture.makeDirectory()
-        let server = try await PostgreSQLServer.offPool { try PostgreSQLServer() }
+        let server = try await offPool { try PostgreSQLServer() }
         database = server
-        let configuration = try await PostgreSQLServer.offPool { try server.makeDatabase() }
+        let configuration = try await offPool { try server.makeDatabase() }
         node = FixtureNode(database: configuration, keyFile: directory + "/key")
         upstream = try await TestUpstream.start()
     }
