@@ -14,11 +14,11 @@ package enum BearerCredentials: Equatable, Sendable {
 
     /// Reads all values of `Authorization`. The scheme's case does not matter (RFC 9110 §11.1).
     package init(_ fields: [String]) {
-        guard fields.contains(where: { Self.hasScheme($0.utf8.prefix { $0 != UInt8(ascii: " ") }) }) else {
+        guard fields.contains(where: Self.hasScheme) else {
             self = .absent
             return
         }
-        guard fields.count == 1, let token = Self.token(fields[0].utf8) else {
+        guard fields.count == 1, let token = Self.token(fields[0]) else {
             self = .malformed
             return
         }
@@ -38,19 +38,21 @@ package enum BearerCredentials: Equatable, Sendable {
     /// The value of `Authorization` that carries `token`.
     package static func field(_ token: Secret) -> String { "Bearer \(token.reveal())" }
 
-    private static func hasScheme(_ scheme: Substring.UTF8View) -> Bool {
-        Substring(scheme).equalsIgnoringASCIICase("Bearer")
+    private static let scheme = "Bearer"
+
+    private static func hasScheme(_ field: String) -> Bool {
+        Substring(field.utf8.prefix { $0 != UInt8(ascii: " ") }).equalsIgnoringASCIICase(scheme)
     }
 
     /// `b64token`, behind the scheme and at least one space.
-    private static func token(_ field: String.UTF8View) -> Secret? {
-        let parts = field.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: true)
-        guard parts.count == 2, hasScheme(parts[0]), (1...limit).contains(parts[1].count) else { return nil }
-        let body = parts[1].prefix { $0 != UInt8(ascii: "=") }
-        guard !body.isEmpty,
-            body.allSatisfy({ $0.isURIUnreserved || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") }),
-            parts[1][body.endIndex...].allSatisfy({ $0 == UInt8(ascii: "=") })
-        else { return nil }
-        return Secret(bytes: parts[1])
+    private static func token(_ field: String) -> Secret? {
+        // An array, because each request of an app comes by here.
+        let bytes = Array(field.utf8)
+        var token = bytes.dropFirst(scheme.utf8.count).drop { $0 == UInt8(ascii: " ") }
+        while token.last == UInt8(ascii: " ") { token.removeLast() }
+        guard (1...limit).contains(token.count) else { return nil }
+        let body = token.prefix { $0.isURIUnreserved || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") }
+        guard !body.isEmpty, token[body.endIndex...].allSatisfy({ $0 == UInt8(ascii: "=") }) else { return nil }
+        return Secret(bytes: token)
     }
 }

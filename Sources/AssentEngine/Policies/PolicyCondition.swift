@@ -97,13 +97,26 @@ package struct IPv4Address: Sendable, Hashable, Comparable, CustomStringConverti
 
     /// Four decimal numbers with dots between; `nil` for anything else, also for leading zeros.
     package init?(_ text: String) {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 4 else { return nil }
         var number: UInt32 = 0
-        for part in parts {
-            guard let value = UInt8(part), part == "\(value)" else { return nil }
-            number = number << 8 | UInt32(value)
+        var part: UInt32?
+        var dots = 0
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                guard part != 0 else { return nil }
+                let value = (part ?? 0) * 10 + UInt32(byte - UInt8(ascii: "0"))
+                guard value <= 255 else { return nil }
+                part = value
+            case UInt8(ascii: "."):
+                guard let value = part, dots < 3 else { return nil }
+                number = number << 8 | value
+                part = nil
+                dots += 1
+            default: return nil
+            }
         }
+        guard let part, dots == 3 else { return nil }
+        number = number << 8 | part
         self.number = number
     }
 

@@ -120,7 +120,8 @@ enum ForwardedFields {
     }
 
     private static func connectionNamed(_ fields: HTTPFields) -> Set<String> {
-        guard fields.contains(.connection) else { return [] }
+        // `keep-alive` names no field but one that never passes.
+        guard let options = fields[.connection], options != "keep-alive" else { return [] }
         return Set(
             fields[values: .connection].flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }.map { option in
                 let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }

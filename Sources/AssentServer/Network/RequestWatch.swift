@@ -95,7 +95,7 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        pausedSince = context.eventLoop.now
+        if incoming != nil { pausedSince = context.eventLoop.now }
         if isEnding { context.read() }
         context.fireChannelReadComplete()
     }
@@ -228,11 +228,15 @@ enum RequestHeadRules {
     /// Whether a request is one of HTTP/1 that names one host (RFC 9112 §3.2), and whose end two programs cannot see
     /// in two places (§6.1).
     static func accept(_ head: HTTPRequestHead) -> Bool {
-        let hosts = head.headers["Host"]
+        // In one walk over the fields: each request comes by here.
+        var hosts = 0
+        for (name, value) in head.headers where isName(name, "host") {
+            hosts += 1
+            guard isHost(value) else { return false }
+        }
         switch head.version {
-        case .http1_1: return hosts.count == 1 && hosts.allSatisfy(isHost)
-        case .http1_0:
-            return hosts.count <= 1 && hosts.allSatisfy(isHost) && !head.headers.contains(name: "Transfer-Encoding")
+        case .http1_1: return hosts == 1
+        case .http1_0: return hosts <= 1 && !head.headers.contains(name: "Transfer-Encoding")
         default: return false
         }
     }
@@ -242,23 +246,33 @@ enum RequestHeadRules {
 
     /// Whether the client waits to be asked for the body.
     static func awaitsContinue(_ head: HTTPRequestHead) -> Bool {
-        head.headers["Expect"].contains { $0.lowercased() == "100-continue" }
+        head.headers.contains { isName($0.name, "expect") && $0.value.lowercased() == "100-continue" }
     }
 
     /// Whether the fields say that the connection ends.
     static func saysClose(_ headers: HTTPHeaders) -> Bool {
-        headers[canonicalForm: "Connection"].contains { $0.lowercased() == "close" }
+        guard headers.contains(where: { isName($0.name, "connection") }) else { return false }
+        return headers[canonicalForm: "Connection"].contains { $0.lowercased() == "close" }
+    }
+
+    /// Whether a field has this name, which is written in lower case.
+    private static func isName(_ name: String, _ wanted: StaticString) -> Bool {
+        guard name.utf8.count == wanted.utf8CodeUnitCount else { return false }
+        return wanted.withUTF8Buffer { wanted in
+            zip(name.utf8, wanted).allSatisfy { $0 | 0x20 == $1 }
+        }
     }
 
     /// Whether a text is a host with or without a port (RFC 3986 §3.2).
     static func isHost(_ text: String) -> Bool {
-        var host = Array(text.utf8)[...]
+        var host = text.utf8[...]
         if host.first == UInt8(ascii: "[") {
-            guard let end = host.firstIndex(of: UInt8(ascii: "]")), end > 2 else { return false }
-            let address = host[1..<end]
-            guard address.allSatisfy({ isHexDigit($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
+            guard let end = host.firstIndex(of: UInt8(ascii: "]")) else { return false }
+            let address = host[host.startIndex..<end].dropFirst()
+            guard address.count > 1,
+                address.allSatisfy({ isHexDigit($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
             else { return false }
-            let rest = host[(end + 1)...]
+            let rest = host[end...].dropFirst()
             return rest.isEmpty || isPort(rest)
         }
         if let colon = host.firstIndex(of: UInt8(ascii: ":")) {
@@ -268,7 +282,7 @@ enum RequestHeadRules {
         return !host.isEmpty && host.allSatisfy(isNameByte)
     }
 
-    private static func isPort(_ text: ArraySlice<UInt8>) -> Bool {
+    private static func isPort(_ text: Substring.UTF8View) -> Bool {
         text.first == UInt8(ascii: ":") && text.count <= 6
             && text.dropFirst().allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
