@@ -66,7 +66,9 @@ let package = Package(
         .target(name: "AssentJOSE", dependencies: ["AssentCore", crypto, cryptoExtras]),
         .target(name: "AssentOTP", dependencies: ["AssentCore", crypto]),
         .target(name: "AssentVault", dependencies: ["AssentCore", crypto, cryptoExtras, logging]),
-        .target(name: "AssentSigningProtocol", dependencies: ["AssentCore", "AssentJOSE", "AssentOTP", crypto]),
+        .target(
+            name: "AssentSigningProtocol",
+            dependencies: ["AssentCore", "AssentJOSE", "AssentOTP", crypto, cryptoExtras]),
         .target(
             name: "AssentSigning",
             dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol", httpTypes, logging]),
@@ -192,7 +194,7 @@ let package = Package(
             name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "TestSupport", crypto, cryptoExtras]),
         .testTarget(
             name: "AssentSigningProtocolTests",
-            dependencies: ["AssentSigningProtocol", "AssentCore", "AssentJOSE", crypto]),
+            dependencies: ["AssentSigningProtocol", "AssentCore", "AssentJOSE", "TestSupport", crypto]),
         .testTarget(
             name: "AssentSigningTests",
             dependencies: [

@@ -1,0 +1,71 @@
+package import AssentCore
+import Crypto
+import CryptoExtras
+import Foundation
+
+/// The server's side of the VOPRF (RFC 9497, P384-SHA384): *k*, and its public key.
+///
+/// Arithmetic with scalars is not constant in time in swift-crypto. A device can have *k* used a few times only, and
+/// learns no more than how long a whole answer took.
+package struct ObliviousKey: Sendable {
+    /// *k*: 48 bytes.
+    package let secret: Secret
+
+    /// What devices pin.
+    package let publicKey: ObliviousElement
+
+    /// An element and the proof that it was evaluated with *k*.
+    package struct Evaluation: Hashable, Sendable {
+        /// The evaluated element: 49 bytes.
+        package let evaluated: [UInt8]
+        /// *c* ‖ *s*: 96 bytes.
+        package let proof: [UInt8]
+    }
+
+    /// A new key.
+    package init() throws(SigningProtocolError) {
+        try self.init(secret: Secret(bytes: P384._VOPRF.PrivateKey(compactRepresentable: false).rawRepresentation))
+    }
+
+    /// A key that was stored.
+    ///
+    /// - Throws: ``SigningProtocolError`` with `invalidElement` unless `secret` has 48 bytes and is a number from 1 to
+    ///   the group's order - 1.
+    package init(secret: Secret) throws(SigningProtocolError) {
+        do {
+            publicKey = try ObliviousElement(Array(Self.key(secret).publicKey.oprfRepresentation))
+            self.secret = secret
+        } catch {
+            throw SigningProtocolError(.invalidElement, "This is no private key of the VOPRF.")
+        }
+    }
+
+    /// Evaluates a blinded element, and proves it.
+    ///
+    /// - Throws: ``SigningProtocolError`` with `invalidElement`.
+    package func evaluate(_ blinded: ObliviousElement) throws(SigningProtocolError) -> Evaluation {
+        do {
+            let element = try P384._VOPRF.BlindedElement(oprfRepresentation: blinded.bytes)
+            let answer = try Self.key(secret).evaluate(element)
+            return Evaluation(
+                evaluated: Array(answer.evaluatedElement.oprfRepresentation),
+                proof: Array(answer.proof.rawRepresentation))
+        } catch {
+            throw SigningProtocolError(.invalidElement, "The element cannot be evaluated.")
+        }
+    }
+
+    /// The function's output for an input that is not blinded: what a client gets. For tests, and for whoever has both
+    /// sides.
+    package func output(for input: Secret) throws(SigningProtocolError) -> Secret {
+        do {
+            return try Secret(bytes: Self.key(secret).evaluate(input.revealBytes()))
+        } catch {
+            throw SigningProtocolError(.invalidElement, "The input cannot be evaluated.")
+        }
+    }
+
+    private static func key(_ secret: Secret) throws -> P384._VOPRF.PrivateKey {
+        try secret.withUnsafeBytes { try P384._VOPRF.PrivateKey(rawRepresentation: $0) }
+    }
+}
