@@ -66,6 +66,8 @@ package struct SigningProtocolError: AssentError {
         package static let documentRefused = Code("documentRefused")
         /// The offer breaks a rule that every device checks.
         package static let offerRefused = Code("offerRefused")
+        /// A password's mode is not supported.
+        package static let modeUnsupported = Code("modeUnsupported")
         /// It is no point of the VOPRF's curve, or no key of it.
         package static let invalidElement = Code("invalidElement")
         /// The proof of an evaluation is not good.

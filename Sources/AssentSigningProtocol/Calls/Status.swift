@@ -24,8 +24,8 @@ package enum ContainerKeyState: String, Hashable, Sendable, CaseIterable {
     case retired = "RETIRED"
 }
 
-/// The state of an assisted password slot.
-package enum PasswordSlotState: String, Hashable, Sendable, CaseIterable {
+/// The state of a password.
+public enum PasswordSlotState: String, Hashable, Sendable, CaseIterable {
     /// It may be tried.
     case open = "OPEN"
     /// The user must authenticate first.

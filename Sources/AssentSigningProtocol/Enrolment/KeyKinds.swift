@@ -35,7 +35,7 @@ public enum SigningKeyUsage: String, Hashable, Sendable, CaseIterable {
 }
 
 /// The keys that one password opens.
-package enum PasswordSlot: String, Hashable, Sendable, CaseIterable {
+public enum PasswordSlot: String, Hashable, Sendable, CaseIterable {
     /// The transport key.
     case session
     /// `sign` and `auth` keys.
@@ -45,15 +45,31 @@ package enum PasswordSlot: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Where a guess of a password is checked.
-package enum PasswordMode: String, Hashable, Sendable, CaseIterable {
+public enum PasswordMode: String, Hashable, Sendable, CaseIterable {
     /// On the device, by opening the sealed key.
     case local
     /// By opening the sealed key, after an evaluation by the server.
     case assisted
+
+    /// The mode that a message names.
+    ///
+    /// - Throws: ``SigningProtocolError`` with `modeUnsupported` for `silent`: a key on P-256 that opens to a wrong key
+    ///   gives itself away by its public key.
+    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
+        let text = try reader.ascii("mode", 1...16)
+        guard let mode = PasswordMode(rawValue: text) else {
+            guard !StrictJSON.same(text, "silent") else {
+                throw SigningProtocolError(
+                    .modeUnsupported, "The mode silent is not supported.", member: reader.path("mode"))
+            }
+            throw .invalid(reader.path("mode"), "has a value that is not known")
+        }
+        self = mode
+    }
 }
 
 /// What a device can do: a ``PasswordMode``, or keys without a password.
-package enum ProtectionMode: String, Hashable, Sendable, CaseIterable {
+public enum ProtectionMode: String, Hashable, Sendable, CaseIterable {
     /// Keys without a password.
     case device
     /// Passwords that are checked on the device.

@@ -129,7 +129,7 @@ package struct OfferedSlot: MessagePart {
     /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         slot = try reader.choice("slot")
-        mode = try reader.choice("mode")
+        mode = try PasswordMode(reading: &reader)
         generation = try reader.integer("gen", 0...1 << 31)
         publicKey = reader.has("pk") ? try reader.bytes("pk", count: 49) : nil
         guard (publicKey != nil) == (mode == .assisted) else {

@@ -61,7 +61,7 @@ package struct ProtectionPolicy: MessagePart {
             password = nil
             return
         }
-        let mode: PasswordMode = try reader.choice("mode")
+        let mode = try PasswordMode(reading: &reader)
         let text = try reader.ascii("kdf", 1...64)
         guard let cost = PasswordCost(text) else {
             throw .invalid(reader.path("kdf"), "is not scrypt at a cost that is allowed")
@@ -145,18 +145,7 @@ package struct PasswordRules: MessagePart {
     package var cache = 0
 
     /// A kind of character.
-    package enum CharacterKind: String, Hashable, Sendable, CaseIterable {
-        /// Capital letters.
-        case upper = "Upper"
-        /// Small letters.
-        case lower = "Lower"
-        /// Letters.
-        case alpha = "Alpha"
-        /// Digits.
-        case numeric = "Numeric"
-        /// Anything but letters.
-        case nonAlpha = "NonAlpha"
-    }
+    package typealias CharacterKind = PasswordCharacters
 
     /// Rules about the length only.
     package init(minLength: Int, maxLength: Int) {

@@ -32,7 +32,7 @@ def check_rules(password, rules):
         refuse("minLength or maxLength")
     counts = {"Upper": sum(map(str.isupper, password)), "Lower": sum(map(str.islower, password)),
               "Alpha": sum(map(str.isalpha, password)), "Numeric": sum(map(str.isdigit, password)),
-              "NonAlpha": sum(not one.isalnum() for one in password)}
+              "NonAlpha": sum(not one.isalpha() for one in password)}
     for kind, number in counts.items():
         if not rules.get(f"min{kind}", 0) <= number <= rules.get(f"max{kind}", 128):
             refuse(f"min{kind} or max{kind}")
