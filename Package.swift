@@ -71,7 +71,9 @@ let package = Package(
             dependencies: ["AssentCore", "AssentJOSE", "AssentOTP", crypto, cryptoExtras]),
         .target(
             name: "AssentSigning",
-            dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol", httpTypes, logging]),
+            dependencies: [
+                "AssentCore", "AssentJOSE", "AssentSigningProtocol", "AssentVault", crypto, httpTypes, logging,
+            ]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
         .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
         .target(
@@ -199,7 +201,7 @@ let package = Package(
             name: "AssentSigningTests",
             dependencies: [
                 "AssentSigning", "AssentSigningProtocol", "AssentCore", "AssentJOSE", "AssentTesting", "AssentVault",
-                httpTypes, logging,
+                "TestSupport", crypto, httpTypes, logging,
             ]),
         .testTarget(name: "AssentOTPTests", dependencies: ["AssentOTP", "AssentCore", "TestSupport"]),
         .testTarget(

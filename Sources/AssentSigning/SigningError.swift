@@ -1,5 +1,5 @@
 public import AssentCore
-import AssentSigningProtocol
+public import AssentSigningProtocol
 
 /// Why something with transaction signing did not work. Errors are equal when their codes are; no text in them holds a
 /// secret, a code, a number or what a transaction says.
@@ -18,6 +18,15 @@ public struct SigningError: AssentError {
 
     /// How many seconds to wait before the next try, where the server says so.
     public internal(set) var retryAfter: Int?
+
+    /// With a wrong password: evaluations that are left before the keys are destroyed for ever.
+    public internal(set) var spare: Int?
+
+    /// With a password that does not open: its state, where it is known.
+    public internal(set) var passwordState: PasswordSlotState?
+
+    /// With ``Code/invalidPassword``: the rule that it breaks.
+    public internal(set) var rule: PasswordRule?
 
     /// With ``Code/inexplicitContainer``: the users among whom the app has to choose.
     public internal(set) var users: [String] = []
@@ -49,6 +58,7 @@ public struct SigningError: AssentError {
         switch error.code {
         case .documentRefused: self.init(.documentRefused, error.detail)
         case .offerRefused: self.init(.offerRefused, error.detail)
+        case .modeUnsupported: self.init(.unsupportedOperation, error.detail)
         case .versionUnsupported: self.init(.versionUnsupported, error.detail)
         case .untrustedIdentity: self.init(.untrustedIdentity, error.detail)
         default: self.init(.serverAuthentication, "The server's reply is not good. \(error.detail)")
@@ -77,6 +87,12 @@ extension SigningError.Code {
     public static let invalidContainer = Self("invalidContainer")
     /// Several containers fit: name the user.
     public static let inexplicitContainer = Self("inexplicitContainer")
+    /// The password is wrong.
+    public static let wrongPassword = Self("wrongPassword")
+    /// The new password breaks a rule.
+    public static let invalidPassword = Self("invalidPassword")
+    /// A password is needed, and none was given or remembered.
+    public static let passwordRequired = Self("passwordRequired")
     /// A key of the container is not there any more.
     public static let credentialsLost = Self("credentialsLost")
     /// This device's keys cannot be used for it.
@@ -140,6 +156,22 @@ extension SigningError.Code {
     public static let statusNotAllowed = Self("status_not_allowed")
     /// The number was wrong, which has ended the transaction.
     public static let matchWrong = Self("match_wrong")
+    /// The key must be opened again: its evaluation is not confirmed, used, or older than five minutes.
+    public static let unlockRequired = Self("unlock_required")
+    /// The password is locked until the user authenticates at the issuer.
+    public static let passwordLocked = Self("locked")
+    /// The next try must wait.
+    public static let passwordWait = Self("wait")
+    /// The key that the password opens was destroyed.
+    public static let passwordDestroyed = Self("shredded")
+    /// The password must be changed first.
+    public static let passwordExpired = Self("password_expired")
+    /// The password may not be changed yet.
+    public static let passwordTooYoung = Self("password_too_young")
+    /// The password is of another generation than the server's.
+    public static let wrongGeneration = Self("wrong_generation")
+    /// The server was restored from a backup; the user must authenticate at the issuer.
+    public static let serverRolledBack = Self("server_rolled_back")
     /// Too many calls.
     public static let rateLimited = Self("rate_limited")
     /// The server has no time; nothing happened.
@@ -157,6 +189,7 @@ extension SigningError.Code {
     var meaning: Meaning? { Self.meanings[self] }
 
     private static let again = "Ask for a new invite and enrol again."
+    private static let authenticate = "Authenticate at the issuer and unlock it there."
     private static let askStatus = "Ask for the container's status."
 
     private static let meanings: [Self: Meaning] = [
@@ -171,6 +204,9 @@ extension SigningError.Code {
         .invalidContainer: Meaning(hid: 8, sentence: "No container of this device fits."),
         .inexplicitContainer: Meaning(
             hid: 9, sentence: "Several containers of this device fit.", suggestion: "Name the user."),
+        .wrongPassword: Meaning(hid: 100, sentence: "The password is wrong."),
+        .invalidPassword: Meaning(hid: 101, sentence: "The new password breaks a rule."),
+        .passwordRequired: Meaning(hid: 105, sentence: "A password is needed."),
         .credentialsLost: Meaning(
             hid: 106, sentence: "A key of the container is not there any more.", suggestion: again),
         .unsupportedDevice: Meaning(hid: 200, sentence: "The keys of this device cannot be used for this."),
@@ -211,11 +247,17 @@ extension SigningError.Code {
         .busy: Meaning(sentence: "The server is busy.", isTransient: true),
         .unavailable: Meaning(sentence: "The server cannot say what became of it.", isTransient: true),
         Self("rule_unsupported"): Meaning(hid: 200, sentence: "The server does not take devices of this kind."),
-        Self("unlock_required"): Meaning(hid: 105, sentence: "The key must be opened first."),
-        Self("locked"): Meaning(hid: 100, sentence: "The password is locked until the user authenticates."),
-        Self("wait"): Meaning(hid: 100, sentence: "The next try must wait."),
-        Self("shredded"): Meaning(hid: 106, sentence: "The key was destroyed.", suggestion: again),
-        Self("password_expired"): Meaning(hid: 103, sentence: "The password has expired."),
-        Self("password_too_young"): Meaning(hid: 104, sentence: "The password may not be changed yet."),
+        .unlockRequired: Meaning(hid: 105, sentence: "The key must be opened first."),
+        .passwordLocked: Meaning(
+            hid: 100, sentence: "The password is locked until the user authenticates.", suggestion: authenticate),
+        .passwordWait: Meaning(hid: 100, sentence: "The next try must wait."),
+        .passwordDestroyed: Meaning(hid: 106, sentence: "The key was destroyed.", suggestion: again),
+        .wrongGeneration: Meaning(
+            sentence: "The password is of another generation than the server's.", suggestion: askStatus),
+        .serverRolledBack: Meaning(
+            sentence: "The server was restored from a backup.", suggestion: authenticate),
+        .passwordExpired: Meaning(
+            hid: 103, sentence: "The password has expired.", suggestion: "Change the password first."),
+        .passwordTooYoung: Meaning(hid: 104, sentence: "The password may not be changed yet."),
     ]
 }

@@ -111,7 +111,7 @@ struct EnrolmentTests {
         #expect(try await stranger.containers().count == 1)
     }
 
-    @Test("Keys with a password, one-time codes, and offers that break a rule are refused with a clear error")
+    @Test("The mode silent, one-time codes, and offers that break a rule are refused with a clear error")
     func offers() async throws {
         await scene.server.edit("offer") { offer in
             offer["keys"] = [
@@ -119,11 +119,11 @@ struct EnrolmentTests {
                 ["usage": "transport", "label": "transport", "policy": "device"],
                 ["usage": "sign", "label": "payments", "policy": "pin", "slot": "signing"],
             ]
-            offer["slots"] = [["slot": "signing", "mode": "local", "gen": 0]]
+            offer["slots"] = [["slot": "signing", "mode": "silent", "gen": 0]]
             offer["policies"] = [
                 ["id": "device", "type": "device"],
                 [
-                    "id": "pin", "type": "password", "mode": "local", "kdf": "$scrypt$ln=15,r=8,p=1",
+                    "id": "pin", "type": "password", "mode": "silent", "kdf": "$scrypt$ln=15,r=8,p=1",
                     "password": [
                         "minLength": 6, "maxLength": 12, "sequences": false, "common": false, "history": 0, "minAge": 0,
                         "maxAge": 0, "cache": 0,

@@ -66,6 +66,8 @@ struct ContainerRecord: MessagePart {
     var ended: Bool
     /// Texts of the app's own.
     var properties: [String: String]
+    /// The passwords, and the keys that they seal.
+    var slots: [SlotRecord]
 
     /// The content with these members; the reader checks their bounds.
     init(
@@ -75,7 +77,7 @@ struct ContainerRecord: MessagePart {
         nonceS: SigningNonce? = nil, sub: String? = nil, user: String? = nil, enrol: String? = nil,
         serial: String? = nil, expires: Int? = nil, renewable: Int? = nil, echo: SigningNonce? = nil,
         handle: Secret? = nil, confirmed: Bool = false, state: ContainerState, approvals: Int, serverTime: Int,
-        deletion: String? = nil, ended: Bool = false, properties: [String: String]
+        deletion: String? = nil, ended: Bool = false, properties: [String: String], slots: [SlotRecord] = []
     ) {
         self.format = format
         self.id = id
@@ -108,6 +110,7 @@ struct ContainerRecord: MessagePart {
         self.deletion = deletion
         self.ended = ended
         self.properties = properties
+        self.slots = slots
     }
 
     /// Reads the members and checks their bounds.
@@ -143,6 +146,7 @@ struct ContainerRecord: MessagePart {
         deletion = reader.has("deletion") ? try reader.shown("deletion", 1...1000) : nil
         ended = try reader.flag("ended")
         properties = try reader.shownTexts("properties", limit: 16, names: UpdateBody.isPropertyName, count: 0...256)
+        slots = reader.has("slots") ? try reader.objects("slots", 0...3) : []
     }
 
     /// The members, in the order of the specification's example.
@@ -167,6 +171,7 @@ struct ContainerRecord: MessagePart {
             "ended": ended ? true : nil,
             "properties": .object(
                 JSONObject(properties.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) })),
+            "slots": slots.isEmpty ? nil : .array(slots.map(\.json)),
         ])
     }
 }

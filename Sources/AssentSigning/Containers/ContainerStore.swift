@@ -84,6 +84,13 @@ struct ContainerStore: Sendable {
         return decision
     }
 
+    /// Puts a decision with a newer evaluation in the place of one that the server did not take for want of it.
+    func replace(_ earlier: DecisionRecord, by decision: DecisionRecord) async throws -> DecisionRecord {
+        try await store.update(
+            Self.decision(earlier.did, earlier.txn), to: Secret(bytes: decision.encoded()), expected: .any)
+        return decision
+    }
+
     func decisions(of did: SigningID) async throws -> [DecisionRecord] {
         var records: [DecisionRecord] = []
         let prefix = "\(Self.decisions)\(did.text)."

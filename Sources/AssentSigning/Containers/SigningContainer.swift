@@ -1,4 +1,4 @@
-import AssentCore
+public import AssentCore
 public import AssentSigningProtocol
 public import Foundation
 
@@ -12,6 +12,8 @@ public struct SigningContainer: Sendable, Identifiable {
         public let usage: SigningKeyUsage
         /// Its name, which is unique in the container.
         public let label: String
+        /// The password that opens it; `nil` when it needs none.
+        public let password: PasswordSlot?
     }
 
     /// The container's id, which is never used again after it has ended.
@@ -40,6 +42,8 @@ public struct SigningContainer: Sendable, Identifiable {
     public let approvalsFrom: Date
     /// Its keys.
     public let keys: [Key]
+    /// Its passwords.
+    public let passwords: [SigningPassword]
     /// Texts of the app's own.
     public let properties: [String: String]
     /// While the container is unconfirmed, the digits that the user has to type (``SigningEnrolment/digits``).
@@ -66,7 +70,8 @@ public struct SigningContainer: Sendable, Identifiable {
         expiresAt = date(stored.expires)
         renewableFrom = date(stored.renewable)
         approvalsFrom = date(stored.approvals)
-        keys = enrolment.keys.map { Key(id: $0.kid.text, usage: $0.usage, label: $0.label) }
+        keys = enrolment.keys.map { Key($0) }
+        passwords = try stored.passwords(on: device)
         properties = stored.properties
         digits = stored.state == .unconfirmed ? try stored.enrolmentValue()?.digits : nil
         self.device = device
@@ -108,15 +113,28 @@ public struct SigningContainer: Sendable, Identifiable {
 
     /// The ids of open transactions, at most 20, the oldest first.
     ///
-    /// - Parameter wait: how many seconds to wait for one, at most 25.
+    /// - Parameters:
+    ///   - wait: how many seconds to wait for one, at most 25.
+    ///   - password: the password `session`, if the container has one and it is not remembered.
     /// - Returns: texts for ``SigningDevice/retrieveTransactionInfo(_:user:)``.
     /// - Throws: ``SigningError``.
-    public func transactionIDs(wait: Int = 0) async throws -> [String] {
-        try await device.transactionIDs(of: record, wait: wait)
+    public func transactionIDs(wait: Int = 0, password: Secret? = nil) async throws -> [String] {
+        try await device.transactionIDs(of: record, wait: wait, password: password)
     }
 
     /// Open transactions as they come, each once.
-    public func transactions() -> SigningTransactions { SigningTransactions(container: self) }
+    ///
+    /// - Parameter password: the password `session`, if the container has one. It is kept as long as the sequence is.
+    /// - Returns: a sequence that waits.
+    public func transactions(password: Secret? = nil) -> SigningTransactions {
+        SigningTransactions(container: self, password: password)
+    }
+
+    /// The password that opens these keys; `nil` when they need none.
+    public func password(_ slot: PasswordSlot) -> SigningPassword? { passwords.first { $0.slot == slot } }
+
+    /// Forgets what the device remembers of the container's passwords.
+    public func forgetPasswords() async { await device.forget(record) }
 
     /// Gives the container another name, 1 to 128 characters.
     ///
@@ -183,4 +201,26 @@ public struct SigningContainerStatus: Sendable, Hashable {
     public let approvalsFrom: Date
     /// When its keys expire, by the server's clock.
     public let expiresAt: Date
+    /// Its `assisted` passwords.
+    public let passwords: [SigningPasswordStatus]
+}
+
+/// The state of an `assisted` password, signed by the server.
+public struct SigningPasswordStatus: Sendable, Hashable {
+    /// Which keys it opens.
+    public let slot: PasswordSlot
+    /// Its state.
+    public let state: PasswordSlotState
+    /// Tries that are left until it is locked.
+    public let remaining: Int
+    /// Evaluations without the right password that are left before the keys are lost for ever.
+    public let spare: Int
+    /// Seconds until the next try.
+    public let retryAfter: Int
+}
+
+extension SigningContainer.Key {
+    init(_ key: EnrolledKey) {
+        self.init(id: key.kid.text, usage: key.usage, label: key.label, password: key.slot)
+    }
 }

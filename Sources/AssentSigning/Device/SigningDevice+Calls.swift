@@ -131,12 +131,12 @@ extension SigningDevice {
         nonces[record.issuer] = nonce
     }
 
-    /// Opens a reply that is encrypted to the container's transport key.
-    func opened(_ received: Received) async throws -> String {
+    /// Opens a reply that is encrypted to the container's transport key, which the caller has before it asks.
+    func opened(_ received: Received, with transport: any KeyAgreementKey) async throws -> String {
         guard let did = received.record.did else { throw SigningError(.internal) }
         let envelope = try SealedEnvelope(received.text)
         let plaintext = try await envelope.opened(
-            with: transportKey(received.record), content: .reply, sender: received.record.issuer, recipient: did.text)
+            with: transport, content: .reply, sender: received.record.issuer, recipient: did.text)
         guard let text = String(validating: plaintext, as: UTF8.self) else {
             throw SigningProtocolError(.malformed, "The reply is not text.")
         }

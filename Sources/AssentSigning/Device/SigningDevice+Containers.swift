@@ -14,9 +14,12 @@ extension SigningDevice {
     }
 
     /// Takes over a signed status. Only this ends a container.
-    private func adopt(_ status: ContainerStatus, _ id: SigningID) async throws {
+    func adopt(
+        _ status: ContainerStatus, _ id: SigningID, also change: (inout ContainerRecord) -> Void = { _ in }
+    ) async throws {
         let record = try await records.modify(id) { record in
             record.adopt(status)
+            change(&record)
             if status.state == .revoked || status.state == .void { record.ended = true }
         }
         if record.ended { try await removeAll(of: record) }
@@ -28,7 +31,12 @@ extension SigningDevice {
         return SigningContainerStatus(
             state: status.state, pending: status.pending,
             approvalsFrom: Date(timeIntervalSince1970: TimeInterval(status.approvalsFrom)),
-            expiresAt: Date(timeIntervalSince1970: TimeInterval(status.expiresAt)))
+            expiresAt: Date(timeIntervalSince1970: TimeInterval(status.expiresAt)),
+            passwords: status.slots.map { slot in
+                SigningPasswordStatus(
+                    slot: slot.slot, state: slot.state, remaining: slot.tries, spare: slot.spare,
+                    retryAfter: slot.wait)
+            })
     }
 
     func update(

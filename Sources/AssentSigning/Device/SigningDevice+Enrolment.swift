@@ -13,11 +13,13 @@ extension SigningDevice {
     ///   - invite: what was scanned or typed.
     ///   - name: what the container is to be called, 1 to 128 characters.
     ///   - pushID: where push messages go.
+    ///   - password: asks the user for each password that the server's policy wants. Without it such an enrolment
+    ///     stops with code `passwordRequired`.
     /// - Returns: the digits, and the names that are shown with them.
-    /// - Throws: ``SigningError``, for example with code `invalid_code`, `untrustedIssuer`, `untrustedIdentity`, or
-    ///   `unsupportedOperation` when the server wants keys with a password.
+    /// - Throws: ``SigningError``, for example with code `invalid_code`, `untrustedIssuer`, `untrustedIdentity`,
+    ///   `protectionPolicy`, `invalidPassword` with the rule that a password breaks; and what `password` throws.
     public func enrol(
-        _ invite: SigningInvite, name: String? = nil, pushID: String? = nil
+        _ invite: SigningInvite, name: String? = nil, pushID: String? = nil, password: SigningPasswordPrompt? = nil
     ) async throws -> SigningEnrolment {
         if let known = configuration.issuers, !known.contains(where: { StrictJSON.same($0, invite.issuer) }) {
             throw SigningError(.untrustedIssuer)
@@ -30,7 +32,7 @@ extension SigningDevice {
         let id = try await records.store.withExclusiveAccess("signing.enrolment", deadline: enrolmentDeadline) {
             try await self.begun(invite, name: name, pushID: pushID)
         }
-        return try await advance(id)
+        return try await advance(id, password)
     }
 
     /// The enrolment of this invite: one that was begun before, or a new one.
@@ -90,10 +92,18 @@ extension SigningDevice {
 
     /// Goes on with an enrolment that was interrupted.
     ///
-    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none with this id.
-    public func resumeEnrolment(_ id: UnfinishedEnrolment.ID) async throws -> SigningEnrolment {
+    /// - Parameters:
+    ///   - id: the enrolment.
+    ///   - password: as for ``enrol(_:name:pushID:password:)``. A `local` password may be asked again.
+    /// - Returns: the digits, and the names that are shown with them.
+    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none with this id, `enrolment_void` when
+    ///   the process has ended between the making of keys behind an `assisted` password and the server's answer: begin
+    ///   again with a new invite.
+    public func resumeEnrolment(
+        _ id: UnfinishedEnrolment.ID, password: SigningPasswordPrompt? = nil
+    ) async throws -> SigningEnrolment {
         guard let id = SigningID(text: id) else { throw SigningError(.invalidContainer) }
-        return try await advance(id)
+        return try await advance(id, password)
     }
 
     /// Enrolments that were interrupted, the oldest first.
@@ -114,17 +124,17 @@ extension SigningDevice {
     }
 
     /// Does what is left of an enrolment, step by step; nobody else does at the same time.
-    private func advance(_ id: SigningID) async throws -> SigningEnrolment {
+    private func advance(_ id: SigningID, _ password: SigningPasswordPrompt?) async throws -> SigningEnrolment {
         let name = "signing.enrolment.\(id.text)"
         return try await records.store.withExclusiveAccess(name, deadline: enrolmentDeadline) {
             while true {
                 let record = try await self.records.load(id)
                 switch record.step {
                 case .start: try await self.start(record)
-                case .makeKeys: try await self.makeKeys(record)
+                case .makeKeys: try await self.makeKeys(record, password)
                 case .commit: try await self.commit(record)
-                case .sign: try await self.sign(record)
-                case .complete: try await self.complete(record)
+                case .sign: try await self.sign(record, password)
+                case .complete: try await self.complete(record, password)
                 case .confirm: try await self.confirm(record)
                 case .done:
                     guard let value = try record.enrolmentValue() else { throw SigningError(.internal) }
@@ -143,13 +153,15 @@ extension SigningDevice {
             key = try await keys.makeSigningKey(named: name, algorithm: .es256)
         }
         let jwk = try Self.mapped { () throws(SigningProtocolError) in try ProtocolKey(key) }
-        let info = self.info
+        let (info, modes) = (self.info, ProtectionMode.allCases.filter(configuration.modes.contains))
+        guard !modes.isEmpty else { throw SigningError(.invalidArgument, "The configuration allows no mode.") }
         let offer = try await exchange(
             record.id, "/device/provision/start",
             prepare: { record, nonce in
                 let start = try await SignedMessage.sign(
                     Start(
-                        issuer: record.issuer, code: record.code, nonce: nonce, jwk: jwk, modes: [.device], info: info),
+                        issuer: record.issuer, code: record.code, nonce: nonce, jwk: jwk, modes: modes,
+                        info: info),
                     with: key)
                 return Prepared(
                     plaintext: StartBody(start: start.compact).encoded(), sender: jwk.thumbprint.text, prover: nil,
@@ -163,6 +175,7 @@ extension SigningDevice {
         // The call may have read a newer configuration.
         guard let current = all.first(where: { $0.id == record.id }) else { throw SigningError(.invalidContainer) }
         try Self.accept(offer.content, for: current, others: all.filter { $0.id != record.id })
+        try checkPasswords(offer.content)
         try await records.modify(record.id) {
             $0.offer = offer.compact
             $0.did = offer.content.did
@@ -194,18 +207,13 @@ extension SigningDevice {
         guard offer.commit == .digits || record.pid != nil else {
             throw SigningError(.offerRefused, "The offer asks for no digits although the invite was typed.")
         }
-        guard offer.slots.isEmpty, offer.keys.allSatisfy({ $0.slot == nil }) else {
-            throw SigningError(
-                .unsupportedOperation, "The server asks for keys with a password. This version has none.",
-                suggestion: "Ask the issuer for a policy of type device.")
-        }
         guard !offer.keys.contains(where: { $0.usage == .otp }) else {
             throw SigningError(.unsupportedOperation, "The server offers one-time codes. This version takes none.")
         }
     }
 
-    private func makeKeys(_ record: ContainerRecord) async throws {
-        for key in try record.offerContent()?.keys ?? [] where key.usage != .device {
+    private func makeKeys(_ record: ContainerRecord, _ password: SigningPasswordPrompt?) async throws {
+        for key in try record.offerContent()?.keys ?? [] where key.usage != .device && key.slot == nil {
             let name = record.keyName(key.usage, key.label)
             if key.usage == .transport {
                 guard try await keys.agreementKey(named: name) == nil else { continue }
@@ -215,13 +223,20 @@ extension SigningDevice {
                 _ = try await keys.makeSigningKey(named: name, algorithm: .es256)
             }
         }
-        try await records.modify(record.id) { $0.nonceD = $0.nonceD ?? SigningNonce(random: random) }
+        let slots = try await sealedSlots(record, password)
+        try await records.modify(record.id) {
+            guard $0.nonceD == nil else { return }
+            $0.slots = slots
+            $0.nonceD = SigningNonce(random: random)
+        }
     }
 
     private func commit(_ record: ContainerRecord) async throws {
         guard let nonceD = record.nonceD else { throw SigningError(.internal) }
+        // One commitment is all that an invite takes: what could not be completed is not committed to.
+        try checkCompletable(record)
         let list = try await SigningKeyList(
-            keyPairs(record).map { key, _ in
+            publicKeys(record).map { key in
                 SigningKeyList.Entry(
                     usage: key.usage, label: key.label, kid: key.kid, slot: key.slot, policy: key.policy,
                     keystore: key.keystore)
@@ -237,45 +252,57 @@ extension SigningDevice {
         }
     }
 
-    /// The keys in the offer's order, without proofs of possession, and what signs for each that signs.
-    private func keyPairs(_ record: ContainerRecord) async throws -> [(EnrolledKey, (any SigningKey)?)] {
-        guard let offer = try record.offerContent(), let keystore = Keystore(rawValue: keys.kind) else {
-            throw SigningError(.internal)
-        }
-        var pairs: [(EnrolledKey, (any SigningKey)?)] = []
+    /// The keys in the offer's order, without proofs of possession.
+    private func publicKeys(_ record: ContainerRecord) async throws -> [EnrolledKey] {
+        guard let offer = try record.offerContent(), let plain = Keystore(rawValue: keys.kind),
+            let sealed = Keystore(rawValue: "software+" + keys.kind)
+        else { throw SigningError(.internal) }
+        var list: [EnrolledKey] = []
         for key in offer.keys {
-            let signer = key.usage == .transport ? nil : try await signingKey(record, key.usage, key.label)
             let jwk: ProtocolKey
-            if let signer { jwk = try ProtocolKey(signer) } else { jwk = try await ProtocolKey(transportKey(record)) }
-            pairs.append(
-                (
-                    EnrolledKey(
-                        usage: key.usage, label: key.label, kid: jwk.thumbprint, jwk: jwk, policy: key.policy,
-                        keystore: keystore), signer
-                ))
+            if let slot = key.slot {
+                guard let kept = record.slotRecord(slot)?.current.keys.first(where: { $0.label == key.label }) else {
+                    throw SigningError(.credentialsLost)
+                }
+                jwk = kept.jwk
+            } else if key.usage == .transport {
+                jwk = try await ProtocolKey(transportKey(record))
+            } else {
+                jwk = try await ProtocolKey(signingKey(record, key.usage, key.label))
+            }
+            list.append(
+                EnrolledKey(
+                    usage: key.usage, label: key.label, kid: jwk.thumbprint, jwk: jwk, policy: key.policy,
+                    keystore: key.slot == nil ? plain : sealed, slot: key.slot))
         }
-        return pairs
+        return list
     }
 
-    private func sign(_ record: ContainerRecord) async throws {
+    private func sign(_ record: ContainerRecord, _ password: SigningPasswordPrompt?) async throws {
         guard let offer = record.offer, let pid = try record.offerContent()?.pid, let did = record.did,
             let nonceD = record.nonceD, let nonceS = record.nonceS, let sub = record.sub
         else { throw SigningError(.internal) }
         let deviceKey = try await deviceKey(record)
         let device = try ProtocolKey(deviceKey).thumbprint
         var keys: [EnrolledKey] = []
-        for (key, signer) in try await keyPairs(record) {
+        for key in try await publicKeys(record) {
             var possession: String?
-            if key.usage.needsPossession, let signer {
+            if key.usage.needsPossession {
                 let proof = KeyPossession(
                     issuer: record.issuer, did: did, nonceS: nonceS, device: device, usage: key.usage, label: key.label,
                     kid: key.kid)
+                let signer: any SigningKey
+                if let slot = key.slot {
+                    signer = try OpenedKeys.signingKey(await enrolmentKey(record, slot, key.label, password))
+                } else {
+                    signer = try await signingKey(record, key.usage, key.label)
+                }
                 possession = try await SignedMessage.sign(proof, with: signer).compact
             }
             keys.append(
                 EnrolledKey(
                     usage: key.usage, label: key.label, kid: key.kid, jwk: key.jwk, policy: key.policy,
-                    keystore: key.keystore, possession: possession))
+                    keystore: key.keystore, slot: key.slot, possession: possession))
         }
         let enrol = try await SignedMessage.sign(
             Enrolment(
@@ -284,12 +311,20 @@ extension SigningDevice {
         try await records.modify(record.id) { $0.enrol = $0.enrol ?? enrol.compact }
     }
 
-    private func complete(_ record: ContainerRecord) async throws {
+    private func complete(_ record: ContainerRecord, _ password: SigningPasswordPrompt?) async throws {
         guard let enrol = record.enrol else { throw SigningError(.internal) }
         let pushID = record.pushID.flatMap { $0.isEmpty ? nil : $0 }
         let body = CompleteBody(enrol: enrol, name: record.name, pushId: pushID)
+        let transport: any KeyAgreementKey
+        if let offered = try record.offerContent()?.keys.first(where: { $0.usage == .transport }),
+            let slot = offered.slot
+        {
+            transport = try OpenedKeys.agreementKey(await enrolmentKey(record, slot, offered.label, password))
+        } else {
+            transport = try await transportKey(record)
+        }
         let reply = try await call(record.id, "/device/provision/complete", body) {
-            try await self.verified(self.opened($0), $0, as: Enrolled.self).content
+            try await self.verified(self.opened($0, with: transport), $0, as: Enrolled.self).content
         }
         try await records.modify(record.id) {
             $0.serial = reply.serial
@@ -299,6 +334,7 @@ extension SigningDevice {
             $0.echo = reply.echo
             $0.handle = reply.handle
         }
+        unsealedKeys[record.id] = nil
     }
 
     private func confirm(_ record: ContainerRecord) async throws {

@@ -60,17 +60,18 @@ extension SigningDevice {
         }
     }
 
-    func transactionIDs(of id: SigningID, wait: Int) async throws -> [String] {
+    func transactionIDs(of id: SigningID, wait: Int, password: Secret?) async throws -> [String] {
         guard (0...25).contains(wait) else {
             throw SigningError(.invalidArgument, "The server waits at most 25 seconds.")
         }
+        let transport = try await transportKey(records.load(id), password)
         return try await call(id, "/device/transactions/list", ListBody(wait: wait), wait: wait) {
-            try await self.verified(self.opened($0), $0, as: TransactionList.self).content.tickets
+            try await self.verified(self.opened($0, with: transport), $0, as: TransactionList.self).content.tickets
         }
     }
 
     /// Fetches the document of a transaction, and checks what every device checks.
-    func fetch(_ info: SigningTransactionInfo) async throws -> SigningTransaction {
+    func fetch(_ info: SigningTransactionInfo, password: Secret?) async throws -> SigningTransaction {
         guard !info.isClaim else {
             throw SigningError(.unsupportedOperation, "Scanning to approve is not supported by this version.")
         }
@@ -82,8 +83,9 @@ extension SigningDevice {
                 _ = try trust.verified(info.ticket, as: Ticket.self)
             }
         }
+        let transport = try await transportKey(records.load(id), password)
         return try await call(id, "/device/transactions/fetch", FetchBody(txn: info.txn)) { received in
-            let fetched = try await self.verified(self.opened(received), received, as: Fetched.self)
+            let fetched = try await self.verified(self.opened(received, with: transport), received, as: Fetched.self)
             let document = try received.trust.verified(fetched.content.document, as: TransactionDocument.self)
             guard let audience = try received.record.audience() else { throw SigningError(.internal) }
             try document.content.check(for: audience, txn: info.txn)
@@ -115,7 +117,8 @@ extension SigningDevice {
 
     /// Signs a decision and sends it. A repetition with the same answer sends the same bytes.
     func decide(
-        _ transaction: SigningTransaction, _ status: DocumentStatus, number: String?, reason: String?
+        _ transaction: SigningTransaction, _ status: DocumentStatus, password: Secret?, number: String?,
+        reason: String?
     ) async throws -> SigningReceipt {
         let document = transaction.document
         let content = document.content
@@ -124,16 +127,23 @@ extension SigningDevice {
             guard let enrolment = try record.enrolment(),
                 let key = enrolment.keys.first(where: { status.keys.contains($0.kid) })
             else { throw SigningError(.credentialsLost) }
+            let opened: OpenedKeys?
+            if let slot = key.slot {
+                opened = try await self.opened(record.id, slot, password, for: .use)
+            } else {
+                opened = nil
+            }
             let decision = Decision(
                 issuer: record.issuer, did: content.did, sub: content.sub, txn: content.txn, nonce: content.nonce,
                 document: .document(document.compact),
                 displayed: .displayed(content.displayed(status: status, match: number)), status: status.name,
-                effect: status.effect, reason: reason, match: number, jti: SigningID(random: self.random))
+                effect: status.effect, reason: reason, match: number, unl: opened?.unl,
+                jti: SigningID(random: self.random))
             // What the server would refuse is not signed.
             if let member = content.mismatch(with: decision, compact: document.compact, signer: key.kid) {
                 throw SigningError(.invalidArgument, "The decision does not fit the document: \(member).")
             }
-            return try await self.sign(decision, key, record, expires: content.expiresAt)
+            return try await self.sign(decision, key, opened, record, expires: content.expiresAt)
         }
     }
 
@@ -149,7 +159,7 @@ extension SigningDevice {
             let decision = Decision(
                 issuer: record.issuer, did: did, sub: sub, txn: info.txn, isBlind: true, status: effect.rawValue,
                 effect: effect, reason: reason, jti: SigningID(random: self.random))
-            return try await self.sign(decision, enrolment.device, record, expires: info.expires)
+            return try await self.sign(decision, enrolment.device, nil, record, expires: info.expires)
         }
     }
 
@@ -169,7 +179,13 @@ extension SigningDevice {
             }
             if let earlier = try await self.records.decision(did, txn) {
                 guard try answer.isThat(of: earlier.decision) else { throw SigningError(.decisionPending) }
-                return try await self.send(earlier, id)
+                do {
+                    return try await self.send(earlier, id)
+                } catch let error as SigningError where error.code == .unlockRequired {
+                    // Its evaluation was too old, or not confirmed. The server takes one decision, so nothing is lost
+                    // if somebody forged this error.
+                    return try await self.send(self.records.replace(earlier, by: sign(record)), id)
+                }
             }
             let kept = try await self.records.keep(sign(record))
             return try await self.send(kept, id)
@@ -177,9 +193,15 @@ extension SigningDevice {
     }
 
     private func sign(
-        _ decision: Decision, _ key: EnrolledKey, _ record: ContainerRecord, expires: Int
+        _ decision: Decision, _ key: EnrolledKey, _ opened: OpenedKeys?, _ record: ContainerRecord, expires: Int
     ) async throws -> DecisionRecord {
-        let signed = try await SignedMessage.sign(decision, with: signingKey(record, key.usage, key.label))
+        let signer: any SigningKey
+        if let opened {
+            signer = try opened.signingKey(key.label)
+        } else {
+            signer = try await signingKey(record, key.usage, key.label)
+        }
+        let signed = try await SignedMessage.sign(decision, with: signer)
         guard signed.kid == key.kid else { throw SigningError(.credentialsLost) }
         var possession: String?
         if key.usage != .device {

@@ -37,6 +37,16 @@ public actor SigningDevice {
     /// The newest decisions that have a receipt, by container and transaction.
     var decided: [[SigningID]: (decision: String, receipt: SigningReceipt)] = [:]
 
+    /// What is remembered of passwords, by record and slot.
+    var remembered: [[String]: RememberedPassword] = [:]
+
+    /// When a `local` password was wrong last, by record and slot.
+    var failedAt: [[String]: Duration] = [:]
+
+    /// Private keys that an enrolment has sealed and still needs, by record and label: they cannot be opened again
+    /// before the enrolment is complete.
+    var unsealedKeys: [SigningID: [String: Secret]] = [:]
+
     /// A device with what is in `store` and `keys`. Nothing is sent.
     ///
     /// - Parameters:
@@ -107,6 +117,9 @@ public actor SigningDevice {
                 } else if record.deletion != nil {
                     try await sendDeletion(record.id)
                 } else {
+                    for slot in record.slots where slot.confirmation != nil {
+                        try await alone(record.id, slot.slot) { try await self.sendConfirmation(record.id, slot.slot) }
+                    }
                     try await sendDecisions(of: record)
                 }
             } catch {
@@ -143,10 +156,17 @@ public actor SigningDevice {
         try await signingKey(record, .device, "")
     }
 
-    func transportKey(_ record: ContainerRecord) async throws -> any KeyAgreementKey {
-        guard let label = try record.offerContent()?.keys.first(where: { $0.usage == .transport })?.label,
-            let key = try await keys.agreementKey(named: record.keyName(.transport, label))
-        else { throw SigningError(.credentialsLost) }
+    /// The key that decrypts replies; it may need the password of the session.
+    func transportKey(_ record: ContainerRecord, _ password: Secret? = nil) async throws -> any KeyAgreementKey {
+        guard let offered = try record.offerContent()?.keys.first(where: { $0.usage == .transport }) else {
+            throw SigningError(.credentialsLost)
+        }
+        if let slot = offered.slot {
+            return try await opened(record.id, slot, password, for: .use).agreementKey(offered.label)
+        }
+        guard let key = try await keys.agreementKey(named: record.keyName(.transport, offered.label)) else {
+            throw SigningError(.credentialsLost)
+        }
         return key
     }
 
@@ -162,6 +182,14 @@ public actor SigningDevice {
 
     /// Removes all keys but the device key.
     func removeKeys(of record: ContainerRecord) async throws {
+        forget(record.id)
+        unsealedKeys[record.id] = nil
+        if !record.slots.isEmpty {
+            try await records.modify(record.id) { record in
+                for index in record.slots.indices { record.slots[index].shred() }
+            }
+        }
+        if try record.offerContent()?.slots.isEmpty == false { try await keys.removeKey(named: record.sealingKeyName) }
         for key in try record.offerContent()?.keys ?? [] where key.usage != .device && key.usage != .otp {
             try await keys.removeKey(named: record.keyName(key.usage, key.label))
         }

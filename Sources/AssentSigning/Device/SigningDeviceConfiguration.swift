@@ -1,4 +1,5 @@
 public import AssentCore
+public import AssentSigningProtocol
 
 /// What an app allows, and what it says of its device.
 public struct SigningDeviceConfiguration: Sendable {
@@ -6,6 +7,13 @@ public struct SigningDeviceConfiguration: Sendable {
     /// issuer's host (``SigningInvite/host``) before it enrols: whoever makes a QR code for a server of their own can
     /// make a valid one.
     public var issuers: Set<String>?
+
+    /// How keys may be protected. An offer with another way is refused as `protectionPolicy`; without `.device` each
+    /// key that approves must have a password.
+    public var modes: Set<ProtectionMode> = [.device, .local, .assisted]
+
+    /// How often a remembered password is used, besides the seconds that the server's policy gives.
+    public var rememberedUses = 10
 
     /// What the device says of itself: texts of at most 64 characters.
     public var info = Info()

@@ -62,6 +62,7 @@ extension ContainerRecord {
         state = status.state
         expires = status.expiresAt
         approvals = status.approvalsFrom
+        for said in status.slots { modify(said.slot) { $0.adopt(said) } }
     }
 
     /// What an app gets to see once the server has confirmed; `nil` before.

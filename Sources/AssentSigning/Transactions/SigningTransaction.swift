@@ -77,20 +77,31 @@ public struct SigningTransaction: Sendable, Identifiable {
         return max(left, .zero)
     }
 
+    /// The key that signs a status: whether the user has to type a password for it.
+    ///
+    /// - Parameter name: the status' name.
+    /// - Returns: `nil` when the transaction has no such status, or none of its keys is this container's.
+    public func signingKey(for name: String) -> SigningContainer.Key? {
+        guard let status = document.content.status(named: name) else { return nil }
+        return container.keys.first { key in status.keys.contains { $0.text == key.id } }
+    }
+
     /// Signs the user's answer and sends it. If that fails, call it again with the same answer: the same bytes are
     /// sent, and the server counts them once.
     ///
     /// - Parameters:
     ///   - name: the status' name.
+    ///   - password: the password of the key that signs it (``signingKey(for:)``), if it needs one and it is not
+    ///     remembered.
     ///   - number: the two digits that the user typed, if the status needs them.
     ///   - reason: the user's reason, 1 to 200 characters, if the status has one.
     /// - Returns: the server's signed receipt.
     /// - Throws: ``SigningError``: with code `invalidArgument` before anything is signed; `already_decided`,
     ///   `tx_expired`, `match_wrong` and others as the server says; `decisionPending` when another answer was signed
-    ///   here before.
+    ///   here before; `wrongPassword` with what is left, `passwordRequired`.
     @discardableResult
     public func setStatus(
-        _ name: String, number: String? = nil, reason: String? = nil
+        _ name: String, password: Secret? = nil, number: String? = nil, reason: String? = nil
     ) async throws -> SigningReceipt {
         guard let status = document.content.status(named: name) else {
             throw SigningError(.invalidArgument, "The transaction has no such status.")
@@ -110,7 +121,8 @@ public struct SigningTransaction: Sendable, Identifiable {
                 .invalidArgument,
                 needsNumber ? "This status needs the two digits." : "This status takes no number.")
         }
-        return try await container.device.decide(self, status, number: number, reason: reason)
+        return try await container.device.decide(
+            self, status, password: password, number: number, reason: reason)
     }
 
     /// Gives the transaction up, or reports it.

@@ -1,4 +1,4 @@
-import AssentCore
+public import AssentCore
 import AssentSigningProtocol
 public import Foundation
 
@@ -24,10 +24,18 @@ public struct SigningTransactionInfo: Sendable {
     let txn: SigningID
     let expires: Int
 
+    /// The key that decrypts the transaction's details: whether the user has to type a password to see them.
+    public var protectionKey: SigningContainer.Key? { container.keys.first { $0.usage == .transport } }
+
     /// Fetches the transaction.
     ///
-    /// - Throws: ``SigningError``, for example with code `tx_unknown`, `tx_expired`, or `documentRefused`.
-    public func transaction() async throws -> SigningTransaction { try await container.device.fetch(self) }
+    /// - Parameter password: the password `session`, if ``protectionKey`` needs one and it is not remembered.
+    /// - Returns: the transaction, to be shown.
+    /// - Throws: ``SigningError``, for example with code `tx_unknown`, `tx_expired`, `documentRefused`, or
+    ///   `passwordRequired`.
+    public func transaction(password: Secret? = nil) async throws -> SigningTransaction {
+        try await container.device.fetch(self, password: password)
+    }
 
     /// Refuses the transaction without opening it.
     ///

@@ -11,9 +11,10 @@ public struct SigningTransactions: AsyncSequence, Sendable {
     public typealias Element = SigningTransaction
 
     let container: SigningContainer
+    let password: Secret?
 
     /// Waits for transactions.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(container: container) }
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(container: container, password: password) }
 
     /// Waits for transactions, one after the other.
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -26,11 +27,13 @@ public struct SigningTransactions: AsyncSequence, Sendable {
         private static let pause: TimeInterval = 2
 
         fileprivate let container: SigningContainer
+        private let password: Secret?
         private var waiting: [String] = []
         private var seen: Set<String> = []
 
-        fileprivate init(container: SigningContainer) {
+        fileprivate init(container: SigningContainer, password: Secret?) {
             self.container = container
+            self.password = password
         }
 
         /// The next transaction; waits until there is one, or the task is cancelled.
@@ -41,13 +44,14 @@ public struct SigningTransactions: AsyncSequence, Sendable {
                 while !waiting.isEmpty {
                     let id = waiting.removeFirst()
                     do {
-                        return try await container.device.retrieveTransactionInfo(id).transaction()
+                        return try await container.device.retrieveTransactionInfo(id)
+                            .transaction(password: password)
                     } catch let error as SigningError where Self.over.contains(error.code) {
                         continue
                     }
                 }
                 try Task.checkCancellation()
-                let ids = try await container.transactionIDs(wait: 25)
+                let ids = try await container.transactionIDs(wait: 25, password: password)
                 // A ticket may be signed again; its transaction is what was seen.
                 let open = ids.compactMap { id in
                     (try? UnverifiedMessage<Ticket>(id)).map { (id: id, txn: $0.content.txn.text) }

@@ -1,6 +1,7 @@
 import AssentCore
 import AssentJOSE
 import AssentSigning
+import AssentSigningProtocol
 import AssentTesting
 import AssentVault
 import Logging
@@ -8,7 +9,7 @@ import Logging
 /// A server, and a device whose store and keys outlive the device object.
 struct Scene: Sendable {
     let server: ScriptedServer
-    let store: MemorySecretStore
+    var store: MemorySecretStore
     let keys = MemoryKeyProvider()
     let clock = ManualClock()
     let uptime = Locked(Duration.zero)
@@ -47,6 +48,44 @@ struct Scene: Sendable {
         let container = try await device.container(enrolment.containerID)
         try await container.status()
         return try await device.container(enrolment.containerID)
+    }
+
+    /// A container that is active, behind passwords.
+    func enrolled(
+        _ device: SigningDevice, _ passwords: [PasswordSlot: String], by offers: ScriptedServer.PasswordOffer...
+    ) async throws -> SigningContainer {
+        switch offers.count {
+        case 1: try await server.offer(offers[0])
+        default: try await server.offer(offers[0], offers[1])
+        }
+        let enrolment = try await device.enrol(invite(), name: "Laptop") { Secret(passwords[$0.slot] ?? "") }
+        guard try await server.type(enrolment.digits) else { throw SigningError(.internal, "The digits differ.") }
+        try await device.container(enrolment.containerID).status()
+        return try await device.container(enrolment.containerID)
+    }
+
+    /// The stored blobs of a password's keys.
+    func sealedBlobs(_ slot: PasswordSlot) async throws -> [String] {
+        var blobs: [String] = []
+        for name in await store.names() {
+            guard let stored = try await store.value(name) else { continue }
+            let slots = try JSONValue.parse(stored.value.revealBytes())["slots"]?.array ?? []
+            for kept in slots where kept["slot"]?.string == slot.rawValue {
+                blobs += (kept["current"]?["keys"]?.array ?? []).compactMap { $0["blob"]?.string }
+            }
+        }
+        return blobs
+    }
+
+    /// The same store and keys once more, as somebody has who has copied the device.
+    func copy() async throws -> Scene {
+        var copy = self
+        copy.store = MemorySecretStore(clock: clock)
+        for name in await store.names() {
+            guard let stored = try await store.value(name) else { continue }
+            try await copy.store.update(name, to: stored.value, expected: .absent)
+        }
+        return copy
     }
 
     /// A transaction that was fetched.

@@ -87,6 +87,10 @@ actor ScriptedServer {
         ["usage": "sign", "label": "payments", "policy": "device"],
     ]
 
+    var offerPolicies: JSONValue = [["id": "device", "type": "device"]]
+    var slots: [ScriptedSlot] = []
+    var expectedModes = Set(ProtectionMode.allCases)
+
     init(issuer: String = "https://am.example/signing") throws {
         self.issuer = issuer
         identity = try .generate(.es256)
@@ -102,6 +106,7 @@ actor ScriptedServer {
     func offer(keys: JSONValue) { offerKeys = keys }
     func set(state: ContainerState) { self.state = state }
     func set(time: Int) { self.time = time }
+    func expect(modes: Set<ProtectionMode>) { expectedModes = modes }
     func certify(_ time: ClosedRange<Int>) { certified = time }
 
     /// The text of the QR code.
@@ -248,7 +253,7 @@ actor ScriptedServer {
             with: encryption, content: .request, sender: key, recipient: issuer)
         let body = try StartBody(plaintext: plaintext)
         let start = try UnverifiedMessage<Start>(body.start).verifiedByItself().content
-        #expect(start.jwk.thumbprint.text == key && start.issuer == issuer && start.modes == [.device])
+        #expect(start.jwk.thumbprint.text == key && start.issuer == issuer && Set(start.modes) == expectedModes)
         guard start.nonce == expected else { throw Refusal(status: 401, code: "use_nonce") }
         guard start.code == code else { throw Refusal(status: 404, code: "invalid_code") }
         device = start.jwk
@@ -260,8 +265,8 @@ actor ScriptedServer {
                 [
                     "pid": .string(pid.text), "did": .string(did.text),
                     "identity": .string(try ProtocolKey(identity).thumbprint.text), "name": "Bank of Tests",
-                    "commit": "digits", "exp": 1900, "keys": offerKeys, "slots": [],
-                    "policies": [["id": "device", "type": "device"]],
+                    "commit": "digits", "exp": 1900, "keys": offerKeys, "slots": offeredSlots,
+                    "policies": offerPolicies,
                 ]))
         offers.append(offer)
         return offer
@@ -272,6 +277,7 @@ actor ScriptedServer {
     private func deviceKey() throws -> ProtocolKey { try #require(device) }
 
     private func act(_ path: String, _ plaintext: [UInt8], request: SigningHash) async throws -> String {
+        if let answer = try await actOnSlots(path, plaintext, request: request) { return answer }
         switch path {
         case "/device/provision/commit":
             let body = try CommitBody(plaintext: plaintext)
@@ -335,14 +341,14 @@ actor ScriptedServer {
         return try seal(enrolled)
     }
 
-    private func status(_ request: SigningHash) async throws -> String {
+    func status(_ request: SigningHash) async throws -> String {
         try await message(
             "status", .status,
             reply(
                 request,
                 [
                     "did": .string(did.text), "state": .string(state.rawValue), "approvals": 1000, "exp": 80_000,
-                    "keys": [], "slots": [], "pending": .integer(transactions.count { $0.receipt == nil }),
+                    "keys": [], "slots": slotStatus, "pending": .integer(transactions.count { $0.receipt == nil }),
                 ]))
     }
 
@@ -410,6 +416,11 @@ actor ScriptedServer {
             let document = try #require(transactions[index].document)
             let content = try UnverifiedMessage<TransactionDocument>(document).content
             #expect(content.mismatch(with: decision, compact: document, signer: key.kid) == nil)
+            if key.slot != nil, let index = slots.firstIndex(where: { $0.slot == key.slot && $0.mode == .assisted }) {
+                try slots[index].take(decision.unl, for: SigningHash.decision(body.decision).text, time)
+            } else {
+                #expect(decision.unl == nil)
+            }
             guard decision.match.map({ $0 == "42" }) ?? true else { throw Refusal(status: 403, code: "match_wrong") }
         }
         var content: JSONObject = [
@@ -439,7 +450,7 @@ actor ScriptedServer {
 
     // MARK: Messages
 
-    private func reply(_ request: SigningHash, audience: String? = nil, _ members: JSONObject) -> JSONObject {
+    func reply(_ request: SigningHash, audience: String? = nil, _ members: JSONObject) -> JSONObject {
         let head: JSONObject = [
             "v": 1, "iss": .string(issuer), "aud": .string(audience ?? did.text), "iat": .integer(time),
             "rqh": .string(request.text),
@@ -447,7 +458,7 @@ actor ScriptedServer {
         return JSONObject(head.members + members.members)
     }
 
-    private func message(_ name: String, _ type: MessageType, _ content: JSONObject) async throws -> String {
+    func message(_ name: String, _ type: MessageType, _ content: JSONObject) async throws -> String {
         var content = content
         edits[name]?(&content)
         let kid = try ProtocolKey(online).thumbprint.text
