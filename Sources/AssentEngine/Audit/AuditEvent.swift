@@ -72,6 +72,8 @@ extension AuditEvent {
     package static let signingEnrol = AuditEvent("signing.enrol")
     /// A signing device was blocked, let in again, or has ended.
     package static let signingContainer = AuditEvent("signing.container")
+    /// A password slot of a device was evaluated, confirmed, locked, unlocked, destroyed or changed.
+    package static let signingSlot = AuditEvent("signing.slot")
     /// A transaction to sign was made, or refused by a limit.
     package static let signingCreate = AuditEvent("signing.create")
     /// A document was delivered to a device.

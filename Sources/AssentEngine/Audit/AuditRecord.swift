@@ -84,14 +84,22 @@ package struct AuditLog: Sendable {
         SQLStatement(inserting(record, id: nil, when: condition))
     }
 
-    private func inserting(_ record: AuditRecord, id: String?, when condition: SQL) -> SQL {
+    /// The same with a number `n` in its details that only the statements before it know; `numbered` gives it as text.
+    func statement(_ record: AuditRecord, numbered: SQL, when condition: SQL) -> SQLStatement {
+        let detail = JSONValue.object(record.detail).serialized()
+        let start = String(detail.dropLast()) + (record.detail.members.isEmpty ? "" : ",") + #""n":"#
+        return SQLStatement(inserting(record, id: nil, when: condition, detail: "\(start) || \(numbered) || '}'"))
+    }
+
+    private func inserting(_ record: AuditRecord, id: String?, when condition: SQL, detail: SQL? = nil) -> SQL {
         """
         INSERT INTO audit
             (id, at, event, outcome, reason, realm, user_id, session_audit_id, transaction_id, detail, node,
             position)
         SELECT \(id ?? context.random.uuid()), \(context.clock.epochMilliseconds), \(record.event.rawValue),
             \(record.outcome.rawValue), \(record.reason), \(record.realm), \(record.userID),
-            \(record.sessionAuditID), \(record.transactionID), \(JSONValue.object(record.detail).serialized()),
+            \(record.sessionAuditID), \(record.transactionID),
+            \(detail ?? "\(JSONValue.object(record.detail).serialized())"),
             \(series.node), \(series.next(at: 1000 * context.clock.epochMilliseconds))
         WHERE \(condition)
         """

@@ -25,6 +25,10 @@ package struct MasterKey: Sendable {
         case signingKey = "signing-key"
         /// What a signing device must send back, and the key of its transactions' handles.
         case signingContainer = "signing-container"
+        /// The keys that evaluate blinded passwords of signing devices.
+        case signingSlot = "signing-slot"
+        /// Names evaluations.
+        case signingEvaluation = "signing-evaluation"
         /// Makes and recognises the nonces that signing devices put into their proofs.
         case signingNonce = "signing-nonce"
         /// Finds the invite of a code.

@@ -30,7 +30,11 @@ package final class SQLiteDatabase: SQLDatabase {
             writer = SQLiteWriter(pool)
             // GRDB's pool sets `synchronous = NORMAL` when it opens, whatever its configuration says; in WAL mode a
             // power loss could then undo a commit, and a spent transaction would be whole again.
-            try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+            // What is deleted is a secret now and then: its bytes leave the page with it.
+            try await pool.writeWithoutTransaction {
+                try $0.execute(sql: "PRAGMA synchronous = FULL")
+                try $0.execute(sql: "PRAGMA secure_delete = FAST")
+            }
         } catch let error as DatabaseError {
             throw StoreError(error)
         }

@@ -66,7 +66,11 @@ extension SigningStore {
             case .rename(let name): (SigningSQL.update(did: did, name: name, pushID: nil, properties: nil), "renamed")
             }
         var statements = [SQLStatement(sql, expecting: .exactly(1))]
-        if change == .revoke { statements.append(SQLStatement(SigningSQL.retireKeys(did: did))) }
+        if change == .revoke {
+            statements += [
+                SQLStatement(SigningSQL.retireKeys(did: did)), SQLStatement(SigningSQL.destroySlots(of: did)),
+            ]
+        }
         let spend = spending(proof, at: now)
         let note = audit.statement(
             record(

@@ -63,6 +63,22 @@ extension SigningRefusal.Code {
     package static let matchWrong = Self(rawValue: "match_wrong")
     /// Another decision has used the one try.
     package static let matchUsed = Self(rawValue: "match_used")
+    /// There is no confirmed evaluation that may be taken.
+    package static let unlockRequired = Self(rawValue: "unlock_required")
+    /// The password slot is locked until the user authenticates.
+    package static let locked = Self(rawValue: "locked")
+    /// The next try comes too early.
+    package static let wait = Self(rawValue: "wait")
+    /// The server's key of the slot was destroyed.
+    package static let shredded = Self(rawValue: "shredded")
+    /// The slot has another generation.
+    package static let wrongGeneration = Self(rawValue: "wrong_generation")
+    /// The password must be changed first.
+    package static let passwordExpired = Self(rawValue: "password_expired")
+    /// The password was set too short a time ago.
+    package static let passwordTooYoung = Self(rawValue: "password_too_young")
+    /// The server does not know what it has signed: it was restored from a backup.
+    package static let serverRolledBack = Self(rawValue: "server_rolled_back")
     /// The body is too large.
     package static let tooLarge = Self(rawValue: "too_large")
     /// There were too many.
@@ -110,6 +126,14 @@ extension SigningRefusal.Code {
         .badSignature: "The signature of the decision is not good.",
         .matchWrong: "The number is wrong.",
         .matchUsed: "The number was already tried.",
+        .unlockRequired: "Enter the password first.",
+        .locked: "The password is locked after too many tries. Authenticate to unlock it.",
+        .wait: "Wait before the next try.",
+        .shredded: "What the password opens was destroyed. Reset the password.",
+        .wrongGeneration: "The password was changed. Ask for the status.",
+        .passwordExpired: "The password has expired. Change it first.",
+        .passwordTooYoung: "The password was set only now, and cannot be changed yet.",
+        .serverRolledBack: "The server was restored from a backup. Authenticate to go on.",
         .tooLarge: "The request is too large.",
         .rateLimited: "There were too many requests. Try again later.",
         .busy: "The server is busy. Repeat the same request later.",

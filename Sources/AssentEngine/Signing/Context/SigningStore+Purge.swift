@@ -5,6 +5,9 @@ extension SigningStore {
     /// Seconds for which an invite is known after its end.
     private static let inviteRetention: Int64 = 24 * 3600
 
+    /// Seconds for which the texts of a confirmed evaluation are kept. What a decision needs of them it has.
+    private static let confirmRetention: Int64 = 24 * 3600
+
     /// Writes down what the time has decided: transactions that have expired, containers that never became active. No
     /// other statement relies on it. Deletes proofs and enrolments that nobody can use any more. It is for all issuers
     /// of the database.
@@ -14,6 +17,14 @@ extension SigningStore {
             _ = try await context.database.run(SQLStatement(SigningSQL.expire(at: now)))
             _ = try await context.database.run(
                 SQLStatement("DELETE FROM signing_proofs WHERE expires_at <= \(now)"))
+            _ = try await context.database.run(
+                SQLStatement("DELETE FROM signing_offered_slots WHERE expires_at <= \(now)"))
+            _ = try await context.database.run(
+                SQLStatement(
+                    """
+                    UPDATE signing_confirms SET eval = NULL, confirm = NULL
+                    WHERE eval IS NOT NULL AND evaluated_at <= \(now - confirmRetention)
+                    """))
             let overdue = try await context.database.run(
                 .read(
                     """
@@ -38,7 +49,8 @@ extension SigningStore {
         note.realm = nil
         _ = try await store.succeeds([
             SQLStatement(SigningSQL.void(did: did, at: now), expecting: .exactly(1)),
-            SQLStatement(SigningSQL.deleteKeysOfVoid(did: did)), store.audit.statement(note),
+            SQLStatement(SigningSQL.deleteKeysOfVoid(did: did)), SQLStatement(SigningSQL.deleteSlotsOfVoid(did: did)),
+            store.audit.statement(note),
         ])
     }
 }

@@ -1,4 +1,28 @@
+package import AssentSigningProtocol
 import AssentStore
+
+/// The confirmed evaluation that a decision by a key of an `assisted` slot spends.
+package struct SpentEvaluation: Sendable, Hashable {
+    /// The slot.
+    package let slot: PasswordSlot
+    /// The evaluation's id.
+    package let unl: String
+    /// The compact `tsp-eval+jwt`.
+    package let evaluation: String
+    /// The compact `tsp-confirm+jwt`.
+    package let confirmation: String
+    /// The password must have been set after this time, in seconds since 1970.
+    package let passwordSetAfter: Int64
+
+    /// An evaluation. Without a maximum age the password may be of any time.
+    package init(_ confirmed: ConfirmedTry, passwordSetAfter: Int64 = -1) {
+        slot = confirmed.slot
+        unl = confirmed.unl
+        evaluation = confirmed.evaluation
+        confirmation = confirmed.confirmation
+        self.passwordSetAfter = passwordSetAfter
+    }
+}
 
 /// A decision with what is kept of it as evidence.
 package struct SigningDecision: Sendable, Hashable {
@@ -38,10 +62,14 @@ package struct SigningDecision: Sendable, Hashable {
     /// The id of the audit record, which the receipt names.
     package let auditID: String
 
+    /// The evaluation that opened the key, if it needs one.
+    package let unlock: SpentEvaluation?
+
     /// A decision.
     package init(
         txn: String, did: String, kid: String, dh: String, state: SigningTransactionRecord.State, status: String,
-        needsNumber: Bool, decision: String, possession: String?, txd: String?, receipt: String, auditID: String
+        needsNumber: Bool, decision: String, possession: String?, txd: String?, receipt: String, auditID: String,
+        unlock: SpentEvaluation? = nil
     ) {
         self.txn = txn
         self.did = did
@@ -55,6 +83,7 @@ package struct SigningDecision: Sendable, Hashable {
         self.txd = txd
         self.receipt = receipt
         self.auditID = auditID
+        self.unlock = unlock
     }
 }
 
@@ -75,6 +104,12 @@ package struct StoredDecision: Sendable, Hashable {
     /// The document, as it was signed.
     package let txd: String?
 
+    /// The evaluation that opened the key.
+    package let evaluation: String?
+
+    /// Its confirmation.
+    package let confirmation: String?
+
     /// The server's receipt, as it was signed.
     package let receipt: String
 
@@ -84,6 +119,8 @@ package struct StoredDecision: Sendable, Hashable {
         decision = try row.text("decision")
         possession = try row.optionalText("possession")
         txd = try row.optionalText("txd")
+        evaluation = try row.optionalText("eval")
+        confirmation = try row.optionalText("confirm")
         receipt = try row.text("receipt")
     }
 }

@@ -35,9 +35,11 @@ extension SigningSQL {
 
     static func keep(_ decision: SigningDecision, at now: Int64) -> SQL {
         """
-        INSERT INTO signing_decisions (txn, did, dh, decision, possession, txd, receipt, decided_at)
+        INSERT INTO signing_decisions (txn, did, dh, decision, possession, txd, eval, confirm, receipt,
+            decided_at)
         VALUES (\(decision.txn), \(decision.did), \(decision.dh), \(decision.decision), \(decision.possession),
-            \(decision.txd), \(decision.receipt), \(now))
+            \(decision.txd), \(decision.unlock?.evaluation), \(decision.unlock?.confirmation), \(decision.receipt),
+            \(now))
         ON CONFLICT DO NOTHING
         """
     }

@@ -88,6 +88,7 @@ extension SigningStore {
                     SigningSQL.use(container: decision.did, approving: approving, at: now), expecting: .exactly(1)),
                 SQLStatement(
                     SigningSQL.use(key: decision.kid, of: decision.did, at: now), expecting: .exactly(1)),
+            ] + taking(decision, at: now) + [
                 SQLStatement(
                     SigningSQL.decide(decision, user: container.userID, at: now), expecting: .exactly(1)),
                 SQLStatement(SigningSQL.keep(decision, at: now), expecting: .exactly(1)),
@@ -105,6 +106,16 @@ extension SigningStore {
         }
     }
 
+    /// The statement that spends the decision's evaluation, if its key needs one.
+    private func taking(_ decision: SigningDecision, at now: Int64) -> [SQLStatement] {
+        decision.unlock.map {
+            [
+                SQLStatement(
+                    SigningSQL.take($0, dh: decision.dh, did: decision.did, at: now), expecting: .exactly(1))
+            ]
+        } ?? []
+    }
+
     private func receipt(of decision: SigningDecision) async throws -> String? {
         guard let stored = try await self.decision(of: decision.txn), stored.dh == decision.dh,
             stored.did == decision.did
@@ -114,6 +125,11 @@ extension SigningStore {
 
     private func refusal(of decision: SigningDecision, by statement: Int, at now: Int64) async throws -> SigningRefusal
     {
+        var statement = statement
+        if let unlock = decision.unlock {
+            if statement == 2 { return try await refusal(of: unlock, did: decision.did) }
+            if statement > 2 { statement -= 1 }
+        }
         switch statement {
         case 0:
             guard let container = try await container(did: decision.did) else {
@@ -128,6 +144,14 @@ extension SigningStore {
         case 3: return SigningRefusal(.alreadyDecided)
         default: return SigningRefusal(.replay)
         }
+    }
+}
+
+extension SigningStore {
+    /// Why an evaluation could not be taken.
+    func refusal(of unlock: SpentEvaluation, did: String) async throws -> SigningRefusal {
+        let isExpired = try await slot(unlock.slot, of: did).map { $0.changedAt <= unlock.passwordSetAfter } ?? false
+        return SigningRefusal(isExpired ? .passwordExpired : .unlockRequired)
     }
 }
 

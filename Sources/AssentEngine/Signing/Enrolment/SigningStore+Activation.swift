@@ -1,5 +1,5 @@
 import AssentCore
-import AssentSigningProtocol
+package import AssentSigningProtocol
 import AssentStore
 
 /// What makes a container active: the record that the server has signed for it.
@@ -37,8 +37,8 @@ extension SigningStore {
     /// - Returns: false when the enrolment is not committed any more, or its invite is over: read again.
     /// - Throws: ``SigningRefusal``: `device_limit`; `invalid_request` when a key is known already; `replay`.
     package func complete(
-        _ new: SigningContainerRecord, keys: [SigningKeyRow], digits: String?, limit: Int, proof: SpentProof?,
-        at now: Int64
+        _ new: SigningContainerRecord, keys: [SigningKeyRow], slots: [PasswordSlot] = [], digits: String?, limit: Int,
+        proof: SpentProof?, at now: Int64
     ) async throws -> Bool {
         let insertions = keys.enumerated().map { index, key in
             SQLStatement(SigningSQL.insert(key, of: new.did, position: index, at: now), expecting: .exactly(1))
@@ -49,20 +49,27 @@ extension SigningStore {
                 SigningSQL.useInvite(pid: new.pid, did: new.did, digits: digits, at: now), expecting: .exactly(1)),
             SQLStatement(SigningSQL.complete(did: new.did), expecting: .exactly(1)),
             SQLStatement(SigningSQL.voidOverdue(user: new.userID, at: now)),
+            SQLStatement(SigningSQL.deleteSlotsOfVoid(user: new.userID)),
             SQLStatement(
                 SigningSQL.insert(new, issuer: issuer.name, limit: limit, at: now), expecting: .exactly(1)),
         ]
         let note = audit.statement(
             record(.signingEnrol, user: new.userID, did: new.did, ["pid": new.pid, "step": "complete"]))
-        switch try await attempt(first + insertions + spending(proof, at: now) + [note]) {
+        let adopted =
+            slots.map {
+                SQLStatement(SigningSQL.adopt($0, of: new.did, pid: new.pid, at: now), expecting: .exactly(1))
+            } + [SQLStatement(SigningSQL.forgetOfferedSlots(of: new.did, pid: new.pid))]
+        let known = first.count + keys.count
+        switch try await attempt(first + insertions + adopted + spending(proof, at: now) + [note]) {
         case .done: return true
         case .refused(by: 0...2): return false
-        case .refused(by: 4):
+        case .refused(by: 5):
             try await audit.write(
                 record(.signingEnrol, .refused, reason: .deviceLimit, user: new.userID, did: new.did))
             throw SigningRefusal(.deviceLimit)
-        case .refused(let statement) where statement < first.count + keys.count:
+        case .refused(let statement) where statement < known:
             throw SigningRefusal(.invalidRequest, "A key is known already.")
+        case .refused(let statement) where statement < known + adopted.count: throw SigningRefusal(.enrolmentVoid)
         case .refused: throw SigningRefusal(.replay)
         }
     }

@@ -41,18 +41,28 @@ extension SigningStore {
     ///
     /// - Returns: false when the invite is not open any more, has had too many starts, or the device key has another
     ///   enrolment with it: read again.
-    package func start(_ new: SigningEnrolmentRecord, user: String, isAgain: Bool, at now: Int64) async throws -> Bool {
+    package func start(
+        _ new: SigningEnrolmentRecord, slots: [SigningOfferedSlot] = [], user: String, isAgain: Bool, at now: Int64
+    ) async throws -> Bool {
+        let offered = slots.map {
+            SQLStatement(
+                SigningSQL.insert(
+                    $0, of: new.did, pid: new.pid, expiresAt: new.expiresAt + SigningInviteRecord.completion),
+                expecting: .exactly(1))
+        }
         let note = audit.statement(
             record(.signingEnrol, user: user, did: new.did, ["pid": new.pid, "step": isAgain ? "again" : "start"]))
         if isAgain {
-            return try await succeeds([
-                SQLStatement(SigningSQL.restart(new, at: now), expecting: .exactly(1)), note,
-            ])
+            return try await succeeds(
+                [
+                    SQLStatement(SigningSQL.restart(new, at: now), expecting: .exactly(1)), note,
+                ] + offered)
         }
-        return try await succeeds([
-            SQLStatement(SigningSQL.countStart(pid: new.pid, at: now), expecting: .exactly(1)),
-            SQLStatement(SigningSQL.start(new, issuer: issuer.name, at: now), expecting: .exactly(1)), note,
-        ])
+        return try await succeeds(
+            [
+                SQLStatement(SigningSQL.countStart(pid: new.pid, at: now), expecting: .exactly(1)),
+                SQLStatement(SigningSQL.start(new, issuer: issuer.name, at: now), expecting: .exactly(1)), note,
+            ] + offered)
     }
 
     /// STARTED → COMMITTED: the one commitment of the invite. A repetition finds the first one's nonce.
@@ -94,6 +104,7 @@ extension SigningStore {
         _ = try await context.database.run([
             SQLStatement(SigningSQL.voidInvite(pid: enrolment.pid)),
             SQLStatement(SigningSQL.voidEnrolments(pid: enrolment.pid)),
+            SQLStatement(SigningSQL.forgetOfferedSlots(pid: enrolment.pid)),
             audit.statement(record(.signingEnrol, .refused, reason: reason, user: user, did: enrolment.did)),
         ])
     }
@@ -109,8 +120,10 @@ extension SigningStore {
         return try await succeeds([
             SQLStatement(SigningSQL.voidInvite(pid: invite.pid), expecting: .exactly(1)),
             SQLStatement(SigningSQL.voidEnrolments(pid: invite.pid)),
+            SQLStatement(SigningSQL.forgetOfferedSlots(pid: invite.pid)),
             SQLStatement(SigningSQL.void(did: did, at: now)),
             SQLStatement(SigningSQL.deleteKeysOfVoid(did: did)),
+            SQLStatement(SigningSQL.deleteSlotsOfVoid(did: did)),
             audit.statement(
                 record(
                     .signingInvite, reason == nil ? .success : .refused, reason: reason, user: invite.userID,

@@ -27,14 +27,17 @@ package struct SigningNonces: Sendable {
     }
 
     /// Whether this is a nonce of this issuer that counts now.
-    package func accepts(_ nonce: String) -> Bool {
-        guard let bytes = Base64URL.decode(nonce), bytes.count == 32 else { return false }
+    package func accepts(_ nonce: String) -> Bool { madeAt(nonce) != nil }
+
+    /// When a nonce was made, in seconds since 1970; `nil` unless it is one of this issuer that counts now.
+    package func madeAt(_ nonce: String) -> Int64? {
+        guard let bytes = Base64URL.decode(nonce), bytes.count == 32 else { return nil }
         let time = bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard ConstantTime.equal(tag(time: time, random: Array(bytes[8..<16])), Array(bytes[16...])) else {
-            return false
+            return nil
         }
         let age = context.clock.epochSeconds - Int64(clamping: time)
-        return age >= -Self.tolerance && age < Self.lifetime
+        return age >= -Self.tolerance && age < Self.lifetime ? Int64(clamping: time) : nil
     }
 
     private func tag(time: UInt64, random: [UInt8]) -> [UInt8] {
