@@ -53,11 +53,14 @@ package final class TestDevice: Sendable {
     package let transportKey = SoftwareAgreementKey.generate()
     /// The other keys by their labels.
     package let keys = Locked<[String: SoftwareSigningKey]>([:])
+    /// What it says that it can do.
+    package let modes: [ProtectionMode]
     private let stored = Locked<IssuerTrust?>(nil)
 
     /// A device that has not enrolled.
-    package init(_ issuer: any TestIssuer) throws {
+    package init(_ issuer: any TestIssuer, modes: [ProtectionMode] = [.device]) throws {
         self.issuer = issuer
+        self.modes = modes
         deviceKey = try SoftwareSigningKey.generate(.es256)
     }
 
@@ -127,7 +130,7 @@ extension TestDevice {
         let message = try await SignedMessage.sign(
             Start(
                 issuer: issuer.name, code: code, nonce: try await issuer.configuration().nonce,
-                jwk: try ProtocolKey(deviceKey), modes: [.device], info: ["model": "laptop"]), with: deviceKey)
+                jwk: try ProtocolKey(deviceKey), modes: modes, info: ["model": "laptop"]), with: deviceKey)
         return try await start(message.compact)
     }
 
@@ -165,7 +168,9 @@ extension TestDevice {
                         kid: jwk.thumbprint), with: made
                 ).compact
             }
-            guard let software = Keystore(rawValue: "software") else { throw TestRefusal("no keystore") }
+            guard let software = Keystore(rawValue: key.slot == nil ? "software" : "software+software") else {
+                throw TestRefusal("no keystore")
+            }
             list.append(
                 EnrolledKey(
                     usage: key.usage, label: key.label, kid: jwk.thumbprint, jwk: jwk, policy: key.policy,
@@ -177,9 +182,12 @@ extension TestDevice {
     }
 
     /// Enrols as far as the digits.
-    package func enrol(_ code: InviteCode, confirms: Bool = true) async throws -> Enrolled {
+    package func enrol(
+        _ code: InviteCode, confirms: Bool = true, prepare: (Offer) async throws -> Void = { _ in }
+    ) async throws -> Enrolled {
         let offer = try await start(code)
         let did = offer.content.did
+        try await prepare(offer.content)
         let nonceD = SigningNonce(random: random)
         let before = try await enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nil)
         let nonce: NonceReply = try await ask(
@@ -222,7 +230,7 @@ extension TestDevice {
     /// A decision on a document.
     package func decision(
         _ document: SignedMessage<TransactionDocument>, status name: String, number: String? = nil,
-        reason: String? = nil
+        reason: String? = nil, unl: SigningID? = nil
     ) throws -> Decision {
         let content = document.content
         guard let status = content.status(named: name) else { throw TestRefusal("no status") }
@@ -230,7 +238,7 @@ extension TestDevice {
             issuer: issuer.name, did: content.did, sub: content.sub, txn: content.txn, nonce: content.nonce,
             document: .document(document.compact),
             displayed: .displayed(content.displayed(status: status, match: number)), status: name,
-            effect: status.effect, reason: reason, match: number, jti: SigningID(random: random))
+            effect: status.effect, reason: reason, match: number, unl: unl, jti: SigningID(random: random))
     }
 
     /// A refusal of something that was not opened.

@@ -43,15 +43,15 @@ extension SigningRefusal {
             403: [
                 .containerBlocked, .containerSuspect, .containerRevoked, .approvalsNotYet, .keyExpired,
                 .ruleUnsupported, .freshAuthenticationRequired, .digitsWrong, .statusNotAllowed, .badSignature,
-                .matchWrong, .forbidden,
+                .matchWrong, .forbidden, .unlockRequired, .locked, .passwordExpired, .passwordTooYoung,
             ],
             404: [.unknownContainer, .invalidCode, .transactionUnknown, .notFound],
             409: [
                 .keyRetired, .deviceLimit, .commitmentChanged, .transactionNotFetched, .alreadyDecided, .hashMismatch,
-                .matchUsed,
+                .matchUsed, .wrongGeneration, .serverRolledBack,
             ],
-            410: [.enrolmentVoid, .transactionExpired, .transactionCanceled, .transactionFailed],
-            413: [.tooLarge], 429: [.rateLimited], 503: [.busy, .unavailable],
+            410: [.enrolmentVoid, .transactionExpired, .transactionCanceled, .transactionFailed, .shredded],
+            413: [.tooLarge], 429: [.rateLimited, .wait], 503: [.busy, .unavailable],
         ]
         for (status, codes) in codes { for code in codes { statuses[code] = status } }
         return statuses

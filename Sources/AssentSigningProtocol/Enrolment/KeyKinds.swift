@@ -24,7 +24,7 @@ public enum SigningKeyUsage: String, Hashable, Sendable, CaseIterable {
     package var needsPossession: Bool { self == .sign || self == .auth }
 
     /// The slot whose password may open a key of this usage; `nil` when no password may.
-    var passwordSlot: PasswordSlot? {
+    package var passwordSlot: PasswordSlot? {
         switch self {
         case .device: nil
         case .transport: .session

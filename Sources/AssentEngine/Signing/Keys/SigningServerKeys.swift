@@ -90,6 +90,18 @@ package final class SigningServerKeys: Sendable {
         return keys
     }
 
+    /// The public key of an online key that signs or has signed; `nil` when it is unknown, or was withdrawn.
+    package func signer(_ kid: KeyThumbprint) async throws -> ProtocolKey? {
+        func known(_ keys: SigningKeySet) throws -> ProtocolKey? {
+            guard let key = keys.online.first(where: { $0.use == .sig && $0.kid == kid && !$0.isRetired }) else {
+                return nil
+            }
+            return try ProtocolKey(SoftwareSigningKey(algorithm: .es256, privateKey: key.privateKey))
+        }
+        if let found = try known(try await current()) { return found }
+        return try known(try await current(fresh: true))
+    }
+
     /// Signs a message as the server.
     package func sign<Content: SignedContent>(_ content: Content) async throws -> String {
         guard let key = try await current().newest(.sig) else {

@@ -31,7 +31,8 @@ extension SigningProvider {
                 head: head(request), did: request.did, state: container.state(at: request.now),
                 approvalsFrom: container.record == nil ? 0 : Int(container.approvalsFrom),
                 expiresAt: Int(container.expiresAt), keys: keys,
-                slots: [], pending: try await store.pending(container, at: request.now))
+                slots: try await slotStatuses(container, at: request.now),
+                pending: try await store.pending(container, at: request.now))
         }
         return try await keys.sign(reply)
     }

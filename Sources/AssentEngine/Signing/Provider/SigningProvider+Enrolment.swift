@@ -17,8 +17,8 @@ extension SigningProvider {
             throw SigningRefusal(.badProof)
         }
         guard nonces.accepts(start.content.nonce) else { throw SigningRefusal(.useNonce) }
-        guard start.content.modes.contains(.device) else {
-            throw SigningRefusal(.ruleUnsupported, "The device cannot keep keys without a password.")
+        guard settings.neededModes.isSubset(of: start.content.modes) else {
+            throw SigningRefusal(.ruleUnsupported, "The device cannot protect its keys as the server asks for.")
         }
         for _ in 0..<3 {
             guard let invite = try await store.invite(codeHash: lookup(start.content.code), at: now) else { break }
@@ -50,21 +50,45 @@ extension SigningProvider {
             let identity = try await keys.current().identity
         else { return nil }
         let did = known.flatMap { SigningID(text: $0.did) } ?? SigningID(random: context.random)
+        let (slots, made) = try await plannedSlots(did: did.text, pid: invite.pid)
         let offer = try await keys.sign(
             Offer(
                 head: SigningReplyHead(
                     issuer: iss, audience: start.kid.text, issuedAt: Int(now), request: hash),
                 pid: pid, did: did, identity: identity.thumbprint, name: settings.name, commit: .digits,
-                expiresAt: Int(invite.expiresAt), keys: settings.offeredKeys, slots: [],
-                policies: [ProtectionPolicy(deviceOnly: SigningSettings.policyID)]))
+                expiresAt: Int(invite.expiresAt), keys: settings.offeredKeys, slots: slots,
+                policies: settings.offeredPolicies))
         let info = JSONObject(
             start.content.info.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) })
         let enrolment = SigningEnrolmentRecord(
             did: did.text, pid: invite.pid, deviceKeyID: start.kid.text,
             deviceJWK: start.content.jwk.json.serialized(), requestHash: hash.text, offer: offer,
             info: JSONValue.object(info).serialized(), expiresAt: invite.expiresAt)
-        let done = try await store.start(enrolment, user: invite.userID, isAgain: known != nil, at: now)
+        let done = try await store.start(
+            enrolment, slots: made, user: invite.userID, isAgain: known != nil, at: now)
         return done ? offer : nil
+    }
+
+    /// The slots of an offer, and those keys of them that are new: a device that begins again keeps its own.
+    private func plannedSlots(did: String, pid: String) async throws -> ([OfferedSlot], made: [SigningOfferedSlot]) {
+        let plan = settings.plannedSlots
+        let isAssisted = plan.contains { $0.mode == .assisted }
+        let known = isAssisted ? try await store.offeredSlots(did: did, pid: pid) : []
+        var (slots, made): ([OfferedSlot], [SigningOfferedSlot]) = ([], [])
+        for (slot, mode) in plan {
+            guard mode == .assisted else {
+                slots.append(OfferedSlot(slot: slot, mode: mode, generation: 0))
+                continue
+            }
+            var key = known.first { $0.slot == slot }
+            if key == nil {
+                let new = try slotKey(slot, did: did, generation: 0)
+                made.append(new)
+                key = new
+            }
+            slots.append(OfferedSlot(slot: slot, mode: mode, generation: 0, publicKey: key?.publicKey))
+        }
+        return (slots, made)
     }
 
     func commit(_ request: DeviceRequest) async throws -> String {
@@ -98,7 +122,8 @@ extension SigningProvider {
                 slot: key.slot?.rawValue, keystore: key.keystore.rawValue, publicJWK: key.jwk.json.serialized())
         }
         let done = try await store.complete(
-            container, keys: rows, digits: transcript.digits, limit: settings.limits.containers,
+            container, keys: rows, slots: offer.slots.filter { $0.mode == .assisted }.map(\.slot),
+            digits: transcript.digits, limit: settings.limits.containers,
             proof: request.proof, at: request.now)
         if done { return try await enrolled(container, request) }
         // The same call came twice at once, or its time is over.
@@ -136,6 +161,9 @@ extension SigningProvider {
             guard offered.usage == key.usage, offered.label == key.label, offered.slot == key.slot,
                 offered.policy == key.policy
             else { throw SigningRefusal(.invalidRequest, "The keys are not those of the offer.") }
+            guard key.keystore.isSealed == (key.slot != nil) else {
+                throw SigningRefusal(.invalidRequest, "Only keys behind a password are sealed by software.")
+            }
             guard let possession = key.possession else { continue }
             let proof = try UnverifiedMessage<KeyPossession>(possession).verified(with: key.jwk).content
             guard StrictJSON.same(proof.issuer, iss), proof.did == content.did, proof.nonceS == content.nonceS,

@@ -178,7 +178,8 @@ extension SigningProvider {
                 transactions: [
                     EvidenceTransaction(
                         document: decision.txd, request: Base64URL.decode(transaction.request),
-                        decision: decision.decision, possession: decision.possession, receipt: decision.receipt)
+                        decision: decision.decision, possession: decision.possession, receipt: decision.receipt,
+                        evaluation: decision.evaluation, confirmation: decision.confirmation)
                 ])
             try await store.noteEvidence(transaction, by: reader)
             return bundle.encoded()

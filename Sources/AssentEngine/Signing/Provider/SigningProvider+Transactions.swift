@@ -133,6 +133,7 @@ extension SigningProvider {
         }
         let key = try await signer(judged)
         try await check(judged, document: document)
+        let evaluation = try await evaluation(judged, key: key, at: request.now)
         let needsNumber = judged.transaction.matchNumber != nil && judged.approves
         if needsNumber {
             // The number can be tried once: a decision that cannot succeed must not try it.
@@ -142,13 +143,15 @@ extension SigningProvider {
         }
         let auditID = context.random.uuid()
         let receipt = try await receipt(
-            judged, key: key, document: document, matched: needsNumber, auditID: auditID, at: request.now)
+            judged, key: key, document: document, matched: needsNumber, evaluation: evaluation, auditID: auditID,
+            at: request.now)
         let state = SigningTransactionRecord.State(judged.content.effect)
         let decided = try await store.decide(
             SigningDecision(
                 txn: judged.txn, did: container.did, kid: key.kid, dh: judged.dh.text, state: state,
                 status: judged.content.status, needsNumber: needsNumber, decision: judged.message.compact,
-                possession: judged.possession, txd: document?.txd, receipt: receipt, auditID: auditID),
+                possession: judged.possession, txd: document?.txd, receipt: receipt, auditID: auditID,
+                unlock: evaluation?.spent),
             container: container, proof: request.proof, at: request.now)
         return decided
     }
@@ -202,14 +205,24 @@ extension SigningProvider {
         throw try await refused(isStatus ? .statusNotAllowed : .hashMismatch, judged)
     }
 
+    private func evaluation(_ judged: JudgedDecision, key: SigningKeyRow, at now: Int64) async throws
+        -> UsedEvaluation?
+    {
+        do {
+            return try await evaluation(for: judged.content, key: key, of: judged.container, at: now)
+        } catch let refusal as SigningRefusal {
+            throw try await refused(refusal.code, judged)
+        }
+    }
+
     private func refused(_ code: SigningRefusal.Code, _ judged: JudgedDecision) async throws -> SigningRefusal {
         try await store.refuse(code, txn: judged.txn, container: judged.container)
         return SigningRefusal(code)
     }
 
     private func receipt(
-        _ judged: JudgedDecision, key: SigningKeyRow, document: SigningDocument?, matched: Bool, auditID: String,
-        at now: Int64
+        _ judged: JudgedDecision, key: SigningKeyRow, document: SigningDocument?, matched: Bool,
+        evaluation: UsedEvaluation?, auditID: String, at now: Int64
     ) async throws -> String {
         let container = judged.container
         guard let kid = KeyThumbprint(text: key.kid), let device = KeyThumbprint(text: container.deviceKeyID),
@@ -223,8 +236,8 @@ extension SigningProvider {
                 document: document.flatMap { SigningHash(text: $0.txh) }, decision: judged.dh,
                 status: judged.content.status, effect: judged.content.effect, state: judged.content.effect.state,
                 kid: kid, device: device, keyState: .active, since: Int(key.since), record: record,
-                methods: [.possession],
-                matched: matched, audit: auditID))
+                methods: [.possession] + (evaluation.map { [$0.method] } ?? []), matched: matched,
+                unlock: evaluation?.unlock, audit: auditID))
     }
 }
 

@@ -51,9 +51,7 @@ extension SigningProvider {
                 guard let found = try await find(user: user) else { throw SigningRefusal(.notFound) }
                 owner = found
             }
-            let isFresh =
-                now - caller.session.createdAt <= settings.freshness && caller.session.authLevel >= settings.freshLevel
-            guard isFresh else { throw SigningRefusal(.freshAuthenticationRequired) }
+            guard isFresh(caller, at: now) else { throw SigningRefusal(.freshAuthenticationRequired) }
             do {
                 try ShownText.check(owner.username, 1...64, at: "user")
             } catch {
@@ -73,6 +71,11 @@ extension SigningProvider {
             try await store.create(invite, codeHash: lookup(code))
             return ShownInvite(pid: pid.text, code: code.shown, qr: Secret(qr), expiresAt: invite.expiresAt)
         }
+    }
+
+    /// Whether the caller has just authenticated, at the level that the realm asks for.
+    func isFresh(_ caller: SigningCaller, at now: Int64) -> Bool {
+        now - caller.session.createdAt <= settings.freshness && caller.session.authLevel >= settings.freshLevel
     }
 
     /// How an invite of the caller stands.

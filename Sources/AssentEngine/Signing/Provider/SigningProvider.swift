@@ -79,6 +79,7 @@ package struct SigningProvider: Sendable {
     private func dispatch(_ call: DeviceCall, _ request: DeviceRequest) async throws -> String {
         switch call {
         case .start: throw SigningRefusal(.invalidRequest)
+        case .evaluate: try await evaluate(request)
         case .commit: try await commit(request)
         case .complete: try await complete(request)
         case .confirm: try await confirm(request)
@@ -87,6 +88,10 @@ package struct SigningProvider: Sendable {
         case .fetch: try await fetch(request)
         case .create: try await create(request)
         case .decide: try await decide(request)
+        case .unlock: try await unlock(request)
+        case .confirmEvaluation: try await confirmEvaluation(request)
+        case .startChange: try await startChange(request)
+        case .commitChange: try await commitChange(request)
         case .update: try await update(request)
         case .delete: try await delete(request)
         }
@@ -108,14 +113,14 @@ package struct SigningProvider: Sendable {
         guard StrictJSON.same(content.issuer, iss), content.method == "POST",
             StrictJSON.same(content.url, iss + call.path), content.bodyHash == SigningHash(sha256: body)
         else { throw SigningRefusal(.badProof) }
-        guard nonces.accepts(content.nonce) else { throw SigningRefusal(.useNonce) }
+        guard let madeAt = nonces.madeAt(content.nonce) else { throw SigningRefusal(.useNonce) }
         guard try await attempts.attempt("signing:call:\(did.text)", limit: 120, window: 60) else {
             throw SigningRefusal(.rateLimited, retryAfter: 60)
         }
         let plaintext = try await opened(body, sender: did.text)
         return DeviceRequest(
             party: party, did: did, plaintext: plaintext, hash: .request(proof),
-            proof: SpentProof(jti: content.jti.text, did: did.text), now: store.now)
+            proof: SpentProof(jti: content.jti.text, did: did.text), nonceMadeAt: madeAt, now: store.now)
     }
 
     /// Decrypts a request's body with the key that it names.
@@ -169,6 +174,8 @@ package struct SigningProvider: Sendable {
 package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
     /// Begins an enrolment.
     case start = "provision/start"
+    /// Evaluates a password that is set.
+    case evaluate = "provision/evaluate"
     /// Commits to the keys.
     case commit = "provision/commit"
     /// Brings the keys.
@@ -185,6 +192,14 @@ package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
     case create = "transactions/create"
     /// Decides.
     case decide = "transactions/decide"
+    /// Evaluates a password that is guessed.
+    case unlock = "slots/unlock"
+    /// Says that it was right.
+    case confirmEvaluation = "slots/confirm"
+    /// Begins to change a password.
+    case startChange = "slots/change-start"
+    /// Makes the new password the only one.
+    case commitChange = "slots/change-commit"
     /// Changes what the container is called, and where push messages go.
     case update
     /// Ends the container.
@@ -220,6 +235,7 @@ struct DeviceRequest: Sendable {
     let plaintext: [UInt8]
     let hash: SigningHash
     let proof: SpentProof
+    let nonceMadeAt: Int64
     let now: Int64
 
     /// The container, whatever its state.

@@ -11,6 +11,12 @@ package struct SigningSettings: Sendable {
     /// The keys that a device makes besides its `device` and its `transport` key.
     package var keys: [OfferedKey]
 
+    /// How keys are protected that need a password; the policy ``policyID`` is there besides.
+    package var policies: [ProtectionPolicy] = []
+
+    /// The policy of the key that opens what the server sends.
+    package var transportPolicy = SigningSettings.policyID
+
     /// Templates by their names.
     package var templates: [String: SigningTemplate]
 
@@ -47,14 +53,14 @@ package struct SigningSettings: Sendable {
         OfferedKey(usage: .auth, label: "sign-in", policy: policyID),
     ]
 
-    /// The one policy of today: keys are bound to the device only.
+    /// The policy of keys that are bound to the device only.
     package static let policyID = "device"
 
     /// All keys of an offer.
     var offeredKeys: [OfferedKey] {
         [
             OfferedKey(usage: .device, label: "device", policy: Self.policyID),
-            OfferedKey(usage: .transport, label: "transport", policy: Self.policyID),
+            Self.offered(.transport, "transport", policy: transportPolicy, of: policies),
         ] + keys
     }
 
@@ -74,6 +80,7 @@ package struct SigningSettings: Sendable {
         {
             faults.append("a device has at most 4 keys of usage sign and 2 of usage auth")
         }
+        faults += offerFaults()
         if !(1...20).contains(limits.containers) { faults.append("a user has 1 to 20 devices") }
         if !(86400...3650 * 86400).contains(keyLifetime) { faults.append("keys live for a day to ten years") }
         for (name, template) in templates.sorted(by: { $0.key < $1.key }) {

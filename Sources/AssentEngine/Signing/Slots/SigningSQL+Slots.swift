@@ -5,6 +5,9 @@ extension SigningSQL {
     /// Seconds after an evaluation in which a decision or a change may take it.
     static let evaluationLifetime: Int64 = 300
 
+    /// How many evaluations there are of a slot before it has keys.
+    static let evaluationsAtEnrolment: Int64 = 5
+
     static func slot(_ did: String, _ slot: PasswordSlot) -> SQL {
         "SELECT * FROM signing_slots WHERE did = \(did) AND slot = \(slot.rawValue)"
     }
@@ -220,7 +223,7 @@ extension SigningSQL {
                 evaluations = CASE WHEN \(same) THEN evaluations ELSE evaluations + 1 END,
                 request = \(rid), blinded = \(element)
             WHERE did = \(did) AND pid = \(pid) AND slot = \(slot.rawValue) AND generation = \(generation)
-                AND (\(same) OR evaluations < 5) AND expires_at > \(now)
+                AND (\(same) OR evaluations < \(evaluationsAtEnrolment)) AND expires_at > \(now)
                 AND EXISTS (SELECT 1 FROM signing_enrolments e WHERE e.did = \(did) AND e.state = 'STARTED')
             RETURNING slot, generation, public_key, sealed_k, evaluations
             """
