@@ -1,6 +1,7 @@
 import AssentCore
 import AssentSigningProtocol
 import Crypto
+import TestSupport
 import Testing
 
 @Suite("Transaction signing: the oblivious function")

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentSigningProtocol
+import TestSupport
 import Testing
 
 @Suite("Transaction signing: passwords")

@@ -30,6 +30,7 @@ public actor SigningDevice {
     let random: any RandomSource
     let logger: Logger
     let uptime: @Sendable () -> Duration
+    let stretch: PasswordStretching
 
     /// The newest nonce of each issuer.
     var nonces: [String: String] = [:]
@@ -69,11 +70,20 @@ public actor SigningDevice {
             logger: logger, uptime: { start.duration(to: .now) })
     }
 
-    /// A device whose monotonic clock is `uptime`, for tests.
+    /// What makes a guess of a password expensive.
+    package typealias PasswordStretching =
+        @Sendable (
+            _ password: NormalizedPassword, _ salt: [UInt8], _ cost: PasswordCost
+        ) throws(SigningProtocolError) -> Secret
+
+    /// A device whose monotonic clock is `uptime` and whose guesses cost what `stretch` takes, for tests.
     package init(
         store: any SecretStore, keys: any KeyProvider, transport: any HTTPTransport,
         configuration: SigningDeviceConfiguration, clock: any WallClock, random: any RandomSource, logger: Logger,
-        uptime: @escaping @Sendable () -> Duration
+        uptime: @escaping @Sendable () -> Duration,
+        stretch: @escaping PasswordStretching = { password, salt, cost throws(SigningProtocolError) in
+            try password.stretched(salt: salt, cost: cost)
+        }
     ) {
         records = ContainerStore(store: store)
         self.keys = keys
@@ -83,6 +93,7 @@ public actor SigningDevice {
         self.random = random
         self.logger = logger
         self.uptime = uptime
+        self.stretch = stretch
     }
 
     // MARK: Containers

@@ -32,7 +32,7 @@ extension SigningDevice {
         let current = SealedKeyContent.Earlier(salt: opening.kept.current.salt, s: opened.s)
         for earlier in [current] + opened.history.prefix(opening.policy.rules.history) {
             let s = try Self.mapped { () throws(SigningProtocolError) in
-                try new.stretched(salt: earlier.salt, cost: opening.kept.current.cost)
+                try stretch(new, earlier.salt, opening.kept.current.cost)
             }
             guard s != earlier.s else { throw Self.invalid(.history) }
         }
@@ -42,7 +42,7 @@ extension SigningDevice {
     private func fresh(_ new: NormalizedPassword, _ opening: Opening) throws -> SealingPlan {
         let (kept, salt) = (opening.kept, random.bytes(16))
         let s = try Self.mapped { () throws(SigningProtocolError) in
-            try new.stretched(salt: salt, cost: kept.current.cost)
+            try stretch(new, salt, kept.current.cost)
         }
         return SealingPlan(
             slot: kept.slot, mode: kept.mode, generation: kept.current.generation + 1, salt: salt,

@@ -84,7 +84,7 @@ extension SigningDevice {
     ) async throws -> SealingPlan {
         let salt = random.bytes(16)
         let s = try Self.mapped { () throws(SigningProtocolError) in
-            try password.stretched(salt: salt, cost: policy.cost)
+            try stretch(password, salt, policy.cost)
         }
         var plan = SealingPlan(
             slot: offered.slot, mode: offered.mode, generation: offered.generation, salt: salt, cost: policy.cost, s: s)

@@ -73,7 +73,7 @@ extension SigningDevice {
     func stretched(_ opening: Opening, _ password: Secret) throws -> Secret {
         guard let normalized = NormalizedPassword(password) else { throw Self.invalid(.unusable) }
         return try Self.mapped { () throws(SigningProtocolError) in
-            try normalized.stretched(salt: opening.kept.current.salt, cost: opening.kept.current.cost)
+            try stretch(normalized, opening.kept.current.salt, opening.kept.current.cost)
         }
     }
 

@@ -6,7 +6,7 @@ public import Foundation
 public struct SigningTransaction: Sendable, Identifiable {
     /// An answer that the user may give.
     public struct Status: Sendable, Hashable, Identifiable {
-        /// Its name, for ``SigningTransaction/setStatus(_:number:reason:)``.
+        /// Its name, for ``SigningTransaction/setStatus(_:password:number:reason:)``.
         public let name: String
         /// What the user must see on its button: it is part of what is signed.
         public let label: String

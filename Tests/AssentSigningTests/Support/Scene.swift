@@ -13,8 +13,11 @@ struct Scene: Sendable {
     let keys = MemoryKeyProvider()
     let clock = ManualClock()
     let uptime = Locked(Duration.zero)
+    /// Whether passwords cost what they do for a user: most tests need not wait for that.
+    let isExpensive: Bool
 
-    init() throws {
+    init(isExpensive: Bool = false) throws {
+        self.isExpensive = isExpensive
         server = try ScriptedServer()
         store = MemorySecretStore(clock: clock)
     }
@@ -27,7 +30,11 @@ struct Scene: Sendable {
             store: FaultyStore(base: store, fault: fault), keys: keys,
             transport: FaultyTransport(base: server.transport, fault: fault), configuration: configuration,
             clock: clock, random: SystemRandom(), logger: Logger(label: "test"),
-            uptime: { [uptime] in uptime.withLock { $0 } })
+            uptime: { [uptime] in uptime.withLock { $0 } },
+            stretch: { [isExpensive] password, salt, cost throws(SigningProtocolError) in
+                if isExpensive { return try password.stretched(salt: salt, cost: cost) }
+                return Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes()))
+            })
     }
 
     /// Whether nothing is left of any container.

@@ -59,6 +59,8 @@ actor ScriptedServer {
     var refusals: [String: [Refusal]] = [:]
     /// The replies that were sent, by path.
     var sent: [String: [String]] = [:]
+    /// The requests' plaintexts.
+    var plaintexts: [[UInt8]] = []
     /// The paths that were asked for.
     var asked: [String] = []
 
@@ -222,6 +224,7 @@ actor ScriptedServer {
         #expect(proofs.insert(proven.jti.text).inserted, "a proof was sent twice")
         let plaintext = try await envelope.opened(
             with: encryption, content: .request, sender: did.text, recipient: issuer)
+        plaintexts.append(plaintext)
         return try await act(path, plaintext, request: .request(proof))
     }
 

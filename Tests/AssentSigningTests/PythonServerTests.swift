@@ -1,0 +1,88 @@
+import AssentCore
+import AssentSigning
+import AssentSigningProtocol
+import AssentTesting
+import AssentVault
+import Logging
+import TestSupport
+import Testing
+
+@Suite("Signing device: against the second implementation's server", .enabled(if: PythonPeer.mustRun))
+struct PythonServerTests {
+    private let server: PythonServer
+    private let store: MemorySecretStore
+    private let keys = MemoryKeyProvider()
+    private let clock = ManualClock()
+    private let pin = Secret("271828")
+    private let new = Secret("839201")
+
+    init() throws {
+        server = try PythonServer()
+        store = MemorySecretStore(clock: clock)
+    }
+
+    private func device() -> SigningDevice {
+        SigningDevice(store: store, keys: keys, transport: server, clock: clock)
+    }
+
+    private func enrolled(_ device: SigningDevice, _ mode: String) async throws -> SigningContainer {
+        let invite = try await server.control("invite", ["mode": .string(mode)])
+        let scanned = try SigningInvite(scanned: #require(invite["qr"]?.string))
+        let pin = pin
+        let enrolment = try await device.enrol(scanned, name: "Laptop") { _ in pin }
+        let digits = try #require(enrolment.digits)
+        let typed = try await server.control(
+            "digits", ["pid": #require(invite["pid"]), "digits": .string(digits)])
+        #expect(typed["state"] == "ACTIVE")
+        let container = try await device.container(enrolment.containerID)
+        #expect(try await container.status().state == .active)
+        return try await device.container(enrolment.containerID)
+    }
+
+    private func approve(_ container: SigningContainer, on device: SigningDevice, _ pin: Secret?) async throws -> String
+    {
+        let created = try await server.control("create")
+        let id = try #require(await container.transactionIDs().last)
+        let transaction = try await device.retrieveTransactionInfo(id).transaction()
+        #expect(transaction.id == created["txn"]?.string)
+        try await transaction.setStatus("accept", password: pin)
+        return transaction.id
+    }
+
+    @Test("It enrols, approves and judges evidence, in every mode", arguments: ["device", "local", "assisted"])
+    func modes(mode: String) async throws {
+        let device = device()
+        let container = try await enrolled(device, mode)
+        if mode != "device" {
+            let error = await #expect(throws: SigningError.self) {
+                _ = try await approve(container, on: device, Secret("271829"))
+            }
+            #expect(error?.code == .wrongPassword && error?.remaining == 4)
+        }
+        let txn = try await approve(container, on: device, mode == "device" ? nil : pin)
+        let state = try await server.control("transaction", ["txn": .string(txn)])
+        #expect(state["state"] == "APPROVED")
+        let receipt = try UnverifiedMessage<Receipt>(#require(state["receipt"]?.string)).content
+        #expect((receipt.unlock != nil) == (mode == "assisted"))
+    }
+
+    @Test("Locks, user's authentication, and a changed PIN")
+    func life() async throws {
+        let device = device()
+        let container = try await enrolled(device, "assisted")
+        let password = try #require(container.password(.signing))
+        try await password.change(from: pin, to: new)
+        await #expect(throws: SigningError(.wrongPassword)) { try await password.verify(pin) }
+        _ = try await approve(container, on: self.device(), new)
+        for _ in 1...5 {
+            let error = await #expect(throws: SigningError.self) { try await password.verify(pin) }
+            #expect(error?.code == .wrongPassword)
+            try await server.control("pass", ["seconds": .integer(error?.retryAfter ?? 0)])
+        }
+        let error = await #expect(throws: SigningError.self) { try await password.verify(new) }
+        #expect(error?.code == .passwordLocked && error?.passwordState == .locked && error?.spare == 14)
+        try await server.control("unlock", ["did": .string(container.id)])
+        try await password.verify(new)
+        #expect(try await device.container(container.id).passwords[0].spare == 20)
+    }
+}
