@@ -58,12 +58,12 @@ final class SigningStoreFixture: Sendable {
             enrolment, commitment: commitment, nonce: id(), user: user, proof: proof(enrolment.did), at: now)
     }
 
-    func container(_ enrolment: SigningEnrolmentRecord) -> SigningContainerRecord {
+    func container(_ enrolment: SigningEnrolmentRecord, expiresIn seconds: Int64 = 2000) -> SigningContainerRecord {
         SigningContainerRecord(
             did: enrolment.did, userID: user, username: "ana", pid: enrolment.pid, serial: id(), name: "laptop",
             pushID: nil, commitMode: .digits, deviceKeyID: enrolment.deviceKeyID, deviceJWK: "{}", transportJWK: "{}",
             sealedEcho: [1], echoHash: "echo", sealedHandle: [2], offer: enrolment.offer, enrol: "enrol",
-            transcript: "transcript", renewAt: now + 1000, expiresAt: now + 2000,
+            transcript: "transcript", renewAt: now + 1000, expiresAt: now + seconds,
             voidAt: enrolment.expiresAt + SigningInviteRecord.completion, createdAt: now)
     }
 

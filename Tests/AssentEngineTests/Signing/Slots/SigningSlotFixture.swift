@@ -9,14 +9,14 @@ extension SigningStoreFixture {
     /// Five tries, twenty evaluations that were never confirmed, no delays.
     static let lock = AssistedPasswordLock(max: 5, cap: 20, delays: [])
 
-    /// An active container with a slot whose sealed key is `[7]`.
-    func withSlot() async throws -> SigningContainerRecord {
+    /// An active container with a slot whose sealed key is this.
+    func withSlot(key: [UInt8] = [7], expiresIn seconds: Int64 = 2000) async throws -> SigningContainerRecord {
         let invite = try await invited()
         let enrolment = enrolment(invite)
-        let slot = SigningOfferedSlot(slot: .signing, generation: 0, publicKey: [1], sealedKey: [7])
+        let slot = SigningOfferedSlot(slot: .signing, generation: 0, publicKey: [1], sealedKey: key)
         try #require(try await store.start(enrolment, slots: [slot], user: user, isAgain: false, at: now))
         _ = try await commit(enrolment)
-        let container = container(enrolment)
+        let container = container(enrolment, expiresIn: seconds)
         let keys = keys(container).map { key in
             key.usage != "sign"
                 ? key
