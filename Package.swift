@@ -72,7 +72,8 @@ let package = Package(
         .target(
             name: "AssentSigning",
             dependencies: [
-                "AssentCore", "AssentJOSE", "AssentSigningProtocol", "AssentVault", crypto, httpTypes, logging,
+                "AssentCore", "AssentJOSE", "AssentOTP", "AssentSigningProtocol", "AssentVault", crypto, httpTypes,
+                logging,
             ]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
         .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
@@ -246,7 +247,7 @@ let package = Package(
             name: "AssentEngineTests",
             dependencies: [
                 "AssentEngine", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP",
-                "AssentTesting", "SigningTesting", "StoreTesting", logging,
+                "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting", httpTypes, logging,
             ]),
         .testTarget(
             name: "AssentServerTests",

@@ -134,6 +134,8 @@ extension SigningError.Code {
     public static let keyRetired = Self("key_retired")
     /// The code is unknown, used or expired.
     public static let invalidCode = Self("invalid_code")
+    /// The user must authenticate: the keys cannot be renewed yet without that.
+    public static let freshAuthenticationRequired = Self("fresh_authentication_required")
     /// The user has as many containers as allowed.
     public static let deviceLimit = Self("device_limit")
     /// The enrolment cannot be finished; begin again with a new invite.
@@ -232,6 +234,8 @@ extension SigningError.Code {
         .keyRetired: Meaning(hid: 102, sentence: "The key was replaced.", suggestion: askStatus),
         .invalidCode: Meaning(
             hid: 3, sentence: "The code is unknown, used or expired.", suggestion: "Ask for a new invite."),
+        .freshAuthenticationRequired: Meaning(
+            sentence: "The user must authenticate for this.", suggestion: "Ask the issuer for a code."),
         .deviceLimit: Meaning(hid: 200, sentence: "The user has as many devices as allowed."),
         .commitmentChanged: Meaning(sentence: "The enrolment cannot be finished.", suggestion: again),
         .enrolmentVoid: Meaning(sentence: "The enrolment has ended.", suggestion: again),

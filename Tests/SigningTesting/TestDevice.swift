@@ -73,6 +73,9 @@ package final class TestDevice: Sendable {
         return trust
     }
 
+    /// Has the next call read the configuration anew.
+    package func forgetTrust() { stored.withLock { $0 = nil } }
+
     /// Encrypts a request.
     package func sealed(_ body: [UInt8], sender: String) async throws -> String {
         guard let key = try await trust().encryptionKey else { throw TestRefusal("no encryption key") }
@@ -148,7 +151,7 @@ extension TestDevice {
     {
         let nonceS = nonce?.nonceS ?? SigningNonce(random: random)
         var list: [EnrolledKey] = []
-        for key in offer.keys {
+        for key in offer.keys where key.usage != .otp {
             let jwk: ProtocolKey
             var possession: String?
             switch key.usage {

@@ -14,7 +14,10 @@ struct DeviceCommand: AsyncParsableCommand {
 
             assent device listen
 
-            The device's keys are in a file of its profile. Somebody who can read it can sign as this device.
+            The device's keys are in a file of its profile, and somebody who can read it can sign as this device. For keys in
+            a token or a TPM, or under a passphrase, say --keys with the first 'enroll'.
+
+            'assent transactions' lists, shows and answers transactions one by one.
             """,
         subcommands: [Invite.self, Enroll.self, List.self, Listen.self, Evidence.self, Remove.self])
 
@@ -78,6 +81,8 @@ struct DeviceCommand: AsyncParsableCommand {
         @Option(name: .long, help: "What the device is to be called.")
         var name: String?
 
+        @OptionGroup var keys: DeviceKeyOptions
+
         @OptionGroup var client: ClientOptions
 
         func validate() throws {
@@ -86,7 +91,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
         func run() async throws {
             let console = Console()
-            try await SigningProfile.run(client, console) { profile in
+            try await SigningProfile.run(client, console, keys: keys) { profile in
                 let enrolment = try await profile.device.enrol(try invite(profile), name: name)
                 console.say("Container \(enrolment.containerID)")
                 let user = DisplayText.escapedForTerminal(enrolment.userName)
@@ -152,7 +157,7 @@ struct DeviceCommand: AsyncParsableCommand {
         func run() async throws {
             let console = Console()
             try await SigningProfile.run(client, console) { profile in
-                try? await profile.device.sendQueued()
+                await profile.sendQueued(console)
                 let container = try await profile.container(container)
                 let status = try await container.status()
                 guard status.state == .active else {

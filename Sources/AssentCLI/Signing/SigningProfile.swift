@@ -3,7 +3,7 @@ import AssentSigning
 import Foundation
 import Logging
 
-/// The signing device of a profile: its containers in a vault of its own, its keys in a file beside it.
+/// The signing device of a profile: its containers in a vault of its own, its keys where the user chose.
 struct SigningProfile: Sendable {
     let device: SigningDevice
 
@@ -13,14 +13,17 @@ struct SigningProfile: Sendable {
     private let transport: NIOTransport
 
     /// Opens the device, and makes its vault when it is missing.
-    static func open(_ client: ClientOptions) async throws -> SigningProfile {
+    ///
+    /// - Parameters:
+    ///   - client: the profile.
+    ///   - options: what is to hold the device's keys, where that is being chosen.
+    static func open(_ client: ClientOptions, keys options: DeviceKeyOptions? = nil) async throws -> SigningProfile {
         let profile = try client.load()
-        let directory = profile.places.vault(profile: profile.name)
         try FileManager.default.createDirectory(
-            atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let keys = SoftwareKeyProvider(unprotectedFile: URL(fileURLWithPath: directory + "/signing.key"))
-        let vault = try await FileVault.open(
-            URL(fileURLWithPath: directory + "/signing"), store: profile.name, keys: .software(keys))
+            atPath: profile.places.vault(profile: profile.name), withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
+        let place = DevicePlace(profile: profile.name, places: profile.places)
+        let (vault, keys) = try await open(place, choosing: options, presence: profile.presence, store: profile.name)
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
         let configuration = profile.file.configuration(vault: .memory)
@@ -31,6 +34,26 @@ struct SigningProfile: Sendable {
         return SigningProfile(
             device: SigningDevice(store: vault, keys: keys, transport: transport, logger: logger),
             issuer: "\(profile.file.server)/signing/\(realm.path)", transport: transport)
+    }
+
+    private static func open(
+        _ place: DevicePlace, choosing options: DeviceKeyOptions?, presence: TerminalPresence, store: String
+    ) async throws -> (FileVault, any KeyProvider) {
+        if let chosen = try options?.choice(standardFile: place.standardFile) { try place.choose(chosen) }
+        let kind = try place.current()
+        guard presence.known == nil || kind.asksForSecret else {
+            throw CommandFailure(
+                "A passphrase or PIN was given, and the device's keys are held without one: \(kind.name).")
+        }
+        do {
+            let keys = try kind.keyProvider(place.directory, presence: presence)
+            let guards: VaultKeys = keys.protection == .hardware ? .requireHardware(keys) : .software(keys)
+            return (try await FileVault.open(place.directory, store: store, keys: guards), keys)
+        } catch let error as SecretStoreError {
+            // A provider that cannot be used must not be what the next try begins with.
+            place.forget()
+            throw kind.explained(error)
+        }
     }
 
     /// The container with this id; without one, the only one that there is.
@@ -48,11 +71,12 @@ struct SigningProfile: Sendable {
     }
 
     /// Runs `work` and closes what was opened.
-    static func run(_ client: ClientOptions, _ console: Console, _ work: (SigningProfile) async throws -> Void)
-        async throws
-    {
-        try await Outcome.run(console) {
-            let profile = try await open(client)
+    static func run(
+        _ client: ClientOptions, _ console: Console, keys: DeviceKeyOptions? = nil,
+        _ work: (SigningProfile) async throws -> Void
+    ) async throws {
+        try await Outcome.run(console, reportsErrors: true) {
+            let profile = try await open(client, keys: keys)
             do {
                 try await work(profile)
             } catch {
@@ -60,6 +84,22 @@ struct SigningProfile: Sendable {
                 throw error
             }
             await profile.transport.shutdown()
+        }
+    }
+}
+
+extension SigningProfile {
+    /// Sends what could not be sent before. Where that fails, says so once, and goes on: the next command tries again.
+    func sendQueued(_ console: Console) async {
+        do {
+            try await device.sendQueued()
+        } catch let error as any AssentError {
+            console.warn(
+                DisplayText.escapedForTerminal(
+                    "Something of earlier could not be sent, and is tried again later: \(error.detail) [\(error.code)]")
+            )
+        } catch {
+            console.warn("Something of earlier could not be sent, and is tried again later.")
         }
     }
 }

@@ -1,5 +1,6 @@
 import Assent
 import AssentSigning
+import Foundation
 
 /// Shows a transaction at the terminal, and asks for one of its statuses.
 struct TerminalDecision {
@@ -8,21 +9,88 @@ struct TerminalDecision {
 
     /// Shows, asks, signs and sends.
     func decide(_ transaction: SigningTransaction) async throws -> SigningReceipt {
+        show(transaction)
+        let statuses = transaction.allowedStatuses
+        let status = statuses[try prompt.choice("Your answer", statuses.map(\.label), default: nil)]
+        return try await sign(transaction, status)
+    }
+
+    /// Signs a status and sends it. Asks for what it needs and is not given.
+    func sign(
+        _ transaction: SigningTransaction, _ status: SigningTransaction.Status, number: String? = nil,
+        reason: String? = nil
+    ) async throws -> SigningReceipt {
+        var number = number
+        if number == nil, status.needsNumber { number = try prompt.line("The number that the page shows") }
+        var reason = reason
+        if reason == nil, status.reason == .required { reason = try prompt.line("Why") }
+        return try await transaction.setStatus(status.name, number: number, reason: reason)
+    }
+
+    /// Shows everything that a decision covers.
+    func show(_ transaction: SigningTransaction) {
         let displayed = transaction.displayed
         say("")
-        say("\(displayed.relyingParty) asks: \(displayed.title)")
-        for text in [displayed.warning, displayed.text].compactMap(\.self) { say(text) }
+        console.say(console.styled(escaped("\(displayed.relyingParty) asks: \(displayed.title)"), .bold))
+        if let warning = displayed.warning { console.say(console.styled(escaped(warning), .yellow)) }
+        if let text = displayed.text { say(text) }
         for place in [displayed.place, displayed.address].compactMap(\.self) { say("Asked from \(place)") }
         let width = displayed.fields.map(\.label.count).max() ?? 0
         for field in displayed.fields {
             say("  \(field.label)\(String(repeating: " ", count: width - field.label.count))  \(field.value)")
         }
-        let statuses = transaction.allowedStatuses
-        let status = statuses[try prompt.choice("Your answer", statuses.map(\.label), default: nil)]
-        let number = status.needsNumber ? try prompt.line("The number that the page shows") : nil
-        let reason = status.reason == .required ? try prompt.line("Why") : nil
-        return try await transaction.setStatus(status.name, number: number, reason: reason)
     }
 
-    private func say(_ text: String) { console.say(DisplayText.escapedForTerminal(text)) }
+    private func escaped(_ text: String) -> String { DisplayText.escapedForTerminal(text) }
+
+    private func say(_ text: String) { console.say(escaped(text)) }
+}
+
+extension SigningTransaction {
+    /// For a script: what a person is shown, and what may be answered.
+    var json: JSONValue {
+        func text(_ value: String?) -> JSONValue? { value.map { .string($0) } }
+        let fields = displayed.fields.map { field -> JSONValue in
+            ["label": .string(field.label), "value": .string(field.value)]
+        }
+        let statuses = allowedStatuses.map { status -> JSONValue in
+            [
+                "name": .string(status.name), "label": .string(status.label),
+                "effect": .string(status.effect.rawValue), "reason": .string(status.reason.rawValue),
+                "number": .bool(status.needsNumber),
+            ]
+        }
+        return .object(
+            JSONObject(omittingNil: [
+                "transaction": .string(id), "container": .string(container.id), "issuer": .string(container.issuer),
+                "user": .string(container.userName), "kind": .string(kind.rawValue),
+                "from": .string(displayed.relyingParty), "title": .string(displayed.title),
+                "text": text(displayed.text), "warning": text(displayed.warning), "place": text(displayed.place),
+                "address": text(displayed.address), "fields": .array(fields), "statuses": .array(statuses),
+                "cancelable": .bool(isCancelable), "expires": .integer(Int64(expiresAt.timeIntervalSince1970)),
+                "remaining": .integer(remaining().components.seconds),
+            ]))
+    }
+}
+
+extension SigningReceipt {
+    /// For a script.
+    var json: JSONValue {
+        [
+            "transaction": .string(transactionID), "status": .string(status), "effect": .string(effect.rawValue),
+            "decided": .integer(Int64(decidedAt.timeIntervalSince1970)), "receipt": .string(compact),
+        ]
+    }
+
+    /// For a person.
+    var line: String {
+        let done =
+            switch effect {
+            case .approve: "Approved"
+            case .deny: "Declined"
+            case .report: "Declined and reported"
+            case .cancel: "Canceled"
+            }
+        return DisplayText.escapedForTerminal("\(done): \(status), transaction \(transactionID).")
+    }
 }

@@ -33,6 +33,11 @@ protocol KeyProviderKind: Sendable, Equatable {
     /// - Throws: `SecretStoreError` with code `keyUnavailable` when this program was built without the provider.
     func keys(_ directory: URL, presence: any UserPresence) throws -> VaultKeys
 
+    /// The provider itself, for keys of a device beside the vault in `directory`.
+    ///
+    /// - Throws: `SecretStoreError` with code `keyUnavailable` when this program was built without the provider.
+    func keyProvider(_ directory: URL, presence: any UserPresence) throws -> any KeyProvider
+
     /// Whether a vault that says this of itself may be guarded by it.
     func matches(_ info: VaultInfo) -> Bool
 

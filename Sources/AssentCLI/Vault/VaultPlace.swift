@@ -143,7 +143,7 @@ struct VaultPlace: Sendable {
     }
 
     /// Puts a file in place, whole, and on the disk before this returns: the vault's change of key must not outlive it.
-    private static func write(_ text: String, to file: String) throws {
+    static func write(_ text: String, to file: String) throws {
         let url = URL(fileURLWithPath: file)
         do {
             let directory = try PosixDirectory(

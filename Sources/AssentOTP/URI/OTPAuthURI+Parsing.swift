@@ -39,7 +39,7 @@ extension OTPAuthURI {
         for text in [userID, resourceID, color] { try OTPAuthText.check(text ?? "") }
     }
 
-    private static func parameters(_ query: Substring) throws(OTPError) -> [String: String] {
+    static func parameters(_ query: Substring) throws(OTPError) -> [String: String] {
         var parameters: [String: String] = [:]
         let pairs = query.split(separator: "&")
         guard pairs.count <= 32 else { throw OTPError(.tooLarge, "The URI has more than 32 parameters.") }
@@ -57,7 +57,7 @@ extension OTPAuthURI {
         return parameters
     }
 
-    private static func label(_ raw: Substring) throws(OTPError) -> (issuer: String, account: String) {
+    static func label(_ raw: Substring) throws(OTPError) -> (issuer: String, account: String) {
         var parts = raw.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         if parts.count == 1, let escape = raw.firstRange(of: "%3A") ?? raw.firstRange(of: "%3a") {
             parts = [String(raw[..<escape.lowerBound]), String(raw[escape.upperBound...])]

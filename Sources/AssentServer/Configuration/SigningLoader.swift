@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import AssentOTP
 import AssentSigningProtocol
 
 /// Reads `signing` of a realm: what devices make, and what users are asked.
@@ -12,6 +13,7 @@ struct SigningLoader {
         let issuer = SigningIssuer(name: "https://localhost/signing\(RealmPath.path(of: realm))", realm: realm)
         var settings = SigningSettings(issuer: issuer, name: reader.string("name"))
         if reader.has("keys") { settings.keys = try reader.list("keys").map(key) }
+        if reader.has("codes") { settings.oneTimeKeys = try reader.list("codes").map(oneTimeKey) }
         settings.limits.containers = reader.integer("devices", default: 5, in: 1...20)
         settings.keyLifetime = Int64(reader.integer("keyDays", default: 365, in: 1...3650)) * 86400
         settings.approvalDelay = Int64(reader.integer("approvalDelaySeconds", default: 0, in: 0...30 * 86400))
@@ -31,6 +33,33 @@ struct SigningLoader {
     private func key(_ reader: SettingsReader<Void>) throws -> OfferedKey {
         let usage: SigningKeyUsage = try choice("usage", of: reader)
         let key = OfferedKey(usage: usage, label: reader.string("label"), policy: SigningSettings.policyID)
+        reader.finish()
+        return key
+    }
+
+    private func oneTimeKey(_ reader: SettingsReader<Void>) throws -> OneTimeKeySettings {
+        let type = reader.string("type")
+        let kind: OneTimeKeySettings.Kind
+        switch type {
+        case "totp": kind = .time(period: reader.integer("period", default: 30, in: TOTP.allowedPeriods))
+        case "hotp": kind = .counter
+        case "ocra":
+            guard let suite = try? OCRASuite(reader.string("suite")) else {
+                throw reader.issue("suite", "must be a suite of RFC 6287, for example OCRA-1:HOTP-SHA256-8:QN08")
+            }
+            kind = .challenge(suite)
+        default: throw reader.issue("type", "can only be: totp, hotp, ocra")
+        }
+        var key = OneTimeKeySettings(label: reader.string("label"), kind: kind)
+        if type != "ocra" {
+            key.digits = reader.integer("digits", default: 6, in: HOTP.allowedDigits)
+            if let name = reader.optionalString("algorithm") {
+                guard let algorithm = OTPAlgorithm(name: name) else {
+                    throw reader.issue("algorithm", "can only be: SHA1, SHA256, SHA512")
+                }
+                key.algorithm = algorithm
+            }
+        }
         reader.finish()
         return key
     }

@@ -35,8 +35,9 @@ struct SigningUserRoutes: Sendable {
 
     private func invite() async throws -> Response {
         let body = try await call.json()
-        try body.allow(["user"])
-        let invite = try await provider.invite(caller, user: try body.signingText("user"))
+        try body.allow(["user", "did"])
+        let invite = try await provider.invite(
+            caller, user: try body.signingText("user"), did: try body.signingText("did"))
         return .json(
             201,
             [

@@ -69,6 +69,9 @@ struct ContainerRecord: MessagePart {
     /// The passwords, and the keys that they seal.
     var slots: [SlotRecord]
 
+    /// What names its keys at the key provider since the last renewal; before that ``id`` does.
+    var keyID: SigningID?
+
     /// The content with these members; the reader checks their bounds.
     init(
         format: Int, id: SigningID, issuer: String, issuerName: String, identity: ProtocolKey, minimum: Int,
@@ -147,6 +150,7 @@ struct ContainerRecord: MessagePart {
         ended = try reader.flag("ended")
         properties = try reader.shownTexts("properties", limit: 16, names: UpdateBody.isPropertyName, count: 0...256)
         slots = reader.has("slots") ? try reader.objects("slots", 0...3) : []
+        keyID = reader.has("keyID") ? try reader.fixed("keyID") : nil
     }
 
     /// The members, in the order of the specification's example.
@@ -172,6 +176,7 @@ struct ContainerRecord: MessagePart {
             "properties": .object(
                 JSONObject(properties.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) })),
             "slots": slots.isEmpty ? nil : .array(slots.map(\.json)),
+            "keyID": keyID.map { .string($0.text) },
         ])
     }
 }

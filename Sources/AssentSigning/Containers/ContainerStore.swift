@@ -15,7 +15,7 @@ struct ContainerStore: Sendable {
         "\(decisions)\(did.text).\(txn.text)"
     }
 
-    private func parse<Part: MessagePart>(_ secret: Secret) throws(SigningError) -> Part {
+    func parse<Part: MessagePart>(_ secret: Secret) throws(SigningError) -> Part {
         do {
             var reader = MemberReader(try StrictJSON.object(secret.revealBytes(), limit: Self.limit))
             let part = try Part(reading: &reader)

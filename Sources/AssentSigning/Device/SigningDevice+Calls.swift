@@ -22,8 +22,21 @@ extension SigningDevice {
         let request: SigningHash
     }
 
-    /// One call with the body of a device that has a `did`.
+    /// One call with the body of a device that has a `did`. Where the server says that the device key was replaced, a
+    /// renewal may have ended meanwhile: then the call is made with the new one.
     func call<Body: MessagePart, Value>(
+        _ id: SigningID, _ path: String, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
+    ) async throws -> Value {
+        do {
+            return try await callOnce(id, path, body, wait: wait, read: read)
+        } catch let error as SigningError where error.code == .keyRetired {
+            guard !path.hasPrefix("/device/renew/"), try await finishRenewal(id) == .done else { throw error }
+            return try await callOnce(id, path, body, wait: wait, read: read)
+        }
+    }
+
+    /// As ``call(_:_:_:wait:read:)``, with the key that there is.
+    func callOnce<Body: MessagePart, Value>(
         _ id: SigningID, _ path: String, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
     ) async throws -> Value {
         try await exchange(

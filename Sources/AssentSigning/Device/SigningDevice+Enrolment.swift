@@ -207,13 +207,11 @@ extension SigningDevice {
         guard offer.commit == .digits || record.pid != nil else {
             throw SigningError(.offerRefused, "The offer asks for no digits although the invite was typed.")
         }
-        guard !offer.keys.contains(where: { $0.usage == .otp }) else {
-            throw SigningError(.unsupportedOperation, "The server offers one-time codes. This version takes none.")
-        }
     }
 
     private func makeKeys(_ record: ContainerRecord, _ password: SigningPasswordPrompt?) async throws {
-        for key in try record.offerContent()?.keys ?? [] where key.usage != .device && key.slot == nil {
+        for key in try record.offerContent()?.keys ?? []
+        where key.usage != .device && key.usage != .otp && key.slot == nil {
             let name = record.keyName(key.usage, key.label)
             if key.usage == .transport {
                 guard try await keys.agreementKey(named: name) == nil else { continue }
@@ -253,12 +251,12 @@ extension SigningDevice {
     }
 
     /// The keys in the offer's order, without proofs of possession.
-    private func publicKeys(_ record: ContainerRecord) async throws -> [EnrolledKey] {
+    func publicKeys(_ record: ContainerRecord) async throws -> [EnrolledKey] {
         guard let offer = try record.offerContent(), let plain = Keystore(rawValue: keys.kind),
             let sealed = Keystore(rawValue: "software+" + keys.kind)
         else { throw SigningError(.internal) }
         var list: [EnrolledKey] = []
-        for key in offer.keys {
+        for key in offer.keys where key.usage != .otp {
             let jwk: ProtocolKey
             if let slot = key.slot {
                 guard let kept = record.slotRecord(slot)?.current.keys.first(where: { $0.label == key.label }) else {
@@ -279,6 +277,12 @@ extension SigningDevice {
     }
 
     private func sign(_ record: ContainerRecord, _ password: SigningPasswordPrompt?) async throws {
+        let enrol = try await signedKeyList(record, password)
+        try await records.modify(record.id) { $0.enrol = $0.enrol ?? enrol }
+    }
+
+    /// The key list, signed by the device key of this record.
+    func signedKeyList(_ record: ContainerRecord, _ password: SigningPasswordPrompt?) async throws -> String {
         guard let offer = record.offer, let pid = try record.offerContent()?.pid, let did = record.did,
             let nonceD = record.nonceD, let nonceS = record.nonceS, let sub = record.sub
         else { throw SigningError(.internal) }
@@ -304,11 +308,11 @@ extension SigningDevice {
                     usage: key.usage, label: key.label, kid: key.kid, jwk: key.jwk, policy: key.policy,
                     keystore: key.keystore, slot: key.slot, possession: possession))
         }
-        let enrol = try await SignedMessage.sign(
+        return try await SignedMessage.sign(
             Enrolment(
                 issuer: record.issuer, pid: pid, did: did, sub: sub, offer: .offer(offer), nonceD: nonceD,
-                nonceS: nonceS, keys: keys), with: deviceKey)
-        try await records.modify(record.id) { $0.enrol = $0.enrol ?? enrol.compact }
+                nonceS: nonceS, keys: keys), with: deviceKey
+        ).compact
     }
 
     private func complete(_ record: ContainerRecord, _ password: SigningPasswordPrompt?) async throws {
@@ -326,6 +330,7 @@ extension SigningDevice {
         let reply = try await call(record.id, "/device/provision/complete", body) {
             try await self.verified(self.opened($0, with: transport), $0, as: Enrolled.self).content
         }
+        try await keep(reply.otp, offered: record)
         try await records.modify(record.id) {
             $0.serial = reply.serial
             $0.name = reply.name

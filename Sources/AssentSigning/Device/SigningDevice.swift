@@ -131,6 +131,7 @@ public actor SigningDevice {
                     for slot in record.slots where slot.confirmation != nil {
                         try await alone(record.id, slot.slot) { try await self.sendConfirmation(record.id, slot.slot) }
                     }
+                    try await finishRenewal(record.id)
                     try await sendDecisions(of: record)
                 }
             } catch {
@@ -187,6 +188,7 @@ public actor SigningDevice {
         try await keys.removeKey(named: record.keyName(.device, ""))
         if let did = record.did {
             for decision in try await records.decisions(of: did) { try await records.remove(decision) }
+            try await records.removeOneTimeKeys(of: did)
         }
         try await records.remove(record.id)
     }
@@ -204,5 +206,7 @@ public actor SigningDevice {
         for key in try record.offerContent()?.keys ?? [] where key.usage != .device && key.usage != .otp {
             try await keys.removeKey(named: record.keyName(key.usage, key.label))
         }
+        if let did = record.did { try await records.removeOneTimeKeys(of: did) }
+        if let renewal = try await records.renewal(of: record.id) { try await give(up: renewal) }
     }
 }

@@ -32,7 +32,8 @@ extension ContainerRecord {
 
     /// The name of a key at the key provider.
     func keyName(_ usage: SigningKeyUsage, _ label: String) -> String {
-        usage == .device ? "tsp.\(id):device" : "tsp.\(id).\(label)"
+        let prefix = "tsp.\(keyID ?? id)"
+        return usage == .device ? "\(prefix):device" : "\(prefix).\(label)"
     }
 
     /// The offer, which was verified when it came.

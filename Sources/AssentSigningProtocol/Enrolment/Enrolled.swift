@@ -11,6 +11,9 @@ package struct OneTimeKey: MessagePart {
     /// The `otpauth` URI with the secret.
     package let uri: Secret
 
+    /// The longest URI.
+    package static let uriLimit = 1024
+
     /// The content with these members; the reader checks their bounds.
     package init(
         label: String, slot: PasswordSlot? = nil, policy: String, uri: Secret
@@ -26,7 +29,7 @@ package struct OneTimeKey: MessagePart {
         label = try reader.label("label")
         slot = reader.has("slot") ? try reader.choice("slot") : nil
         policy = try reader.label("policy")
-        uri = Secret(try reader.ascii("uri", 1...1024))
+        uri = Secret(try reader.ascii("uri", 1...Self.uriLimit))
     }
 
     /// The members, in the order of the specification's example.

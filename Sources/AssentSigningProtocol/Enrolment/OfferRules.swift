@@ -2,8 +2,9 @@ extension Offer {
     /// Checks what every device checks: the keys, and the rules on password modes. What an app wants beyond that is its
     /// own.
     ///
+    /// - Parameter isRenewal: whether old keys vouch for the new ones.
     /// - Throws: ``SigningProtocolError`` with `offerRefused`.
-    package func check() throws(SigningProtocolError) {
+    package func check(isRenewal: Bool = false) throws(SigningProtocolError) {
         for usage in SigningKeyUsage.allCases where !usage.count.contains(keys.count(where: { $0.usage == usage })) {
             throw Self.refused("has too many or too few keys for \(usage.rawValue)", "keys")
         }
@@ -24,7 +25,7 @@ extension Offer {
                 throw Self.refused("has local and assisted slots together", "slots")
             }
         }
-        guard commit == .digits || !keys.contains(where: \.usage.needsPossession) else {
+        guard commit == .digits || isRenewal || !keys.contains(where: \.usage.needsPossession) else {
             throw Self.refused("would enrol keys that approve without the user's digits", "commit")
         }
     }

@@ -101,6 +101,82 @@ struct DeviceTests {
         }
     }
 
+    private static func enrol(_ user: Program, _ device: Program, _ options: [String] = []) async throws {
+        let inviting = try user.start(["device", "invite"], typing: true)
+        let line = try await inviting.line(with: "assent device enroll")
+        let code = try #require(line.split(separator: " ").last.map(String.init))
+        let enrolled = try await device.start(
+            ["device", "enroll", code, "--config", device.clientFile] + options
+        ).result()
+        try #require(enrolled.status == 0, "\(enrolled.errors)")
+        let digits = try #require(enrolled.output.firstMatch(of: /([0-9]{4}) ([0-9]{4})/)?.output)
+        try inviting.type(["\(digits.1)\(digits.2)"])
+        try #require(await inviting.result().status == 0)
+    }
+
+    private static func pay(_ user: Program, _ world: DemoWorld) throws -> [String] {
+        [
+            "request", "POST", "\(world.endpoints.gateway ?? "")/transfers", "--data",
+            #"{"to":"Bob","amount":"200.00","currency":"EUR"}"#,
+        ]
+    }
+
+    @Test("Transactions are listed, shown, approved and declined one by one")
+    func oneByOne() async throws {
+        try await Self.run { world, user, device in
+            try await Self.enrol(user, device)
+            func transactions(_ words: String..., typing: [String] = []) async throws -> Program.Result {
+                let running = try device.start(
+                    ["transactions"] + words + ["--config", device.clientFile], typing: !typing.isEmpty)
+                if !typing.isEmpty { try running.type(typing) }
+                return await running.result()
+            }
+            let empty = try await transactions("list")
+            #expect(empty.status == 0 && empty.output.contains("No transaction is open"), "\(empty.errors)")
+            #expect(try await transactions("approve").status == 2)
+
+            let paying = try user.start(try Self.pay(user, world))
+            let number = try #require(
+                try await paying.errorLine(with: "Number").firstMatch(of: /Number: ([0-9]{2})/)?.output.1)
+            let list = try await transactions("list", "--wait", "20", "--json")
+            let listed = try JSONValue.parse(list.output)
+            #expect(listed["title"]?.string == "Confirm transfer" && list.output.contains("200.00 EUR"))
+            let txn = try #require(listed["transaction"]?.string)
+            let shown = try await transactions("show", "--transaction", txn)
+            #expect(shown.output.contains("200.00 EUR") && shown.output.contains("accept"), "\(shown.errors)")
+            #expect(try await transactions("approve", "--transaction", "nothing").status == 2)
+            let nothing = try await transactions("approve", typing: ["2"])
+            #expect(nothing.status == 2 && nothing.errors.contains("Nothing was signed"))
+            let signed = try await transactions("approve", "--number", String(number), "--json", typing: ["1"])
+            #expect(signed.status == 0, "\(signed.errors)")
+            #expect(try JSONValue.parse(signed.output)["effect"]?.string == "approve")
+            let paid = await paying.result()
+            #expect(paid.status == 0, "\(paid.errors)")
+
+            let again = try user.start(try Self.pay(user, world))
+            _ = try await again.errorLine(with: "Number")
+            let declined = try await transactions("decline", "--reason", "Not now")
+            #expect(declined.status == 0 && declined.output.contains("Declined"), "\(declined.errors)")
+            #expect(await again.result().status == 2)
+        }
+    }
+
+    @Test("A device's keys are under a passphrase where the user chose that")
+    func passphrase() async throws {
+        try await Self.run { world, user, device in
+            let secret = device.home + "/secret"
+            try Data("a passphrase of its own\n".utf8).write(to: URL(fileURLWithPath: secret))
+            try await Self.enrol(user, device, ["--keys", "passphrase", "--passphrase-file", secret])
+            let here = ["--config", device.clientFile, "--passphrase-file", secret]
+            let listed = try await device.start(["device", "list"] + here).result()
+            #expect(listed.status == 0 && listed.output.contains("container"), "\(listed.errors)")
+            let moved = try await device.start(["device", "enroll", "x", "--keys", "key-file"] + here).result()
+            #expect(moved.status == 1 && moved.errors.contains("Keys cannot move"), "\(moved.errors)")
+            try Data("another\n".utf8).write(to: URL(fileURLWithPath: secret))
+            #expect(try await device.start(["device", "list"] + here).result().status == 1)
+        }
+    }
+
     @Test("A device that was written in Python from the protocol's pages alone enrols, signs a payment and verifies")
     func secondImplementation() async throws {
         try await Self.run { world, user, device in

@@ -21,6 +21,8 @@ struct KeyFileKind: KeyProviderKind {
 
     func keys(_ directory: URL, presence: any UserPresence) -> VaultKeys { .software(provider) }
 
+    func keyProvider(_ directory: URL, presence: any UserPresence) -> any KeyProvider { provider }
+
     func matches(_ info: VaultInfo) -> Bool { info.protection == .unprotected }
 
     func removeUnused(_ directory: URL) async {

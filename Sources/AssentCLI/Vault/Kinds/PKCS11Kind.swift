@@ -42,7 +42,11 @@ struct PKCS11Kind: KeyProviderKind {
 
     #if PKCS11 && os(Linux)
     func keys(_ directory: URL, presence: any UserPresence) -> VaultKeys {
-        .requireHardware(PKCS11KeyProvider(module: module, token: token, pin: presence))
+        .requireHardware(keyProvider(directory, presence: presence))
+    }
+
+    func keyProvider(_ directory: URL, presence: any UserPresence) -> any KeyProvider {
+        PKCS11KeyProvider(module: module, token: token, pin: presence)
     }
 
     /// The token that was chosen, and all in the modules that p11-kit knows.
@@ -82,6 +86,10 @@ struct PKCS11Kind: KeyProviderKind {
     }
     #else
     func keys(_ directory: URL, presence: any UserPresence) throws -> VaultKeys {
+        throw PlatformBackend.pkcs11.isMissing
+    }
+
+    func keyProvider(_ directory: URL, presence: any UserPresence) throws -> any KeyProvider {
         throw PlatformBackend.pkcs11.isMissing
     }
 

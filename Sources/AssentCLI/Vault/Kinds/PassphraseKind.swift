@@ -27,6 +27,10 @@ struct PassphraseKind: KeyProviderKind {
         .software(provider(directory, presence: presence))
     }
 
+    func keyProvider(_ directory: URL, presence: any UserPresence) -> any KeyProvider {
+        provider(directory, presence: presence)
+    }
+
     func renewal(_ directory: URL, presence: any UserPresence, newSecret secret: Secret?) -> KeyRenewal {
         // One provider for all of it: it asks for the passphrase once, and knows when that has changed.
         let provider = provider(directory, presence: presence)

@@ -53,6 +53,10 @@ struct TPMKind: KeyProviderKind {
         .requireHardware(try provider(directory, presence: presence))
     }
 
+    func keyProvider(_ directory: URL, presence: any UserPresence) throws -> any KeyProvider {
+        try provider(directory, presence: presence)
+    }
+
     func matches(_ info: VaultInfo) -> Bool { info.protection == .hardware && info.provider == "tpm2" }
 
     func removeLeftovers(_ directory: URL) async throws {

@@ -9,6 +9,7 @@ package struct NodeCatalog: Sendable {
         UsernameCollectorNode.self, PasswordCollectorNode.self, PageNode.self, ZeroPageLoginNode.self,
         DataStoreDecisionNode.self, AccountActiveDecisionNode.self, RetryLimitDecisionNode.self, MessageNode.self,
         ChoiceCollectorNode.self, OathTokenVerifierNode.self, TransactionApprovalNode.self, SignTransactionNode.self,
+        DeviceCodeVerifierNode.self,
         ModifyAuthLevelNode.self, SetSessionPropertiesNode.self,
     ])
 

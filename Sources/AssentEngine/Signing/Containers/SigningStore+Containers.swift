@@ -32,10 +32,10 @@ extension SigningStore {
         ).map(SigningContainerRecord.init)
     }
 
-    /// The keys of a container, in the order of its offer.
+    /// The keys of a container that count or have counted, in the order of its offers.
     package func keys(did: String) async throws -> [SigningKeyRow] {
         try await context.database.run(
-            .read("SELECT * FROM signing_keys WHERE did = \(did) ORDER BY position, kid")
+            .read("SELECT * FROM signing_keys WHERE did = \(did) AND state <> 'PENDING' ORDER BY position, kid")
         ).map(SigningKeyRow.init)
     }
 
@@ -69,6 +69,7 @@ extension SigningStore {
         if change == .revoke {
             statements += [
                 SQLStatement(SigningSQL.retireKeys(did: did)), SQLStatement(SigningSQL.destroySlots(of: did)),
+                SQLStatement(SigningSQL.deleteOneTimeKeys(of: did)),
             ]
         }
         let spend = spending(proof, at: now)

@@ -34,6 +34,7 @@ extension SigningStore {
             for row in overdue {
                 try await end(did: row.text("did"), user: row.text("user_id"), context, at: now)
             }
+            try await endRenewals(context, at: now)
             _ = try await context.database.run(
                 SQLStatement(
                     """
@@ -43,6 +44,28 @@ extension SigningStore {
         }
     }
 
+    /// Voids renewals whose time is over, with their keys, and forgets them a day later.
+    private static func endRenewals(_ context: EngineContext, at now: Int64) async throws {
+        let over = now - SigningInviteRecord.completion
+        _ = try await context.database.run([
+            SQLStatement(
+                """
+                UPDATE signing_renewals SET state = 'VOID'
+                WHERE state IN ('STARTED', 'COMMITTED', 'COMPLETED') AND expires_at <= \(over)
+                """),
+            SQLStatement(
+                """
+                DELETE FROM signing_keys WHERE state = 'PENDING' AND NOT EXISTS (
+                    SELECT 1 FROM signing_renewals r WHERE r.did = signing_keys.did AND r.state = 'COMPLETED')
+                """),
+            SQLStatement(
+                """
+                DELETE FROM signing_renewals
+                WHERE state IN ('DONE', 'VOID') AND expires_at <= \(now - inviteRetention)
+                """),
+        ])
+    }
+
     private static func end(did: String, user: String, _ context: EngineContext, at now: Int64) async throws {
         let store = SigningStore(context, issuer: SigningIssuer(name: "", realm: ""))
         var note = store.record(.signingEnrol, .failed, reason: .enrolmentVoid, user: user, did: did)
@@ -50,7 +73,7 @@ extension SigningStore {
         _ = try await store.succeeds([
             SQLStatement(SigningSQL.void(did: did, at: now), expecting: .exactly(1)),
             SQLStatement(SigningSQL.deleteKeysOfVoid(did: did)), SQLStatement(SigningSQL.deleteSlotsOfVoid(did: did)),
-            store.audit.statement(note),
+            SQLStatement(SigningSQL.deleteOneTimeKeys(of: did)), store.audit.statement(note),
         ])
     }
 }

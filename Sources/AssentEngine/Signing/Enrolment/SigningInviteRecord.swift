@@ -56,6 +56,9 @@ package struct SigningInviteRecord: Sendable, Hashable {
     /// The container that has committed to its keys.
     package var committed: String?
 
+    /// The container whose keys are to be new ones; `nil` for a new container.
+    package var did: String?
+
     /// How often digits were entered.
     package var tries: Int64 = 0
 
@@ -83,6 +86,7 @@ package struct SigningInviteRecord: Sendable, Hashable {
         createdAt = try row.integer("created_at")
         expiresAt = try row.integer("expires_at")
         committed = try row.optionalText("committed")
+        did = try row.optionalText("did")
         tries = try row.integer("tries")
     }
 }

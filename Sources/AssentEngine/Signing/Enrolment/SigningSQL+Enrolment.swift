@@ -7,18 +7,19 @@ extension SigningSQL {
     static func createInvite(_ new: SigningInviteRecord, issuer: String, codeHash: String) -> SQL {
         """
         INSERT INTO signing_invites
-            (pid, iss, user_id, username, made_by, code_hash, state, created_at, expires_at, starts, tries)
+            (pid, iss, user_id, username, made_by, code_hash, state, created_at, expires_at, starts, tries, did)
         SELECT \(new.pid), \(issuer), id, \(new.username), \(new.maker.rawValue), \(codeHash), 'OPEN',
-            \(new.createdAt), \(new.expiresAt), 0, 0
+            \(new.createdAt), \(new.expiresAt), 0, 0, \(new.did)
         FROM users WHERE id = \(new.userID) AND active = 1
         """
     }
 
-    /// The open invite of a code.
-    static func invite(codeHash: String, issuer: String, at now: Int64) -> SQL {
+    /// The open invite of a code: for a new container, or for new keys of one.
+    static func invite(codeHash: String, issuer: String, renewing did: String? = nil, at now: Int64) -> SQL {
         """
         SELECT * FROM signing_invites
         WHERE code_hash = \(codeHash) AND iss = \(issuer) AND state = 'OPEN' AND expires_at > \(now)
+            AND coalesce(did, '') = \(did ?? "")
         """
     }
 

@@ -37,8 +37,8 @@ extension SigningStore {
     /// - Returns: false when the enrolment is not committed any more, or its invite is over: read again.
     /// - Throws: ``SigningRefusal``: `device_limit`; `invalid_request` when a key is known already; `replay`.
     package func complete(
-        _ new: SigningContainerRecord, keys: [SigningKeyRow], slots: [PasswordSlot] = [], digits: String?, limit: Int,
-        proof: SpentProof?, at now: Int64
+        _ new: SigningContainerRecord, keys: [SigningKeyRow], oneTimeKeys: [SigningOneTimeKey] = [],
+        slots: [PasswordSlot] = [], digits: String?, limit: Int, proof: SpentProof?, at now: Int64
     ) async throws -> Bool {
         let insertions = keys.enumerated().map { index, key in
             SQLStatement(SigningSQL.insert(key, of: new.did, position: index, at: now), expecting: .exactly(1))
@@ -55,12 +55,13 @@ extension SigningStore {
         ]
         let note = audit.statement(
             record(.signingEnrol, user: new.userID, did: new.did, ["pid": new.pid, "step": "complete"]))
+        let secrets = try inserting(oneTimeKeys, of: new.did, at: now)
         let adopted =
             slots.map {
                 SQLStatement(SigningSQL.adopt($0, of: new.did, pid: new.pid, at: now), expecting: .exactly(1))
             } + [SQLStatement(SigningSQL.forgetOfferedSlots(of: new.did, pid: new.pid))]
-        let known = first.count + keys.count
-        switch try await attempt(first + insertions + adopted + spending(proof, at: now) + [note]) {
+        let known = first.count + keys.count + secrets.count
+        switch try await attempt(first + insertions + secrets + adopted + spending(proof, at: now) + [note]) {
         case .done: return true
         case .refused(by: 0...2): return false
         case .refused(by: 5):

@@ -25,6 +25,12 @@ extension SigningStore {
             SigningInviteRecord.init)
     }
 
+    /// The invite that a code opens now for new keys of a container.
+    func invite(codeHash: String, renewing did: String, at now: Int64) async throws -> SigningInviteRecord? {
+        try await first(SigningSQL.invite(codeHash: codeHash, issuer: issuer.name, renewing: did, at: now)).map(
+            SigningInviteRecord.init)
+    }
+
     /// The enrolment that a device key has begun with an invite.
     package func enrolment(pid: String, deviceKeyID: String) async throws -> SigningEnrolmentRecord? {
         try await first("SELECT * FROM signing_enrolments WHERE pid = \(pid) AND device_kid = \(deviceKeyID)")
@@ -124,6 +130,9 @@ extension SigningStore {
             SQLStatement(SigningSQL.void(did: did, at: now)),
             SQLStatement(SigningSQL.deleteKeysOfVoid(did: did)),
             SQLStatement(SigningSQL.deleteSlotsOfVoid(did: did)),
+            SQLStatement(SigningSQL.deleteOneTimeKeys(of: did)),
+            SQLStatement(SigningSQL.voidRenewal(invite: invite.pid)),
+            SQLStatement(SigningSQL.deletePendingKeys(of: invite.did ?? "")),
             audit.statement(
                 record(
                     .signingInvite, reason == nil ? .success : .refused, reason: reason, user: invite.userID,

@@ -27,10 +27,13 @@ extension SigningProvider {
                         state: key.isActive ? .active : .retired)
                 }
             }
+            let oneTimeKeys = try await store.oneTimeKeys(did: container.did).map {
+                KeyStatus(usage: .otp, label: $0.label, state: .active)
+            }
             reply = ContainerStatus(
                 head: head(request), did: request.did, state: container.state(at: request.now),
                 approvalsFrom: container.record == nil ? 0 : Int(container.approvalsFrom),
-                expiresAt: Int(container.expiresAt), keys: keys,
+                expiresAt: Int(container.expiresAt), keys: (keys + oneTimeKeys).suffix(12),
                 slots: try await slotStatuses(container, at: request.now),
                 pending: try await store.pending(container, at: request.now))
         }

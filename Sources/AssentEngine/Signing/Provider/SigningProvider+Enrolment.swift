@@ -122,7 +122,8 @@ extension SigningProvider {
                 slot: key.slot?.rawValue, keystore: key.keystore.rawValue, publicJWK: key.jwk.json.serialized())
         }
         let done = try await store.complete(
-            container, keys: rows, slots: offer.slots.filter { $0.mode == .assisted }.map(\.slot),
+            container, keys: rows, oneTimeKeys: try makeOneTimeKeys(offer, for: container),
+            slots: offer.slots.filter { $0.mode == .assisted }.map(\.slot),
             digits: transcript.digits, limit: settings.limits.containers,
             proof: request.proof, at: request.now)
         if done { return try await enrolled(container, request) }
@@ -155,6 +156,12 @@ extension SigningProvider {
         guard SigningHash.commitment(nonceD: content.nonceD, keys: content.keyList).text == enrolment.commitment else {
             throw SigningRefusal(.commitmentChanged)
         }
+        try checkKeys(message, offer: offer)
+    }
+
+    /// Whether the keys are those of an offer, and each signs for itself.
+    func checkKeys(_ message: SignedMessage<Enrolment>, offer: Offer) throws {
+        let content = message.content
         let offered = offer.keys.filter { $0.usage != .otp }
         guard offered.count == content.keys.count else { throw SigningRefusal(.invalidRequest) }
         for (offered, key) in zip(offered, content.keys) {
@@ -215,7 +222,9 @@ extension SigningProvider {
             Enrolled(
                 head: head(request), state: .unconfirmed, serial: container.serial, name: container.name,
                 expiresAt: Int(container.expiresAt), renewableFrom: Int(container.renewAt), echo: echo,
-                handle: try handleKey(container), otp: []))
+                handle: try handleKey(container),
+                otp: try await offeredOneTimeKeys(
+                    of: container, UnverifiedMessage<Offer>(container.offer).content)))
         return try sealed(reply, for: container)
     }
 

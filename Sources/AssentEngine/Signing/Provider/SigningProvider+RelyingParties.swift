@@ -199,11 +199,11 @@ extension SigningStore {
     /// The records of a container, oldest first.
     func records(did: String) async throws -> [EvidenceEnrolment] {
         try await context.database.run(
-            .read("SELECT record, enrol, offer FROM signing_records WHERE did = \(did) ORDER BY seq")
+            .read("SELECT record, enrol, offer, endorsements FROM signing_records WHERE did = \(did) ORDER BY seq")
         ).map {
             EvidenceEnrolment(
                 record: try $0.text("record"), enrol: try $0.text("enrol"), offer: try $0.text("offer"),
-                endorsements: [])
+                endorsements: try SigningRenewalRecord.endorsements(try $0.text("endorsements")))
         }
     }
 

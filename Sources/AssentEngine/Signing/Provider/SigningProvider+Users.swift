@@ -42,7 +42,14 @@ extension SigningProvider {
     /// Makes an invite, for the caller or, by an administrator, for somebody else.
     ///
     /// - Throws: ``SigningRefusal``: `fresh_authentication_required`, `forbidden`, `not_found`.
-    package func invite(_ caller: SigningCaller, user: String?) async throws(SigningRefusal) -> ShownInvite {
+    ///
+    /// - Parameters:
+    ///   - caller: who is signed in.
+    ///   - user: whose device it is to be, by id or name; without one, the caller's.
+    ///   - did: the container whose keys are to be new ones (a reset); without one, a new container.
+    package func invite(
+        _ caller: SigningCaller, user: String?, did: String? = nil
+    ) async throws(SigningRefusal) -> ShownInvite {
         try await answering {
             let now = store.now
             var owner = caller.session.user
@@ -57,12 +64,20 @@ extension SigningProvider {
             } catch {
                 throw SigningRefusal(.invalidRequest, "The user's name cannot be shown by a device.")
             }
+            if let did {
+                let container = try await store.container(did: did)
+                let states: [ContainerState] = [.active, .suspect]
+                guard let container, container.userID == owner.id, states.contains(container.state(at: now)),
+                    container.expiresAt > now
+                else { throw SigningRefusal(.notFound, "The user has no device with this id that can get new keys.") }
+            }
             let code = InviteCode(random: context.random)
             let pid = SigningID(random: context.random)
             let isOwn = owner.id == caller.session.user.id
-            let invite = SigningInviteRecord(
+            var invite = SigningInviteRecord(
                 pid: pid.text, userID: owner.id, username: owner.username, maker: isOwn ? .user : .administrator,
                 createdAt: now)
+            invite.did = did
             guard let identity = try await keys.current().identity else { throw SigningRefusal(.unavailable) }
             let qr = try await keys.sign(
                 Invite(
@@ -122,17 +137,35 @@ extension SigningProvider {
                 let status = try await status(of: invite)
                 // They were right before: the same answer to a repeated request.
                 guard let did = status.did, let container = try await store.container(did: did),
-                    container.digitsAt != nil, container.state(at: now).isAlive
+                    container.state(at: now).isAlive, try await hasDigits(invite, container)
                 else { throw SigningRefusal(.enrolmentVoid) }
                 return status
             case .right(let did):
                 guard let container = try await store.container(did: did),
-                    try await store.acceptDigits(
-                        container, activation: try await activation(container, at: now), at: now)
+                    try await accept(digitsOf: invite, container, at: now)
                 else { throw SigningRefusal(.enrolmentVoid) }
                 return try await status(of: try await self.invite(caller, pid: pid))
             }
         }
+    }
+
+    private func accept(
+        digitsOf invite: SigningInviteRecord, _ container: SigningContainerRecord, at now: Int64
+    ) async throws -> Bool {
+        guard invite.did != nil else {
+            return try await store.acceptDigits(
+                container, activation: try await activation(container, at: now), at: now)
+        }
+        guard let renewal = try await store.renewal(pid: invite.pid), renewal.state == .completed else { return false }
+        return try await store.acceptDigits(
+            renewal, of: container, seq: try await store.sequence(of: container.did) + 1,
+            try await activation(container, renewal, at: now), at: now)
+    }
+
+    /// Whether the digits of an invite were right before.
+    private func hasDigits(_ invite: SigningInviteRecord, _ container: SigningContainerRecord) async throws -> Bool {
+        guard invite.did != nil else { return container.digitsAt != nil }
+        return try await store.renewal(pid: invite.pid)?.digitsAt != nil
     }
 
     /// Ends an invite, and a container of it that is not active.

@@ -14,7 +14,7 @@ package struct SigningProvider: Sendable {
     let keys: SigningServerKeys
     let nonces: SigningNonces
     let bell: SigningBell
-    private let attempts: AttemptCounter
+    let attempts: AttemptCounter
 
     /// Transaction signing on a context's database.
     package init(_ context: EngineContext, settings: SigningSettings) {
@@ -63,7 +63,8 @@ package struct SigningProvider: Sendable {
                 guard body.count <= MessageType.maximumBody else { throw SigningRefusal(.tooLarge) }
                 if call == .start { return try await start(body, address: address) }
                 do {
-                    return try await dispatch(call, try await authenticated(call, proof: proof, body: body))
+                    let request = try await authenticated(call, proof: proof, body: body)
+                    return try await dispatch(call, request, address: address)
                 } catch let refusal as SigningRefusal where [.badProof, .unknownContainer].contains(refusal.code) {
                     throw try await countBadProof(address) ?? refusal
                 }
@@ -76,7 +77,7 @@ package struct SigningProvider: Sendable {
         }
     }
 
-    private func dispatch(_ call: DeviceCall, _ request: DeviceRequest) async throws -> String {
+    private func dispatch(_ call: DeviceCall, _ request: DeviceRequest, address: String) async throws -> String {
         switch call {
         case .start: throw SigningRefusal(.invalidRequest)
         case .evaluate: try await evaluate(request)
@@ -94,6 +95,10 @@ package struct SigningProvider: Sendable {
         case .commitChange: try await commitChange(request)
         case .update: try await update(request)
         case .delete: try await delete(request)
+        case .renewStart: try await renewStart(request, address: address)
+        case .renewCommit: try await renewCommit(request)
+        case .renewComplete: try await renewComplete(request)
+        case .renewConfirm: try await renewConfirm(request)
         }
     }
 
@@ -108,7 +113,7 @@ package struct SigningProvider: Sendable {
         }
         let did = unverified.content.did
         let party = try await party(did.text)
-        guard (try? unverified.verified(with: try party.deviceKey)) != nil else { throw SigningRefusal(.badProof) }
+        let renewal = try await prover(unverified, of: party, call)
         let content = unverified.content
         guard StrictJSON.same(content.issuer, iss), content.method == "POST",
             StrictJSON.same(content.url, iss + call.path), content.bodyHash == SigningHash(sha256: body)
@@ -120,7 +125,8 @@ package struct SigningProvider: Sendable {
         let plaintext = try await opened(body, sender: did.text)
         return DeviceRequest(
             party: party, did: did, plaintext: plaintext, hash: .request(proof),
-            proof: SpentProof(jti: content.jti.text, did: did.text), nonceMadeAt: madeAt, now: store.now)
+            proof: SpentProof(jti: content.jti.text, did: did.text), nonceMadeAt: madeAt, now: store.now,
+            renewal: renewal)
     }
 
     /// Decrypts a request's body with the key that it names.
@@ -164,9 +170,14 @@ package struct SigningProvider: Sendable {
 
     /// Encrypts a signed reply for a container.
     func sealed(_ compact: String, for container: SigningContainerRecord) throws -> String {
+        try sealed(compact, to: container.transportJWK, did: container.did)
+    }
+
+    /// Encrypts a signed reply to a key of a container.
+    func sealed(_ compact: String, to jwk: String, did: String) throws -> String {
         try SealedEnvelope.seal(
-            Array(compact.utf8), to: ProtocolKey(JSONValue.parse(container.transportJWK)), content: .reply,
-            sender: iss, recipient: container.did, random: context.random)
+            Array(compact.utf8), to: ProtocolKey(JSONValue.parse(jwk)), content: .reply, sender: iss, recipient: did,
+            random: context.random)
     }
 }
 
@@ -204,6 +215,14 @@ package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
     case update
     /// Ends the container.
     case delete
+    /// Asks for an offer of new keys.
+    case renewStart = "renew/start"
+    /// Commits to new keys.
+    case renewCommit = "renew/commit"
+    /// Brings new keys.
+    case renewComplete = "renew/complete"
+    /// Has stored the answer.
+    case renewConfirm = "renew/confirm"
 
     /// The path below the issuer's name.
     package var path: String { "/device/\(rawValue)" }
@@ -237,6 +256,9 @@ struct DeviceRequest: Sendable {
     let proof: SpentProof
     let nonceMadeAt: Int64
     let now: Int64
+
+    /// The renewal whose new device key has proved the call; `nil` when the container's device key has.
+    let renewal: SigningRenewalRecord?
 
     /// The container, whatever its state.
     var container: SigningContainerRecord? { if case .container(let container) = party { container } else { nil } }

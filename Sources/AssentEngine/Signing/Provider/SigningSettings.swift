@@ -17,6 +17,9 @@ package struct SigningSettings: Sendable {
     /// The policy of the key that opens what the server sends.
     package var transportPolicy = SigningSettings.policyID
 
+    /// The keys for one-time codes that a device gets.
+    package var oneTimeKeys: [OneTimeKeySettings] = []
+
     /// Templates by their names.
     package var templates: [String: SigningTemplate]
 
@@ -61,7 +64,7 @@ package struct SigningSettings: Sendable {
         [
             OfferedKey(usage: .device, label: "device", policy: Self.policyID),
             Self.offered(.transport, "transport", policy: transportPolicy, of: policies),
-        ] + keys
+        ] + keys + oneTimeKeys.map { OfferedKey(usage: .otp, label: $0.label, policy: Self.policyID) }
     }
 
     /// What is wrong, one sentence each; empty when nothing is.
@@ -81,6 +84,10 @@ package struct SigningSettings: Sendable {
             faults.append("a device has at most 4 keys of usage sign and 2 of usage auth")
         }
         faults += offerFaults()
+        if oneTimeKeys.count > 4 || offeredKeys.count > 8 {
+            faults.append("a device has at most 4 keys for one-time codes, and 8 keys in all")
+        }
+        faults += oneTimeKeys.flatMap { $0.faults() }
         if !(1...20).contains(limits.containers) { faults.append("a user has 1 to 20 devices") }
         if !(86400...3650 * 86400).contains(keyLifetime) { faults.append("keys live for a day to ten years") }
         for (name, template) in templates.sorted(by: { $0.key < $1.key }) {

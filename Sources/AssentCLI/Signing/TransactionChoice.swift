@@ -1,0 +1,75 @@
+import ArgumentParser
+import Assent
+import AssentSigning
+
+/// Which transaction a command is about, and where it speaks.
+struct TransactionChoice: ParsableArguments {
+    // An id may begin with a hyphen.
+    @Option(
+        name: .long, parsing: .unconditional,
+        help: "The transaction: its id as the list has it, or the text of a push message; otherwise the only open one.")
+    var transaction: String?
+
+    @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+    var container: String?
+
+    @Flag(name: .long, help: "Print the result as JSON.")
+    var json = false
+
+    @OptionGroup var client: ClientOptions
+
+    /// Runs `work` with what the id says; nothing was fetched for it.
+    func run(
+        _ work: (SigningTransactionInfo, Console) async throws -> Void
+    ) async throws {
+        let console = Console(json: json)
+        try await SigningProfile.run(client, console) { profile in
+            await profile.sendQueued(console)
+            try await work(try await find(profile), console)
+        }
+    }
+
+    /// Prints what the server says of a decision.
+    func show(_ receipt: SigningReceipt, _ console: Console) {
+        if json { console.emit(receipt.json) } else { console.say(receipt.line) }
+    }
+
+    private func find(_ profile: SigningProfile) async throws -> SigningTransactionInfo {
+        // An id has no dot, a signed one has two.
+        if let transaction, transaction.utf8.contains(UInt8(ascii: ".")) {
+            return try await profile.device.retrieveTransactionInfo(transaction)
+        }
+        var open: [SigningTransactionInfo] = []
+        for container in try await profile.containers(container) {
+            for id in try await container.transactionIDs() {
+                open.append(try await profile.device.retrieveTransactionInfo(id, user: container.userID))
+            }
+        }
+        if let transaction {
+            guard let found = open.first(where: { $0.transactionID.utf8.elementsEqual(transaction.utf8) }) else {
+                throw CommandFailure(
+                    "No open transaction has the id \(DisplayText.escapedForTerminal(transaction)). It may be over, or "
+                        + "another device's. See: assent transactions list", status: .refused)
+            }
+            return found
+        }
+        guard let only = open.first else { throw CommandFailure("No transaction is open.", status: .refused) }
+        guard open.count == 1 else {
+            throw CommandFailure(
+                "There are \(open.count) open transactions; name one with --transaction. See: assent transactions list")
+        }
+        return only
+    }
+}
+
+extension SigningProfile {
+    /// The container with this id, or all that there are.
+    func containers(_ id: String?) async throws -> [SigningContainer] {
+        if let id { return [try await device.container(id)] }
+        let all = try await device.containers()
+        guard !all.isEmpty else {
+            throw CommandFailure("This device is not enrolled. Enrol it: assent device enroll.")
+        }
+        return all
+    }
+}

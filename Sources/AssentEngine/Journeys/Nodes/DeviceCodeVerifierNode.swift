@@ -1,0 +1,40 @@
+import AssentCore
+
+/// Asks for a one-time code of one of the user's signing devices, and accepts each code once.
+struct DeviceCodeVerifierNode: RunnableNode {
+    static let name = "DeviceCodeVerifierNode"
+    let outcomes = ["successOutcome", "failureOutcome", "notRegisteredOutcome"]
+    private let label: String
+    private let prompt: String
+
+    init(_ settings: NodeSettings) {
+        label = settings.string("key")
+        prompt = settings.text("prompt", default: "One Time Password")
+    }
+
+    func process(_ context: inout NodeContext) async throws -> NodeResult {
+        guard let signing = context.services.signing[context.realm] else { return .outcome("notRegisteredOutcome") }
+        guard let answer = context.answers?.last else {
+            // Somebody who has proved nothing yet is always asked: else the page would say who has a device.
+            if context.progress.subject.userID != nil, let user = try await context.claimedUser(),
+                try await !signing.hasOneTimeKey(label, user: user.id)
+            {
+                return .outcome("notRegisteredOutcome")
+            }
+            return .ask([.textInput(prompt)])
+        }
+        guard let user = try await context.claimedUser() else { return .outcome("failureOutcome") }
+        switch try await signing.verify(oneTimeCode: answer.text, label: label, user: user) {
+        case .accepted:
+            context.progress.subject.prove(user)
+            return .outcome("successOutcome")
+        case .wrong, .replayed:
+            return .outcome("failureOutcome")
+        case .locked:
+            context.progress.failure = .locked
+            return .outcome("failureOutcome")
+        case .notEnrolled:
+            return .outcome("notRegisteredOutcome")
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import AssentCore
+package import AssentOTP
+import AssentSigningProtocol
+
+/// A key for one-time codes that each new device gets. Its secret is the server's.
+package struct OneTimeKeySettings: Sendable, Hashable {
+    /// How a code is made.
+    package enum Kind: Sendable, Hashable {
+        /// TOTP with a time step of so many seconds.
+        case time(period: Int)
+        /// HOTP.
+        case counter
+        /// OCRA: the answer to a challenge.
+        case challenge(OCRASuite)
+    }
+
+    /// Its name in the container.
+    package let label: String
+
+    /// How a code is made.
+    package let kind: Kind
+
+    /// The hash under the HMAC; for OCRA the suite says it.
+    package var algorithm = OTPAlgorithm.sha1
+
+    /// How many digits a code has; for OCRA the suite says it.
+    package var digits = 6
+
+    /// Bytes of a secret: as many as the longest hash of them has.
+    private static let secretBytes = 32
+
+    /// A key.
+    package init(label: String, kind: Kind) {
+        self.label = label
+        self.kind = kind
+    }
+
+    /// What is wrong, one sentence each; empty when nothing is.
+    func faults() -> [String] {
+        var faults: [String] = []
+        if !SigningLabel.isValid(label) { faults.append("a label has 1 to 32 of a–z, 0–9 and -") }
+        if !HOTP.allowedDigits.contains(digits) { faults.append("\(label): a code has 6 to 10 digits") }
+        switch kind {
+        case .time(let period) where !TOTP.allowedPeriods.contains(period):
+            faults.append("\(label): a time step has 1 to 300 seconds")
+        case .challenge(let suite) where suite.pinAlgorithm != nil || suite.sessionLength != nil:
+            faults.append("\(label): the suite must take no PIN and no session information")
+        default: break
+        }
+        return faults
+    }
+
+    /// A new key as the device gets it: an `otpauth` URI.
+    ///
+    /// - Parameters:
+    ///   - issuer: the issuer's name.
+    ///   - account: the user's name; the container's number takes its place when the URI would be too long.
+    ///   - serial: the container's number.
+    ///   - random: where the secret comes from.
+    func makeURI(issuer: String, account: String, serial: String, random: any RandomSource) throws -> Secret {
+        let secret = Secret(bytes: random.bytes(Self.secretBytes))
+        let uri = try uri(issuer: issuer, account: account, secret: secret)
+        guard uri.count > OneTimeKey.uriLimit else { return uri }
+        return try self.uri(issuer: issuer, account: serial, secret: secret)
+    }
+
+    private func uri(issuer: String, account: String, secret: Secret) throws -> Secret {
+        switch kind {
+        case .time(let period):
+            try OTPAuthURI(
+                issuer: issuer, account: account, secret: secret, moving: .time(period: period), algorithm: algorithm,
+                digits: digits
+            ).uri()
+        case .counter:
+            try OTPAuthURI(
+                issuer: issuer, account: account, secret: secret, moving: .counter(0), algorithm: algorithm,
+                digits: digits
+            ).uri()
+        case .challenge(let suite):
+            try OCRAAuthURI(issuer: issuer, account: account, secret: secret, suite: suite).uri()
+        }
+    }
+}

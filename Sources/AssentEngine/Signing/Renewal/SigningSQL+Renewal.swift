@@ -1,0 +1,168 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+
+extension SigningSQL {
+    /// That a renewal may still end well.
+    private static func isOpen(at now: Int64) -> SQL {
+        """
+        state IN ('STARTED', 'COMMITTED', 'COMPLETED')
+            AND expires_at + \(SigningInviteRecord.completion) > \(now)
+        """
+    }
+
+    static func openRenewal(of did: String, at now: Int64) -> SQL {
+        """
+        SELECT * FROM signing_renewals WHERE did = \(did) AND \(isOpen(at: now))
+        ORDER BY created_at DESC, pid LIMIT 1
+        """
+    }
+
+    /// Makes others wait that change the same container; no row when it may not be renewed.
+    static func hold(container did: String, evenSuspect: Bool, at now: Int64) -> SQL {
+        """
+        UPDATE signing_containers SET seen_at = \(now)
+        WHERE did = \(did) AND expires_at > \(now)
+            AND (state = 'ACTIVE' OR (state = 'SUSPECT' AND \(evenSuspect) = 1))
+        """
+    }
+
+    static func voidRenewals(of did: String) -> SQL {
+        """
+        UPDATE signing_renewals SET state = 'VOID'
+        WHERE did = \(did) AND state IN ('STARTED', 'COMMITTED', 'COMPLETED')
+        """
+    }
+
+    static func voidRenewal(invite pid: String) -> SQL {
+        """
+        UPDATE signing_renewals SET state = 'VOID'
+        WHERE invite = \(pid) AND state IN ('STARTED', 'COMMITTED', 'COMPLETED')
+        """
+    }
+
+    /// Deletes the keys of renewals that count no more.
+    static func deletePendingKeys(of did: String) -> SQL {
+        """
+        DELETE FROM signing_keys WHERE did = \(did) AND state = 'PENDING' AND NOT EXISTS (
+            SELECT 1 FROM signing_renewals r WHERE r.did = \(did) AND r.state = 'COMPLETED')
+        """
+    }
+
+    static func start(_ new: SigningRenewalRecord, issuer: String, at now: Int64) -> SQL {
+        """
+        INSERT INTO signing_renewals
+            (pid, iss, did, state, invite, commit_mode, offer, created_at, expires_at)
+        VALUES (\(new.pid), \(issuer), \(new.did), 'STARTED', \(new.invite), \(new.commitMode.rawValue),
+            \(new.offer), \(now), \(new.expiresAt))
+        ON CONFLICT DO NOTHING
+        """
+    }
+
+    /// Another offer for a device that has asked again.
+    static func restart(_ new: SigningRenewalRecord) -> SQL {
+        """
+        UPDATE signing_renewals SET offer = \(new.offer), expires_at = \(new.expiresAt)
+        WHERE pid = \(new.pid) AND state = 'STARTED'
+        """
+    }
+
+    static func commit(renewal pid: String, commitment: String, nonce: String, at now: Int64) -> SQL {
+        """
+        UPDATE signing_renewals SET state = 'COMMITTED', commitment = \(commitment), nonce_s = \(nonce)
+        WHERE pid = \(pid) AND state = 'STARTED' AND expires_at > \(now)
+        """
+    }
+
+    static func complete(renewal pid: String, _ sent: SigningRenewalRecord.Completion, at now: Int64) -> SQL {
+        let endorsements = JSONValue.array(sent.endorsements.map { .string($0) }).serialized()
+        return """
+            UPDATE signing_renewals SET state = 'COMPLETED', enrol = \(sent.enrol), transcript = \(sent.transcript),
+                endorsements = \(endorsements), name = \(sent.name), device_kid = \(sent.deviceKeyID),
+                device_jwk = \(sent.deviceJWK), transport_jwk = \(sent.transportJWK),
+                sealed_echo = \(sent.sealedEcho), echo_hash = \(sent.echoHash), renew_at = \(sent.renewAt),
+                keys_expire_at = \(sent.keysExpireAt)
+            WHERE pid = \(pid) AND state = 'COMMITTED' AND expires_at + \(SigningInviteRecord.completion) > \(now)
+            """
+    }
+
+    static func insertPending(_ key: SigningKeyRow, of did: String, position: Int, at now: Int64) -> SQL {
+        """
+        INSERT INTO signing_keys (kid, did, position, usage, label, policy, slot, keystore, public_jwk, state, since)
+        VALUES (\(key.kid), \(did), \(position), \(key.usage), \(key.label), \(key.policy), \(key.slot),
+            \(key.keystore), \(key.publicJWK), 'PENDING', \(now))
+        ON CONFLICT DO NOTHING
+        """
+    }
+
+    static func echo(renewal pid: String, hash: String, at now: Int64) -> SQL {
+        """
+        UPDATE signing_renewals SET echo_at = \(now)
+        WHERE pid = \(pid) AND state = 'COMPLETED' AND echo_hash = \(hash)
+            AND expires_at + \(SigningInviteRecord.completion) > \(now)
+        """
+    }
+
+    static func rightDigits(renewal pid: String, at now: Int64) -> SQL {
+        """
+        UPDATE signing_renewals SET digits_at = \(now)
+        WHERE pid = \(pid) AND state = 'COMPLETED' AND expires_at + \(SigningInviteRecord.completion) > \(now)
+        """
+    }
+
+    /// COMPLETED → DONE if nothing is missing, and the container is still the one that the record was signed for.
+    static func finish(renewal pid: String, of container: SigningContainerRecord) -> SQL {
+        """
+        UPDATE signing_renewals SET state = 'DONE'
+        WHERE pid = \(pid) AND state = 'COMPLETED' AND echo_at IS NOT NULL
+            AND (digits_at IS NOT NULL OR commit_mode = 'exchange')
+            AND EXISTS (SELECT 1 FROM signing_containers c WHERE c.did = \(container.did)
+                AND c.record = \(container.record) AND (c.state = 'ACTIVE'
+                    OR (c.state = 'SUSPECT' AND signing_renewals.invite IS NOT NULL)))
+        """
+    }
+
+    /// Puts the new keys and dates in the place of the old ones.
+    static func renew(
+        _ container: SigningContainerRecord, with renewal: SigningRenewalRecord,
+        _ sent: SigningRenewalRecord.Completion, _ activation: SigningActivation
+    ) -> SQL {
+        """
+        UPDATE signing_containers
+        SET state = 'ACTIVE', pid = \(renewal.pid), record = \(activation.hash),
+            approvals_from = \(activation.approvalsFrom), commit_mode = \(renewal.commitMode.rawValue),
+            name = coalesce(\(sent.name), name), device_kid = \(sent.deviceKeyID), device_jwk = \(sent.deviceJWK),
+            transport_jwk = \(sent.transportJWK), sealed_echo = \(sent.sealedEcho), echo_hash = \(sent.echoHash),
+            offer = \(renewal.offer), enrol = \(sent.enrol), transcript = \(sent.transcript),
+            renew_at = \(sent.renewAt), expires_at = \(sent.keysExpireAt)
+        WHERE did = \(container.did) AND record = \(container.record)
+            AND EXISTS (SELECT 1 FROM signing_renewals r WHERE r.pid = \(renewal.pid) AND r.state = 'DONE')
+        """
+    }
+
+    /// The statements that follow when a container has got this record: old keys retire, new ones count, documents that
+    /// were not decided name keys that count no more.
+    static func replaceKeys(
+        of did: String, _ renewal: SigningRenewalRecord, _ sent: SigningRenewalRecord.Completion, seq: Int,
+        _ activation: SigningActivation, at now: Int64
+    ) -> [SQL] {
+        let isDone = has(did: did, record: activation.hash)
+        let endorsements = JSONValue.array(sent.endorsements.map { .string($0) }).serialized()
+        return [
+            "UPDATE signing_keys SET state = 'RETIRED' WHERE did = \(did) AND state = 'ACTIVE' AND \(isDone)",
+            """
+            UPDATE signing_keys SET state = 'ACTIVE', since = \(now)
+            WHERE did = \(did) AND state = 'PENDING' AND \(isDone)
+            """,
+            """
+            INSERT INTO signing_records (did, seq, record, enrol, offer, endorsements, created_at)
+            SELECT did, \(seq), \(activation.record), \(sent.enrol), \(renewal.offer), \(endorsements), \(now)
+            FROM signing_containers WHERE did = \(did) AND record = \(activation.hash)
+            """,
+            """
+            DELETE FROM signing_documents WHERE did = \(did) AND \(isDone)
+                AND NOT EXISTS (SELECT 1 FROM signing_decisions d WHERE d.txn = signing_documents.txn)
+            """,
+        ]
+    }
+}

@@ -1,0 +1,321 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import Foundation
+
+extension SigningDevice {
+    /// What became of a renewal.
+    enum RenewalEnd {
+        /// There was none.
+        case none
+        /// The user has not typed the digits, or the device has not come that far.
+        case waiting
+        /// The new keys count.
+        case done
+        /// The server has forgotten it.
+        case over
+    }
+
+    func renew(_ id: SigningID, invite: SigningInvite?) async throws -> SigningRenewal {
+        try await alone(id) {
+            if case .done = try await self.end(id) { return try await self.outcome(id, digits: nil, isDone: true) }
+            var renewal = try await self.begun(id, invite)
+            while true {
+                switch renewal.next.step {
+                case .start: try await self.start(&renewal)
+                case .makeKeys: try await self.makeKeys(&renewal)
+                case .commit: try await self.commit(&renewal)
+                case .sign: try await self.sign(&renewal)
+                case .complete: try await self.complete(&renewal)
+                case .confirm: try await self.confirm(&renewal)
+                case .done:
+                    let digits = try renewal.next.enrolmentValue()?.digits
+                    switch try await self.end(id) {
+                    case .waiting: return try await self.outcome(id, digits: digits, isDone: false)
+                    // The record goes when the new keys are in use.
+                    case .done, .none: return try await self.outcome(id, digits: nil, isDone: true)
+                    case .over: throw SigningError(.enrolmentVoid)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the new keys of a renewal into use if they count.
+    @discardableResult
+    func finishRenewal(_ id: SigningID) async throws -> RenewalEnd { try await alone(id) { try await self.end(id) } }
+
+    private func alone<Value: Sendable>(_ id: SigningID, _ work: () async throws -> Value) async throws -> Value {
+        let deadline = clock.now.addingTimeInterval(120)
+        return try await records.store.withExclusiveAccess(
+            "signing.renewal.\(id.text)", deadline: deadline, work)
+    }
+
+    private func outcome(_ id: SigningID, digits: String?, isDone: Bool) async throws -> SigningRenewal {
+        let record = try await records.load(id)
+        return SigningRenewal(
+            issuerName: record.issuerName, userName: record.user ?? "", digits: isDone ? nil : digits, isDone: isDone)
+    }
+
+    /// The renewal that is under way, or a new one. One with another code is given up for this.
+    private func begun(_ id: SigningID, _ invite: SigningInvite?) async throws -> RenewalRecord {
+        let record = try await records.load(id)
+        guard record.step == .done, record.deletion == nil, !record.ended, let offer = record.offer else {
+            throw SigningError(.invalidContainer)
+        }
+        if let invite, !StrictJSON.same(invite.issuer, record.issuer) {
+            throw SigningError(.invalidArgument, "The invite is another issuer's.")
+        }
+        if let known = try await records.renewal(of: id) {
+            if known.hasCode == (invite != nil), invite.map({ $0.code == known.next.code }) ?? true { return known }
+            try await give(up: known)
+        }
+        if let scanned = invite?.scanned {
+            let trust = try record.trust()
+            guard scanned.content.identity == record.identity.thumbprint else { throw SigningError(.untrustedIdentity) }
+            _ = try Self.mapped { () throws(SigningProtocolError) in
+                try trust.verified(scanned.compact, as: Invite.self)
+            }
+        }
+        var next = record
+        next.keyID = SigningID(random: random)
+        next.offer = nil
+        next.nonceD = nil
+        next.nonceS = nil
+        next.enrol = nil
+        next.echo = nil
+        next.confirmed = false
+        next.pid = invite?.scanned?.content.pid
+        if let invite { next.code = invite.code }
+        let renewal = RenewalRecord(
+            next: next, hasCode: invite != nil, oldKeys: record.keyID ?? record.id, oldOffer: offer)
+        try await records.keep(renewal)
+        return renewal
+    }
+
+    // MARK: Steps
+
+    private func start(_ renewal: inout RenewalRecord) async throws {
+        let id = renewal.next.id
+        let old = try await ProtocolKey(deviceKey(records.load(id))).thumbprint
+        let body = RenewStartBody(code: renewal.hasCode ? renewal.next.code : nil)
+        let offer = try await call(id, "/device/renew/start", body) { received in
+            try received.trust.reply(received.text, as: Offer.self, audience: old.text, request: received.request)
+        }
+        let identity = try await records.load(id).identity
+        try Self.accept(offer.content, renewal, identity: identity)
+        renewal.next.offer = offer.compact
+        try await records.keep(renewal)
+    }
+
+    /// Refuses an offer that breaks a rule, or takes protection from a key.
+    private static func accept(
+        _ offer: Offer, _ renewal: RenewalRecord, identity: ProtocolKey
+    ) throws(SigningError) {
+        try mapped { () throws(SigningProtocolError) in try offer.check(isRenewal: true) }
+        guard offer.did == renewal.next.did, offer.identity == identity.thumbprint else {
+            throw SigningError(.offerRefused, "The offer is for another container, or names another identity key.")
+        }
+        guard renewal.next.pid.map({ $0 == offer.pid }) ?? true,
+            offer.commit == (renewal.hasCode ? .digits : .exchange)
+        else { throw SigningError(.offerRefused, "The offer does not fit the renewal.") }
+        let old = try mapped { () throws(SigningProtocolError) in
+            try UnverifiedMessage<Offer>(renewal.oldOffer).content
+        }
+        for key in offer.keys where key.slot == nil {
+            guard !old.keys.contains(where: { $0.label == key.label && $0.slot != nil }) else {
+                throw SigningError(.protectionPolicy, "The offer takes the password from the key \(key.label).")
+            }
+        }
+        guard offer.slots.isEmpty, offer.keys.allSatisfy({ $0.slot == nil }) else {
+            throw SigningError(
+                .unsupportedOperation, "The server renews keys with a password. This version does not.",
+                suggestion: "Delete the container and enrol again.")
+        }
+    }
+
+    private func makeKeys(_ renewal: inout RenewalRecord) async throws {
+        let next = renewal.next
+        for key in try next.offerContent()?.keys ?? [] where key.usage != .otp {
+            let name = next.keyName(key.usage, key.label)
+            if key.usage == .transport {
+                guard try await keys.agreementKey(named: name) == nil else { continue }
+                _ = try await keys.makeAgreementKey(named: name)
+            } else {
+                guard try await keys.signingKey(named: name) == nil else { continue }
+                _ = try await keys.makeSigningKey(named: name, algorithm: .es256)
+            }
+        }
+        renewal.next.nonceD = SigningNonce(random: random)
+        try await records.keep(renewal)
+    }
+
+    private func commit(_ renewal: inout RenewalRecord) async throws {
+        let next = renewal.next
+        guard let nonceD = next.nonceD else { throw SigningError(.internal) }
+        let list = try await SigningKeyList(
+            publicKeys(next).map { key in
+                SigningKeyList.Entry(
+                    usage: key.usage, label: key.label, kid: key.kid, slot: key.slot, policy: key.policy,
+                    keystore: key.keystore)
+            })
+        let body = CommitBody(commitment: .commitment(nonceD: nonceD, keys: list))
+        let reply = try await call(next.id, "/device/renew/commit", body) {
+            try await self.verified($0.text, $0, as: NonceReply.self).content
+        }
+        guard StrictJSON.same(reply.sub, next.sub ?? "") else {
+            throw SigningError(.serverAuthentication, "The server names another user.")
+        }
+        renewal.next.nonceS = reply.nonceS
+        renewal.next.user = reply.user
+        try await records.keep(renewal)
+    }
+
+    /// Signs the new key list with the new keys, and endorses it with the old ones.
+    private func sign(_ renewal: inout RenewalRecord) async throws {
+        let enrol = try await signedKeyList(renewal.next, nil)
+        let record = try await records.load(renewal.next.id)
+        var signers = [try await deviceKey(record)]
+        let old = try Self.mapped { () throws(SigningProtocolError) in
+            try UnverifiedMessage<Offer>(renewal.oldOffer).content
+        }
+        if let key = old.keys.first(where: \.usage.needsPossession) {
+            signers.append(try await signingKey(record, key.usage, key.label))
+        }
+        guard let did = record.did else { throw SigningError(.internal) }
+        var endorsements: [String] = []
+        for signer in signers {
+            let content = Endorsement(
+                issuer: record.issuer, did: did, enrol: .enrolment(enrol), jti: SigningID(random: random))
+            endorsements.append(try await SignedMessage.sign(content, with: signer).compact)
+        }
+        renewal.next.enrol = enrol
+        renewal.endorsements = endorsements
+        try await records.keep(renewal)
+    }
+
+    private func complete(_ renewal: inout RenewalRecord) async throws {
+        let next = renewal.next
+        guard let enrol = next.enrol else { throw SigningError(.internal) }
+        let body = CompleteBody(enrol: enrol, endorsements: renewal.endorsements)
+        let reply = try await call(next.id, "/device/renew/complete", body) { received in
+            // It is for the new transport key.
+            let opened = try await self.opened(
+                Received(trust: received.trust, record: next, text: received.text, request: received.request),
+                with: self.transportKey(next))
+            return try await self.verified(opened, received, as: Enrolled.self).content
+        }
+        try await keep(reply.otp, offered: next)
+        renewal.next.name = reply.name
+        renewal.next.expires = reply.expiresAt
+        renewal.next.renewable = reply.renewableFrom
+        renewal.next.handle = reply.handle
+        renewal.next.echo = reply.echo
+        try await records.keep(renewal)
+    }
+
+    private func confirm(_ renewal: inout RenewalRecord) async throws {
+        guard let echo = renewal.next.echo else { throw SigningError(.internal) }
+        let status = try await ask("/device/renew/confirm", ConfirmBody(echo: echo), renewal.next)
+        renewal.next.confirmed = true
+        try await records.keep(renewal)
+        try await take(renewal, status)
+    }
+
+    /// A call whose reply is a status, proved by the new device key.
+    private func ask(
+        _ path: String, _ body: some MessagePart, _ next: ContainerRecord
+    ) async throws -> ContainerStatus {
+        let key = try await deviceKey(next)
+        return try await exchange(
+            next.id, path,
+            prepare: { record, _ in
+                guard let did = record.did else { throw SigningError(.internal) }
+                return Prepared(plaintext: body.encoded(), sender: did.text, prover: (key, did))
+            }, read: { try await self.status($0) })
+    }
+
+    // MARK: The end
+
+    /// Asks with the new key whether it counts. An answer to the old one is not enough: old keys are removed only when
+    /// the server has signed, for the new key, that the new keys are the container's.
+    private func end(_ id: SigningID) async throws -> RenewalEnd {
+        guard let renewal = try await records.renewal(of: id) else { return .none }
+        let record = try await records.load(id)
+        if record.keyID == renewal.next.keyID {
+            try await removeOldKeys(renewal)
+            return .done
+        }
+        guard renewal.next.confirmed else { return .waiting }
+        do {
+            let status = try await ask("/device/status", EmptyBody(), renewal.next)
+            if try await take(renewal, status) { return .done }
+            guard status.state == .revoked || status.state == .void else { return .waiting }
+            try await give(up: renewal)
+            return .over
+        } catch let error as SigningError where error.code == .badProof {
+            // Nobody has signed that: the old key must be told, too, that it is still the container's.
+            let status = try await callOnce(id, "/device/status", EmptyBody()) { try await self.status($0) }
+            guard try status.keys.contains(where: { try $0.kid == renewal.oldDeviceKey && $0.state == .active }) else {
+                throw error
+            }
+            try await give(up: renewal)
+            return .over
+        }
+    }
+
+    /// Takes new keys into use if a signed status says that they count.
+    @discardableResult
+    private func take(_ renewal: RenewalRecord, _ status: ContainerStatus) async throws -> Bool {
+        guard let device = try renewal.next.enrolment()?.device.kid,
+            status.keys.contains(where: { $0.kid == device && $0.state == .active })
+        else { return false }
+        let next = renewal.next
+        try await records.modify(next.id) { record in
+            record.keyID = next.keyID
+            record.offer = next.offer
+            record.nonceD = next.nonceD
+            record.nonceS = next.nonceS
+            record.enrol = next.enrol
+            record.echo = next.echo
+            record.handle = next.handle
+            record.name = next.name
+            record.user = next.user
+            record.renewable = next.renewable
+            record.adopt(status)
+        }
+        try await removeOldKeys(renewal)
+        return true
+    }
+
+    private func removeOldKeys(_ renewal: RenewalRecord) async throws {
+        let offer = try Self.mapped { () throws(SigningProtocolError) in
+            try UnverifiedMessage<Offer>(renewal.oldOffer).content
+        }
+        var old = renewal.next
+        old.keyID = renewal.oldKeys
+        for key in offer.keys where key.usage != .otp {
+            try await keys.removeKey(named: old.keyName(key.usage, key.label))
+        }
+        try await records.removeRenewal(of: old.id)
+    }
+
+    /// Forgets a renewal and its keys; the old keys are the container's.
+    func give(up renewal: RenewalRecord) async throws {
+        for key in try renewal.next.offerContent()?.keys ?? [] where key.usage != .otp {
+            try await keys.removeKey(named: renewal.next.keyName(key.usage, key.label))
+        }
+        try await records.removeRenewal(of: renewal.next.id)
+    }
+}
+
+extension RenewalRecord {
+    /// The thumbprint of the device key that is to be replaced: the offer of the renewal is for it.
+    var oldDeviceKey: KeyThumbprint? {
+        get throws { try next.offerContent().flatMap { KeyThumbprint(text: $0.head.audience) } }
+    }
+}
+
+extension SigningError.Code {
+    static let badProof = Self("bad_proof")
+}

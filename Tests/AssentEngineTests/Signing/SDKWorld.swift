@@ -1,0 +1,131 @@
+import AssentCore
+import AssentSigning
+import AssentSigningProtocol
+import AssentTesting
+import AssentVault
+import SigningTesting
+import Foundation
+import HTTPTypes
+import Logging
+import Testing
+
+@testable import AssentEngine
+
+/// A device of the SDK that calls an engine without HTTP, with files that outlive the device object.
+final class SDKWorld: Sendable {
+    let world: SigningWorld
+    let store: any SecretStore
+    let keys: SoftwareKeyProvider
+
+    init(_ world: SigningWorld) throws {
+        self.world = world
+        store = MemorySecretStore(clock: world.base.clock)
+        keys = SoftwareKeyProvider(unprotectedFile: world.base.directory.appending(path: "\(UUID()).key"))
+    }
+
+    var clock: ManualClock { world.base.clock }
+
+    /// Fails at one effect, before or after it; nothing works any more then, as if the process had ended.
+    final class Crash: Sendable {
+        struct Happened: Error {}
+
+        private let left: Locked<Int>
+        private let isAfter: Bool
+
+        init(at moment: Int, after isAfter: Bool) {
+            left = Locked(moment)
+            self.isAfter = isAfter
+        }
+
+        var hasHappened: Bool { left.withLock { $0 < 0 } }
+
+        func around<Result>(_ effect: () async throws -> Result) async throws -> Result {
+            let now = try left.withLock { left in
+                if left < 0 { throw Happened() }
+                left -= 1
+                return left < 0
+            }
+            guard now else { return try await effect() }
+            if isAfter { _ = try await effect() }
+            throw Happened()
+        }
+    }
+
+    private struct CrashingStore: SecretStore {
+        let base: any SecretStore
+        let crash: Crash
+
+        func value(_ name: String) async throws -> StoredSecret? { try await base.value(name) }
+
+        func update(_ name: String, to value: Secret?, expected: ExpectedVersion) async throws -> UInt64 {
+            try await crash.around { try await base.update(name, to: value, expected: expected) }
+        }
+
+        func names() async throws -> [String] { try await base.names() }
+
+        func removeAll() async throws { try await base.removeAll() }
+
+        func lease(_ name: String, deadline: Date) async throws -> any SecretLease {
+            try await base.lease(name, deadline: deadline)
+        }
+    }
+
+    /// A device object: a new one is a restart.
+    func device(_ crash: Crash = Crash(at: .max, after: false)) -> SigningDevice {
+        let transport = InMemoryTransport { [world] exchange in
+            try await crash.around { try await Self.answer(exchange, world) }
+        }
+        return SigningDevice(
+            store: CrashingStore(base: store, crash: crash), keys: keys, transport: transport, clock: clock,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    private static func answer(_ exchange: InMemoryTransport.Exchange, _ world: SigningWorld) async throws -> HTTPReply
+    {
+        let path = (exchange.request.path ?? "").components(separatedBy: "/realms/alpha/").last ?? ""
+        var fields: HTTPFields = [:]
+        if let name = HTTPField.Name("TSP-Nonce") { fields[name] = world.provider.nonce() }
+        let ok = HTTPResponse(status: .ok, headerFields: fields)
+        if path == "configuration" {
+            return HTTPReply(ok, body: HTTPBody(try await world.provider.configuration()))
+        }
+        let proof = HTTPField.Name("TSP-Proof").flatMap { exchange.request.headerFields[$0] }
+        do {
+            let call = String(path.dropFirst("device/".count))
+            return HTTPReply(ok, body: HTTPBody(try await world.send(call, proof: proof, body: exchange.text)))
+        } catch let refusal as TestRefusal {
+            let problem: JSONValue = ["code": .string(refusal.code), "title": "No"]
+            return HTTPReply(
+                HTTPResponse(status: .badRequest, headerFields: fields), body: HTTPBody(problem.serializedBytes()))
+        }
+    }
+
+    /// A container of Ana's that is active.
+    func enrolled(_ device: SigningDevice) async throws -> SigningContainer {
+        let shown = try await world.provider.invite(world.ana, user: nil)
+        let enrolment = try await device.enrol(SigningInvite(scanned: shown.qr.reveal()), name: "Ana's laptop")
+        let status = try await world.provider.enter(
+            digits: try #require(enrolment.digits), world.ana, pid: shown.pid)
+        try #require(status.state == "ACTIVE")
+        try await device.container(enrolment.containerID).status()
+        return try await device.container(enrolment.containerID)
+    }
+
+    /// Asks for a payment, and approves it.
+    func approve(_ container: SigningContainer, on device: SigningDevice) async throws -> SigningReceipt {
+        let asked = try await world.asked()
+        let ids = try await container.transactionIDs()
+        for id in ids {
+            let info = try await device.retrieveTransactionInfo(id)
+            if info.transactionID == asked.txn.text { return try await info.transaction().setStatus("accept") }
+        }
+        throw TestRefusal("not in the list")
+    }
+
+    /// What a verifier says of the evidence of a transaction.
+    func report(_ txn: String, trust: KeyThumbprint? = nil) async throws -> EvidenceReport {
+        let bundle = try EvidenceBundle(reading: try await world.provider.evidence(txn, for: .client("shop")))
+        let first = bundle.identities.first?.thumbprint
+        return EvidenceVerification.report(on: bundle, trust: trust ?? first)
+    }
+}
