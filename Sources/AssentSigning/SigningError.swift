@@ -247,6 +247,9 @@ extension SigningError.Code {
         .alreadyDecided: Meaning(sentence: "The transaction was decided otherwise, or on another device."),
         .statusNotAllowed: Meaning(hid: 3, sentence: "This status is not allowed, or not with this key or reason."),
         .matchWrong: Meaning(sentence: "The number was wrong, and the transaction has ended."),
+        .useNonce: Meaning(
+            sentence: "The server takes the request for a delayed copy of an older one.",
+            suggestion: "Try again in half a minute.", isTransient: true),
         .rateLimited: Meaning(sentence: "There were too many calls.", isTransient: true),
         .busy: Meaning(sentence: "The server is busy.", isTransient: true),
         .unavailable: Meaning(sentence: "The server cannot say what became of it.", isTransient: true),
