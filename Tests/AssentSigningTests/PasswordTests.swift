@@ -168,6 +168,11 @@ struct AssistedPasswordTests {
             _ = await refused(.serverAuthentication) { try await password.verify(pin) }
         }
         await scene.server.edit("eval", nil)
+        // A server that proves another key than the pinned one: any PIN would look wrong.
+        let key = try #require(await scene.server.signingSlot?.key)
+        await scene.server.edit(.signing) { $0.key = other }
+        _ = await refused(.serverAuthentication) { try await password.verify(pin) }
+        await scene.server.edit(.signing) { $0.key = key }
         try await password.verify(pin)
         #expect(await scene.server.state == .active)
     }

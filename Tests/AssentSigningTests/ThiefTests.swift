@@ -13,9 +13,12 @@ struct ThiefTests {
     init() throws { scene = try Scene(isExpensive: true) }
 
     /// Every PIN of the space that something in the files or on the wire tells from the others, and what told it.
-    private func search(_ files: StoredFiles, _ transcripts: [JSONValue], k: String = "") throws -> String {
+    private func search(
+        _ files: StoredFiles, before: StoredFiles? = nil, _ transcripts: [JSONValue], k: String = ""
+    ) throws -> String {
         let job: JSONValue = [
-            "state": files.state, "transcripts": .array(files.records + transcripts),
+            "state": files.state, "transcripts": .array(files.records + (before?.records ?? []) + transcripts),
+            "before": before?.state ?? ["slots": [:], "keys": [:]],
             "space": .array(space.map { .string($0) }), "k": .string(k),
         ]
         return try PythonPeer.run(
@@ -23,7 +26,9 @@ struct ThiefTests {
             import json, sys
             job = json.loads(sys.stdin.read())
             k = int(job["k"], 16) if job["k"] else None
-            print(json.dumps(thief.Thief(job["state"], job["transcripts"], k=k).search(job["space"])))
+            before = job["before"]
+            old = [(before["slots"][key["slot"]], key["kid"], key["blob"]) for key in before["keys"].values()]
+            print(json.dumps(thief.Thief(job["state"], job["transcripts"], old, k).search(job["space"])))
             """, input: job.serializedBytes())
     }
 
@@ -44,6 +49,8 @@ struct ThiefTests {
         let device = scene.device()
         let container = try await scene.enrolled(
             device, [.signing: "7391"], by: ScriptedServer.PasswordOffer(.assisted) { $0.rules["history"] = 3 })
+        let before = try await StoredFiles(scene)
+        #expect(try search(before, await transcripts()) == "{}")
         try await scene.fetched(container, on: device).setStatus("accept", password: Secret("7391"), number: "42")
         // A wrong try, a changed PIN, and an approval that waits for its answer.
         let password = try #require(container.password(.signing))
@@ -56,7 +63,7 @@ struct ThiefTests {
         }
         let files = try await StoredFiles(scene)
         #expect(files.records.count == 2)
-        #expect(try search(files, await transcripts()) == "{}")
+        #expect(try search(files, before: before, await transcripts()) == "{}")
         // The same program finds the PIN once the server's key is stolen, too.
         let key = try #require(await scene.server.signingSlot?.key)
         let found = try search(files, await transcripts(), k: Hex.encode(key.secret.revealBytes()))
@@ -111,7 +118,8 @@ struct ThiefTests {
         let current = try #require(slot["current"])
         let salt = try #require(current["salt"]?.string.flatMap { Base64URL.decode($0) })
         let cost = try #require(PasswordCost(logN: 14, r: 8, p: 1))
-        for (text, salt) in [("7391", salt), ("7396", salt)] {
+        let pending = try #require(slot["pending"]?["salt"]?.string.flatMap { Base64URL.decode($0) })
+        for (text, salt) in [("7391", salt), ("7396", pending)] {
             let s = try #require(NormalizedPassword(Secret(text))).stretched(salt: salt, cost: cost).revealBytes()
             for record in files.records {
                 let bytes = record.serializedBytes()
