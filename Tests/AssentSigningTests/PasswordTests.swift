@@ -221,6 +221,24 @@ struct AssistedPasswordTests {
         #expect(await scene.store.names().count == 1)
     }
 
+    @Test("Several tasks and processes that unlock at once take turns, and none looks like a copied store")
+    func parallel() async throws {
+        let container = try await enrolled(scene.device())
+        let devices = [scene.device(), scene.device(), scene.device()]
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<9 {
+                let device = devices[index % devices.count]
+                group.addTask {
+                    try await device.container(container.id).password(.signing)?.verify(Secret("271828"))
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(await scene.server.state == .active)
+        #expect(await scene.server.signingSlot?.n == 9)
+        #expect(await scene.server.signingSlot?.unconfirmed == 0)
+    }
+
     // MARK: Enrolment
 
     @Test("Passwords that break a rule, modes that the app does not allow, and a missing prompt stop an enrolment")

@@ -38,4 +38,39 @@ struct RealStoreTests {
         let keys = SoftwareKeyProvider(unprotectedFile: directory.appending(path: "keys"))
         #expect(try await keys.keyNames().isEmpty)
     }
+
+    @Test("A PIN survives a restart on a vault and a key file, and a deletion leaves nothing of it")
+    func password() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = try ScriptedServer()
+        try await server.offer(ScriptedServer.PasswordOffer(.assisted))
+        func vault() async throws -> FileVault {
+            try await FileVault.open(
+                directory.appending(path: "vault"), store: "signing",
+                keys: .softwareFile(directory.appending(path: "vault-keys")))
+        }
+        func device() async throws -> SigningDevice {
+            SigningDevice(
+                store: try await vault(), keys: SoftwareKeyProvider(unprotectedFile: directory.appending(path: "keys")),
+                transport: server.transport)
+        }
+        let enrolment = try await device().enrol(SigningInvite(scanned: server.invite())) { _ in Secret("271828") }
+        #expect(try await server.type(enrolment.digits))
+        try await device().container(enrolment.containerID).status()
+        _ = await server.ask()
+        let second = try await device()
+        let container = try await second.container(enrolment.containerID)
+        let transaction = try await second.retrieveTransactionInfo(container.transactionIDs()[0]).transaction()
+        try await transaction.setStatus("accept", password: Secret("271828"), number: "42")
+        try await container.password(.signing)?.change(from: Secret("271828"), to: Secret("839201"))
+        try await device().container(container.id).password(.signing)?.verify(Secret("839201"))
+        let keys = SoftwareKeyProvider(unprotectedFile: directory.appending(path: "keys"))
+        #expect(try await keys.keyNames().count == 3)
+        #expect(try await device().container(container.id).delete())
+        #expect(try await keys.keyNames().isEmpty)
+        #expect(try await vault().names().isEmpty)
+    }
 }
