@@ -98,11 +98,13 @@ struct OfferRuleTests {
             }.check()
         }
         #expect(throws: SigningProtocolError(.offerRefused, "")) { try offer { $0["commit"] = "exchange" }.check() }
-        for slots: JSONValue in [
-            [["slot": "signing", "mode": "silent", "gen": 0]], [["slot": "signing", "mode": "assisted", "gen": 0]],
-            [["slot": "other", "mode": "local", "gen": 0]],
+        for (slots, code): (JSONValue, SigningProtocolError.Code) in [
+            ([["slot": "signing", "mode": "silent", "gen": 0]], .modeUnsupported),
+            ([["slot": "signing", "mode": "loud", "gen": 0]], .invalidMember),
+            ([["slot": "signing", "mode": "assisted", "gen": 0]], .invalidMember),
+            ([["slot": "other", "mode": "local", "gen": 0]], .invalidMember),
         ] {
-            #expect(throws: SigningProtocolError(.invalidMember, "")) { try offer { $0["slots"] = slots } }
+            #expect(throws: SigningProtocolError(code, "")) { try offer { $0["slots"] = slots } }
         }
     }
 
