@@ -98,7 +98,7 @@ let package = Package(
             name: "Assent",
             dependencies: [
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentVault", "AssentJourney", "AssentTokens",
-                "AssentAuthorization", "AssentTransportNIO", "AssentPlatform", logging,
+                "AssentAuthorization", "AssentSigning", "AssentTransportNIO", "AssentPlatform", logging,
             ]),
         .target(
             name: "AssentConfiguration", dependencies: ["AssentCore", .product(name: "Yams", package: "Yams")]),

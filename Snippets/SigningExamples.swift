@@ -1,4 +1,6 @@
-// The examples of AssentSigning.
+// The examples of AssentSigning, of the façade's device, and of OCRA's URIs.
+import Assent
+import AssentOTP
 import AssentSigning
 
 // What an app brings along: its screens.
@@ -21,4 +23,23 @@ func signOnDevice(_ device: SigningDevice, qrCode: String, screen: some SigningS
         try await transaction.setStatus(answer.status, number: answer.number)
     }
     // snippet: signing-device end
+}
+
+func signInAnApp(_ assent: Assent, qrCode: String, screen: some SigningScreen) async throws {
+    // snippet: signing-facade begin
+    let enrolment = try await assent.device.enrol(SigningInvite(scanned: qrCode), name: "Ana's laptop")
+    await screen.show(enrolment)  // the user types its digits into the page that shows the QR code
+    for try await transaction in try await assent.device.transactions() {
+        let answer = await screen.ask(transaction.displayed, transaction.allowedStatuses)
+        try await transaction.setStatus(answer.status, number: answer.number)
+    }
+    // snippet: signing-facade end
+}
+
+func answerChallenge(_ challenge: String) throws -> String {
+    // snippet: ocra-uri begin
+    let account = try OCRAAuthURI("otpauth://ocra/Bank:ana?secret=…&suite=OCRA-1%3AHOTP-SHA256-8%3AQN08")
+    let answer = try account.ocra().code(.init(challenges: [challenge]))
+    // snippet: ocra-uri end
+    return answer
 }

@@ -1,6 +1,7 @@
 public import AssentAuthorization
 public import AssentCore
 public import AssentJourney
+import AssentSigning
 public import AssentTokens
 import AssentTransportNIO
 import AssentVault
@@ -37,6 +38,9 @@ public final class Assent: Sendable {
 
     /// The user's session and tokens: stored in the vault, renewed before they expire.
     public let tokens: TokenManager
+
+    /// This app as a device that its users enrol, which shows transactions and signs the answers.
+    public let device: Device
 
     let journeyClient: JourneyClient
     let cookies: SecureCookieStore
@@ -101,6 +105,11 @@ public final class Assent: Sendable {
             configuration: resources, journeys: journeyClient, tokens: tokens, transport: pipeline, random: random,
             logger: logger)
         journey = Journey(client: journeyClient, tokens: tokens)
+        device = Device(
+            configuration.deviceKeys.map { keys in
+                SigningDevice(
+                    store: store, keys: keys, transport: transport, clock: clock, random: random, logger: logger)
+            })
     }
 
     /// Sends a call to a resource and asks the user when the server wants the user's approval.

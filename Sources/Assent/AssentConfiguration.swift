@@ -40,6 +40,10 @@ extension Assent {
         /// Where session and tokens are kept.
         public var vault: Vault
 
+        /// What makes and holds the keys with which this app signs transactions (``Assent/Device``); `nil` for an app
+        /// that signs none.
+        public var deviceKeys: (any KeyProvider)?
+
         /// The name of AM's session cookie. Identity Cloud tenants have one of their own.
         public var sessionCookieName = WireName.sessionCookie
 

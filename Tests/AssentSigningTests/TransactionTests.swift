@@ -215,7 +215,9 @@ struct TransactionTests {
         }
         let claim = try await device.retrieveTransactionInfo(scene.server.ticket(txn))
         #expect(claim.isClaim)
-        await #expect(throws: SigningError(.unsupportedOperation)) { try await claim.transaction() }
+        // This server lets nobody claim.
+        await #expect(throws: SigningError(.invalidRequest)) { try await claim.transaction() }
+        #expect(await scene.server.asked.last == "/device/transactions/claim")
     }
 
     @Test("How long it is open is measured by the monotonic clock, from the server's time")

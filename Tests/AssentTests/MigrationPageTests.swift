@@ -70,11 +70,30 @@ private struct MigrationPage: CustomTestStringConvertible {
             "`SecuredSharedPreferences`", "`iPlanetDirectoryPro`", "`HTTPOnly`", "`Secure`", "`localStorage`",
             "`sessionStorage`", "custom storage mechanism",
         ], words: [])
+
+    static let signing = MigrationPage(
+        name: "migrating-signing", snippets: "MigratingSigning",
+        names: [
+            // "Transaction Signing": the workflow, then the sample in its order.
+            "`HIDDevice`", "`HIDDeviceFactory`", "`newInstance`", "`transactionId`", "transaction identifier",
+            "push notification payload", "`tds`", "list of pending transactions",
+            "`Container.retrieveTransactionsIds`", "public information", "`HIDTransactionInfo`",
+            "`Device.retrieveTransactionInfo`", "Session Transport Key", "`TransactionInfo.getTransaction`",
+            "`Transaction.toString`", "`Transaction.getAllowedStatuses`", "approve", "decline",
+            "Transaction Signing Protecting password", "`Transaction.setStatus`", "`NSError`",
+            "`HIDConnectionConfiguration`", "`connectionConfig`", "`id<HIDDevice>`", "`pTransactionInfo`",
+            "`retrieveTransactionInfo:error:`", "`id<HIDKey>`", "`HIDKey`", "`getTransactionProtectionKey`",
+            "`ProtectionPolicy`", "`getProtectionPolicy`", "`policyType`", "`HIDPolicyTypePassword`",
+            "`HIDTransaction`", "`pTransaction`", "`getTransaction:withParams:error:`", "`sessionPassword`",
+            "`withParams:`", "`[pTransaction toString]`", "`getAllowedStatuses`", "`pSigningKey`", "`getSigningKey`",
+            "`signingKeyPolicy`", "`isSigned`", "`setStatus:`", "`withSigningPassword:`", "`signingKeyPassword`",
+            "`withSessionPassword:`",
+        ], words: [])
 }
 
 @Suite("The pages about migrating")
 struct MigrationPageTests {
-    private static let pages = [MigrationPage.tokens, .vault]
+    private static let pages = [MigrationPage.tokens, .vault, .signing]
 
     @Test("Each name of the vendors' pages has a row that begins with it", arguments: pages)
     fileprivate func names(page: MigrationPage) throws {

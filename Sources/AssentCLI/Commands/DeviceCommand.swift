@@ -19,7 +19,10 @@ struct DeviceCommand: AsyncParsableCommand {
 
             'assent transactions' lists, shows and answers transactions one by one.
             """,
-        subcommands: [Invite.self, Enroll.self, List.self, Listen.self, Evidence.self, Remove.self])
+        subcommands: [
+            Invite.self, Enroll.self, List.self, Listen.self, Scan.self, Renew.self, Rename.self,
+            Evidence.self, Remove.self,
+        ])
 
     /// `assent device invite`
     struct Invite: AsyncParsableCommand {
@@ -29,16 +32,23 @@ struct DeviceCommand: AsyncParsableCommand {
 
         @OptionGroup var client: ClientOptions
 
+        @Option(
+            name: .long, parsing: .unconditional,
+            help: "A container of yours that is to get new keys (a reset), in place of a new one.")
+        var container: String?
+
         @Flag(name: .long, help: "Print the text of the QR code, too.")
         var qr = false
 
         func run() async throws {
             let calls = SessionCalls(client)
-            let made = try await calls.send(expecting: 201) { .post("\($0("signing"))/invites", json: [:]) }
+            let wish = JSONObject(omittingNil: ["did": container.map { .string($0) }])
+            let made = try await calls.send(expecting: 201) { .post("\($0("signing"))/invites", json: .object(wish)) }
             guard let pid = made["pid"]?.string, let code = made["code"]?.string, let text = made["qr"]?.string else {
                 throw CommandFailure("The server's answer is not an invite.")
             }
-            calls.console.say("On the device:  assent device enroll \(Self.grouped(code))")
+            let command = container == nil ? "enroll" : "renew"
+            calls.console.say("On the device:  assent device \(command) \(Self.grouped(code))")
             if qr { calls.console.say(text) }
             let prompt = Prompt()
             for _ in 0..<3 {
@@ -48,9 +58,11 @@ struct DeviceCommand: AsyncParsableCommand {
                         .post("\($0("signing"))/invites/\(pid)/digits", json: ["digits": .string(digits)])
                     }
                     calls.console.say(
-                        answer["state"]?.string == "ACTIVE"
-                            ? "The device is enrolled."
-                            : "The digits are right. The device is enrolled as soon as it has confirmed.")
+                        container != nil
+                            ? "The digits are right. The new keys count as soon as the device has confirmed."
+                            : answer["state"]?.string == "ACTIVE"
+                                ? "The device is enrolled."
+                                : "The digits are right. The device is enrolled as soon as it has confirmed.")
                     return try calls.console.finish()
                 } catch let refusal as ExitCode where refusal.rawValue == Outcome.Status.refused.rawValue {
                     continue
@@ -133,6 +145,7 @@ struct DeviceCommand: AsyncParsableCommand {
                         "container": .string(container.id), "issuer": .string(container.issuer),
                         "name": .string(container.name), "user": .string(container.userName),
                         "state": .string(container.state.rawValue), "serial": .string(container.serial),
+                        "renewable": .string(container.renewableFrom.formatted(.iso8601)),
                         "expires": .string(container.expiresAt.formatted(.iso8601)),
                     ])
                 }
@@ -194,6 +207,28 @@ struct DeviceCommand: AsyncParsableCommand {
                     .get("\($0("signing"))/transactions/\(PercentEncoding.encode(transaction))/evidence")
                 })
             try calls.console.finish()
+        }
+    }
+
+    /// `assent device rename`
+    struct Rename: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Give a container another name, here and at the server.")
+
+        @Argument(help: "The new name, 1 to 128 characters.")
+        var name: String
+
+        @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+        var container: String?
+
+        @OptionGroup var client: ClientOptions
+
+        func run() async throws {
+            let console = Console()
+            try await SigningProfile.run(client, console) { profile in
+                try await profile.container(container).rename(name)
+                console.say("Done.")
+            }
         }
     }
 

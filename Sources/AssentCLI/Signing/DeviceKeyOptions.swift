@@ -42,9 +42,11 @@ struct DeviceKeyOptions: ParsableArguments {
         _ = try choice(standardFile: "")
     }
 
-    /// What was chosen; `nil` when nothing was.
+    /// What was chosen.
     ///
     /// - Parameter standardFile: the path of the key file of `--keys key-file`.
+    /// - Returns: the kind; `nil` when nothing was chosen.
+    /// - Throws: `ValidationError`.
     func choice(standardFile: String) throws -> (any KeyProviderKind)? {
         guard let kind = keys?.kind else { return nil }
         if kind.name == KeyFileKind.name { return KeyFileKind(path: standardFile) }

@@ -17,6 +17,8 @@ struct SigningProfile: Sendable {
     /// - Parameters:
     ///   - client: the profile.
     ///   - options: what is to hold the device's keys, where that is being chosen.
+    /// - Returns: the device.
+    /// - Throws: what the profile, the vault and the key provider throw.
     static func open(_ client: ClientOptions, keys options: DeviceKeyOptions? = nil) async throws -> SigningProfile {
         let profile = try client.load()
         try FileManager.default.createDirectory(

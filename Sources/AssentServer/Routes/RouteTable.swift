@@ -91,6 +91,7 @@ enum RouteTable {
                 "invites/*/digits", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 4 << 10),
             RouteRule("containers", methods: [.get], caller: .session(foreign: .unauthorized)),
             RouteRule("containers/*", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 4 << 10),
+            RouteRule("keys", methods: [.post], caller: .session(foreign: .unauthorized), bodyLimit: 4 << 10),
 
             // A confidential client's, with the scope `signing`. JSON's escapes make a text up to six times longer.
             RouteRule("transactions", methods: [.post], caller: .accessToken, bodyLimit: 128 << 10),

@@ -23,14 +23,18 @@ struct SigningPartyRoutes: Sendable {
 
     private func create() async throws -> Response {
         let body = try await call.json()
-        try body.allow(["user", "template", "authorization_details", "did", "locale", "ttl", "origin"])
+        try body.allow(["user", "claim", "template", "authorization_details", "did", "locale", "ttl", "origin"])
         guard let key = call.request.headers[.idempotencyKey] else {
             throw SigningRefusal(.invalidRequest, "The field Idempotency-Key is missing.")
         }
-        guard let user = try body.signingText("user"), let template = try body.signingText("template"),
+        guard let template = try body.signingText("template"),
             let details = try body.signingText("authorization_details")
         else {
-            throw SigningRefusal(.invalidRequest, "user, template and authorization_details must be there, as texts.")
+            throw SigningRefusal(.invalidRequest, "template and authorization_details must be there, as texts.")
+        }
+        let user = try body.signingText("user")
+        guard (user == nil) == (body["claim"]?.bool == true), body["claim"].map({ $0.bool == true }) ?? true else {
+            throw SigningRefusal(.invalidRequest, "user must be there, or claim: true.")
         }
         var wish = TransactionWish(
             clientID: party.id, clientName: party.name ?? party.id, user: user, template: template, details: details,
@@ -48,12 +52,13 @@ struct SigningPartyRoutes: Sendable {
             wish.origin = DocumentOrigin(place: place, address: address)
         }
         let made = try await provider.create(wish)
+        let ticket = user == nil ? try await provider.ticket(of: made) : nil
         return .json(
             201,
             .object(
                 JSONObject(omittingNil: [
                     "txn": .string(made.txn), "exp": .integer(made.expiresAt),
-                    "number": made.matchNumber.map(JSONValue.string),
+                    "number": made.matchNumber.map(JSONValue.string), "tds": ticket.map(JSONValue.string),
                 ])))
     }
 

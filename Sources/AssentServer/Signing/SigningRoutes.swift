@@ -77,7 +77,7 @@ struct SigningRoutes: Sendable {
         if let forgery { throw SigningRefusal(.forbidden, forgery) }
         switch call.rule.path {
         case "configuration": return .json(200, bytes: try await call.provider.configuration())
-        case "invites", "invites/*", "invites/*/digits", "containers", "containers/*":
+        case "invites", "invites/*", "invites/*/digits", "containers", "containers/*", "keys":
             return try await SigningUserRoutes(call: call, caller: try await user(call)).respond()
         case "transactions", "transactions/*":
             return try await SigningPartyRoutes(call: call, party: try await party(call)).respond()

@@ -29,6 +29,7 @@ struct SigningUserRoutes: Sendable {
             let found = try await provider.containers(caller, user: try call.request.query("user"))
             return .json(200, ["containers": .array(found.map { Self.json($0.0, $0.1, at: provider.now) })])
         case ("containers/*", _): return try await change()
+        case ("keys", _): return try await changeKeys()
         default: throw SigningRefusal(.notFound)
         }
     }
@@ -67,6 +68,19 @@ struct SigningUserRoutes: Sendable {
         }
         let state = try await provider.change(caller, did: call.id, change)
         return .json(200, ["state": .string(state.rawValue)])
+    }
+
+    private func changeKeys() async throws -> Response {
+        let body = try await call.json()
+        try body.allow(["action"])
+        let change: SigningProvider.KeyChange
+        switch try body.signingText("action") {
+        case "rotateIdentity": change = .rotateIdentity
+        case "withdrawOnline": change = .withdrawOnlineKeys
+        default: throw SigningRefusal(.invalidRequest, "action is rotateIdentity or withdrawOnline.")
+        }
+        let keys = try await provider.change(caller, change)
+        return .json(200, ["identity": .string(keys.identity), "min": .integer(Int64(keys.minimum))])
     }
 
     private static func json(_ container: SigningContainerRecord, _ keys: [SigningKeyRow], at now: Int64) -> JSONValue {

@@ -72,15 +72,18 @@ extension SigningDevice {
 
     /// Fetches the document of a transaction, and checks what every device checks.
     func fetch(_ info: SigningTransactionInfo, password: Secret?) async throws -> SigningTransaction {
-        guard !info.isClaim else {
-            throw SigningError(.unsupportedOperation, "Scanning to approve is not supported by this version.")
-        }
         let id = info.container.record
         if !info.isVerified {
             try await refresh(id)
             let trust = try await records.load(id).trust()
             try Self.mapped { () throws(SigningProtocolError) in
                 _ = try trust.verified(info.ticket, as: Ticket.self)
+            }
+        }
+        if info.isClaim {
+            // The first container wins; from then on it is this user's, as any other.
+            _ = try await call(id, "/device/transactions/claim", ClaimBody(ticket: info.ticket)) {
+                try await self.status($0)
             }
         }
         let transport = try await transportKey(records.load(id), password)

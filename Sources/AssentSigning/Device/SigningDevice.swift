@@ -115,6 +115,23 @@ public actor SigningDevice {
         return container
     }
 
+    /// The container of a user; without one, the only container.
+    ///
+    /// - Parameter user: the user's id or name.
+    /// - Returns: the container.
+    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none, `inexplicitContainer` with the users
+    ///   when there are several.
+    public func container(of user: String? = nil) async throws -> SigningContainer {
+        let fitting = try await containers(matching: ContainerFilter(user: user))
+        guard let first = fitting.first else { throw SigningError(.invalidContainer) }
+        guard fitting.count == 1 else {
+            var error = SigningError(.inexplicitContainer)
+            error.users = fitting.map(\.userID)
+            throw error
+        }
+        return first
+    }
+
     /// Sends what could not be sent before: deletions, and decisions that were signed. Call it when the app starts and
     /// when the network is back.
     ///

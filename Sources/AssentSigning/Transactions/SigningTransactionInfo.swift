@@ -13,7 +13,8 @@ public struct SigningTransactionInfo: Sendable {
     /// Until when it is open, by the server's clock.
     public let expiresAt: Date
 
-    /// Whether whoever scans it may claim it. This version cannot.
+    /// Whether whoever scans it first may claim it: ``transaction()`` does. The app shows where it began
+    /// (``SigningDisplay/place``, ``SigningDisplay/address``), and the user types the number of the page.
     public let isClaim: Bool
 
     /// Whether the id's signature was verified already. If not, its signer is new to this device, and the next call
@@ -27,7 +28,7 @@ public struct SigningTransactionInfo: Sendable {
     /// The key that decrypts the transaction's details: whether the user has to type a password to see them.
     public var protectionKey: SigningContainer.Key? { container.keys.first { $0.usage == .transport } }
 
-    /// Fetches the transaction.
+    /// Fetches the transaction, and claims it before where ``isClaim`` says so.
     ///
     /// - Parameter password: the password `session`, if ``protectionKey`` needs one and it is not remembered.
     /// - Returns: the transaction, to be shown.

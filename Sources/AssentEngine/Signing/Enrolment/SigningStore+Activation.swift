@@ -37,7 +37,7 @@ extension SigningStore {
     /// - Returns: false when the enrolment is not committed any more, or its invite is over: read again.
     /// - Throws: ``SigningRefusal``: `device_limit`; `invalid_request` when a key is known already; `replay`.
     package func complete(
-        _ new: SigningContainerRecord, keys: [SigningKeyRow], oneTimeKeys: [SigningOneTimeKey] = [],
+        _ new: SigningContainerRecord, keys: [SigningKeyRow], oneTimeKeys: [SigningOneTimeSecret] = [],
         slots: [PasswordSlot] = [], digits: String?, limit: Int, proof: SpentProof?, at now: Int64
     ) async throws -> Bool {
         let insertions = keys.enumerated().map { index, key in

@@ -11,6 +11,9 @@ package struct SigningKeySet: Sendable {
     /// The online keys, newest first.
     let online: [OnlineKey]
 
+    /// What earlier identity keys have certified.
+    let earlierCertificates: [String]
+
     struct Identity: Sendable {
         let publicKey: ProtocolKey
         let key: SoftwareSigningKey
@@ -27,6 +30,7 @@ package struct SigningKeySet: Sendable {
         let createdAt: Int64
         let expiresAt: Int64
         let isRetired: Bool
+        let publicKey: ProtocolKey
     }
 
     /// The identity key that devices pin.
@@ -36,11 +40,32 @@ package struct SigningKeySet: Sendable {
     var next: [String] { identities.compactMap(\.next) }
     var previous: [String] { identities.compactMap(\.previous) }
 
-    /// The certificates of the keys that sign or open something.
-    var certificates: [String] { online.filter { !$0.isRetired }.map(\.certificate) }
+    /// The certificates of the keys that sign or open something, or have until lately.
+    func certificates(at now: Int64) -> [String] {
+        online.filter { !$0.isRetired && $0.expiresAt > now }.map(\.certificate)
+    }
 
     /// The certificate of each key, also of those that are used no more: what they signed stays true.
-    var allCertificates: [String] { online.map(\.certificate) }
+    var allCertificates: [String] { online.map(\.certificate) + earlierCertificates }
+
+    /// The least generation that counts: all below it were withdrawn.
+    var minimum: Int { (online.filter(\.isRetired).map(\.generation).max() ?? 0) + 1 }
+
+    /// The generation of the next online key.
+    var nextGeneration: Int { (online.map(\.generation).max() ?? 0) + 1 }
+
+    /// All certificates of the keys that have signed these messages.
+    func certificates(of messages: [String]) throws -> [String] {
+        let signers = Set(try messages.map { try Self.signer(of: $0) })
+        return try allCertificates.filter {
+            signers.contains(try UnverifiedMessage<KeyCertificate>($0).content.jwk.thumbprint.text)
+        }
+    }
+
+    private static func signer(of compact: String) throws -> String {
+        let header = compact.prefix { $0 != "." }
+        return try JSONValue.parse(Base64URL.decode(String(header)) ?? [])["kid"]?.string ?? ""
+    }
 
     /// The newest key of a use.
     func newest(_ use: OnlineKeyUse) -> OnlineKey? { online.first { $0.use == use && !$0.isRetired } }
@@ -63,8 +88,8 @@ package final class SigningServerKeys: Sendable {
     /// Seconds before the making of a key from which its certificate counts.
     private static let backdating: Int64 = 2 * 3600
 
-    private let context: EngineContext
-    private let issuer: SigningIssuer
+    let context: EngineContext
+    let issuer: SigningIssuer
     private let copy = Locked<(readAt: Int64, keys: SigningKeySet)?>(nil)
 
     /// The keys of an issuer in a context's database.
@@ -127,8 +152,16 @@ package final class SigningServerKeys: Sendable {
     }
 
     private func make(_ use: OnlineKeyUse, keys: SigningKeySet, at now: Int64) async throws {
+        let made = try await making(
+            use, keys: keys, generation: keys.nextGeneration, minimum: keys.minimum, at: now)
+        _ = try await SigningStore(context, issuer: issuer).succeeds(made)
+    }
+
+    /// The statements that make an online key. They fail as a whole when another node was faster.
+    func making(
+        _ use: OnlineKeyUse, keys: SigningKeySet, generation: Int, minimum: Int, at now: Int64
+    ) async throws -> [SQLStatement] {
         guard let identity = keys.identities.last else { throw EngineError.internalFailure("no identity key") }
-        let generation = (keys.online.map(\.generation).max() ?? 0) + 1
         let (publicKey, privateKey) = try Self.pair(use)
         let kid = publicKey.thumbprint.text
         // What is signed now may name a time a little before: a transaction's, or that of a clock that is late.
@@ -137,9 +170,9 @@ package final class SigningServerKeys: Sendable {
         let certificate = try await SignedMessage.sign(
             KeyCertificate(
                 issuer: issuer.name, issuedAt: Int(from), expiresAt: Int(expires), use: use, generation: generation,
-                minimum: 1, jwk: publicKey), with: identity.key)
+                minimum: minimum, jwk: publicKey), with: identity.key)
         let sealed = try context.masterKey.seal(privateKey, for: .signingKey, context: kid)
-        _ = try await SigningStore(context, issuer: issuer).succeeds([
+        return [
             SQLStatement(
                 """
                 INSERT INTO signing_online_keys
@@ -148,7 +181,7 @@ package final class SigningServerKeys: Sendable {
                     \(sealed), \(certificate.compact), \(now), \(expires))
                 ON CONFLICT DO NOTHING
                 """, expecting: .exactly(1)), note(kid, use.rawValue),
-        ])
+        ]
     }
 
     private static func pair(_ use: OnlineKeyUse) throws -> (ProtocolKey, Secret) {
@@ -162,9 +195,9 @@ package final class SigningServerKeys: Sendable {
         }
     }
 
-    private func note(_ kid: String, _ kind: String) -> SQLStatement {
+    func note(_ kid: String, _ kind: String, by actor: String? = nil) -> SQLStatement {
         let store = SigningStore(context, issuer: issuer)
-        return store.audit.statement(store.record(.signingKeys, user: nil, ["kid": kid, "key": kind]))
+        return store.audit.statement(store.record(.signingKeys, user: nil, ["kid": kid, "key": kind, "by": actor]))
     }
 
     private func read() async throws -> SigningKeySet {
@@ -172,7 +205,11 @@ package final class SigningServerKeys: Sendable {
             .read("SELECT * FROM signing_identities WHERE iss = \(issuer.name) ORDER BY seq"))
         let online = try await context.database.run(
             .read("SELECT * FROM signing_online_keys WHERE iss = \(issuer.name) ORDER BY generation DESC"))
-        return SigningKeySet(identities: try identities.map(identity), online: try online.map(onlineKey))
+        let earlier = try await context.database.run(
+            .read("SELECT cert FROM signing_certificates WHERE iss = \(issuer.name) ORDER BY kid, identity"))
+        return SigningKeySet(
+            identities: try identities.map(identity), online: try online.map(onlineKey),
+            earlierCertificates: try earlier.map { try $0.text("cert") })
     }
 
     private func identity(_ row: SQLRow) throws -> SigningKeySet.Identity {
@@ -195,6 +232,7 @@ package final class SigningServerKeys: Sendable {
             kid: kid, generation: Int(try row.integer("generation")), use: use, certificate: try row.text("cert"),
             privateKey: try context.masterKey.open(try row.blob("sealed_key"), for: .signingKey, context: text),
             createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
-            isRetired: try row.optionalInteger("retired_at") != nil)
+            isRetired: try row.optionalInteger("retired_at") != nil,
+            publicKey: try ProtocolKey(JSONValue.parse(try row.text("public_jwk"))))
     }
 }

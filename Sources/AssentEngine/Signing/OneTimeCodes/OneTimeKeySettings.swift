@@ -57,6 +57,8 @@ package struct OneTimeKeySettings: Sendable, Hashable {
     ///   - account: the user's name; the container's number takes its place when the URI would be too long.
     ///   - serial: the container's number.
     ///   - random: where the secret comes from.
+    /// - Returns: the URI.
+    /// - Throws: `OTPError` for settings that ``faults()`` names.
     func makeURI(issuer: String, account: String, serial: String, random: any RandomSource) throws -> Secret {
         let secret = Secret(bytes: random.bytes(Self.secretBytes))
         let uri = try uri(issuer: issuer, account: account, secret: secret)

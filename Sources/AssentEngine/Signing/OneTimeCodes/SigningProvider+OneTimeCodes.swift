@@ -11,7 +11,7 @@ extension SigningProvider {
     private static let tries: Int64 = 10
 
     /// Makes the keys of an offer for a new container.
-    func makeOneTimeKeys(_ offer: Offer, for container: SigningContainerRecord) throws -> [SigningOneTimeKey] {
+    func makeOneTimeKeys(_ offer: Offer, for container: SigningContainerRecord) throws -> [SigningOneTimeSecret] {
         try offer.keys.filter { $0.usage == .otp }.map { key in
             guard let made = settings.oneTimeKeys.first(where: { $0.label == key.label }) else {
                 // The settings are others since the offer was made.
@@ -19,7 +19,7 @@ extension SigningProvider {
             }
             let uri = try made.makeURI(
                 issuer: settings.name, account: container.username, serial: container.serial, random: context.random)
-            return SigningOneTimeKey(label: key.label, policy: key.policy, uri: uri)
+            return SigningOneTimeSecret(label: key.label, policy: key.policy, uri: uri)
         }
     }
 
@@ -50,6 +50,8 @@ extension SigningProvider {
     ///   - code: what the user typed.
     ///   - label: the key's name. Only keys for codes by time and by counter count.
     ///   - user: the user.
+    /// - Returns: what was found.
+    /// - Throws: ``EngineError``.
     func verify(oneTimeCode code: String, label: String, user: User) async throws -> OneTimePasswords.Check {
         let result = try await check(code, label, user)
         if result != .accepted {
@@ -61,7 +63,7 @@ extension SigningProvider {
 
     private func check(_ code: String, _ label: String, _ user: User) async throws -> OneTimePasswords.Check {
         let now = store.now
-        var keys: [(SigningOneTimeKey, SigningContainerRecord)] = []
+        var keys: [(SigningOneTimeSecret, SigningContainerRecord)] = []
         for container in try await store.containers(user: user.id)
         where container.refusal(approving: false, at: now) == nil && container.state == .active {
             for key in try await store.oneTimeKeys(did: container.did) where key.label == label {
@@ -84,7 +86,7 @@ extension SigningProvider {
     }
 
     /// The counter value or time step of a code.
-    private static func match(_ code: String, _ key: SigningOneTimeKey, at now: Date) throws -> Int64? {
+    private static func match(_ code: String, _ key: SigningOneTimeSecret, at now: Date) throws -> Int64? {
         guard let account = try? OTPAuthURI(key.uri.reveal()) else { return nil }
         if let totp = try account.totp() { return totp.matchingStep(code, at: now) }
         guard let hotp = try account.hotp() else { return nil }

@@ -2,7 +2,7 @@ import AssentCore
 import AssentStore
 
 /// A key for one-time codes that a container has.
-package struct SigningOneTimeKey: Sendable {
+package struct SigningOneTimeSecret: Sendable {
     /// Its name in the container.
     let label: String
 
@@ -18,7 +18,7 @@ package struct SigningOneTimeKey: Sendable {
 
 extension SigningStore {
     /// The statements that give a new container its keys. The secrets are sealed under the master key.
-    func inserting(_ keys: [SigningOneTimeKey], of did: String, at now: Int64) throws -> [SQLStatement] {
+    func inserting(_ keys: [SigningOneTimeSecret], of did: String, at now: Int64) throws -> [SQLStatement] {
         try keys.enumerated().map { position, key in
             let sealed = try context.masterKey.seal(
                 key.uri, for: .signingContainer, context: Self.sealing(did, key.label))
@@ -32,14 +32,14 @@ extension SigningStore {
     }
 
     /// The keys of a container, in the order of its offer; none when it has ended.
-    func oneTimeKeys(did: String) async throws -> [SigningOneTimeKey] {
+    func oneTimeKeys(did: String) async throws -> [SigningOneTimeSecret] {
         try await context.database.run(
             .read("SELECT * FROM signing_otp_keys WHERE did = \(did) ORDER BY position")
         ).map { row in
             let label = try row.text("label")
             let uri = try context.masterKey.open(
                 try row.blob("sealed_uri"), for: .signingContainer, context: Self.sealing(did, label))
-            return SigningOneTimeKey(
+            return SigningOneTimeSecret(
                 label: label, policy: try row.text("policy"), uri: uri, counter: try row.integer("counter"))
         }
     }

@@ -8,8 +8,8 @@ package struct TransactionWish: Sendable {
     package var clientID: String
     /// The name that it is registered with.
     package var clientName: String
-    /// The user, by id or name.
-    package var user: String
+    /// The user, by id or name; `nil` for whoever scans it first.
+    package var user: String?
     /// The template.
     package var template: String
     /// The text `authorization_details`.
@@ -27,7 +27,7 @@ package struct TransactionWish: Sendable {
 
     /// A wish.
     package init(
-        clientID: String, clientName: String, user: String, template: String, details: String, idempotencyKey: String
+        clientID: String, clientName: String, user: String?, template: String, details: String, idempotencyKey: String
     ) {
         self.clientID = clientID
         self.clientName = clientName
@@ -66,13 +66,15 @@ extension SigningProvider {
             guard (1...64).contains(wish.idempotencyKey.utf8.count) else {
                 throw SigningRefusal(.invalidRequest, "Idempotency-Key has 1 to 64 characters.")
             }
-            guard let user = try await find(user: wish.user), user.isActive else { throw SigningRefusal(.notFound) }
+            let user = try await user(of: wish)
             if let did = wish.did {
-                guard let container = try await store.container(did: did), container.userID == user.id else {
+                guard let container = try await store.container(did: did), container.userID == user?.id else {
                     throw SigningRefusal(.notFound)
                 }
             }
-            let lifetime = wish.lifetime ?? template.lifetime
+            let preset = user == nil ? min(template.lifetime, Self.claimLifetime) : template.lifetime
+            let lifetime = wish.lifetime ?? preset
+            if user == nil { try Self.check(claim: wish, template, lifetime: lifetime) }
             guard (10...3600).contains(lifetime) else {
                 throw SigningRefusal(.invalidRequest, "A transaction is open for 10 to 3600 seconds.")
             }
@@ -80,7 +82,8 @@ extension SigningProvider {
             let now = store.now
             let frame = SigningHash.detailsFrame(wish.details)
             let new = SigningTransactionRecord(
-                txn: SigningID(random: context.random).text, clientID: wish.clientID, userID: user.id, did: wish.did,
+                txn: SigningID(random: context.random).text, clientID: wish.clientID, userID: user?.id ?? "",
+                did: wish.did,
                 kind: template.kind.rawValue, content: String(decoding: draft.encoded(), as: UTF8.self),
                 req: frame.hash.text, request: Base64URL.encode(frame.bytes),
                 matchNumber: template.matchesNumber ? Self.number(context.random) : nil, createdAt: now,
@@ -89,6 +92,12 @@ extension SigningProvider {
                     key: wish.idempotencyKey, request: Self.key(wish, user)))
             return try await store.create(new, limits: settings.limits)
         }
+    }
+
+    private func user(of wish: TransactionWish) async throws -> User? {
+        guard let name = wish.user else { return nil }
+        guard let user = try await find(user: name), user.isActive else { throw SigningRefusal(.notFound) }
+        return user
     }
 
     private func draft(_ wish: TransactionWish, _ template: SigningTemplate) throws -> DocumentDraft {
@@ -117,9 +126,10 @@ extension SigningProvider {
     }
 
     /// What makes two requests the same.
-    private static func key(_ wish: TransactionWish, _ user: User) -> String {
+    private static func key(_ wish: TransactionWish, _ user: User?) -> String {
         Frame(
-            "assent signing request", .text(user.id), .text(wish.template), .text(wish.details), .optional(wish.did),
+            "assent signing request", .text(user?.id ?? ""), .text(wish.template), .text(wish.details),
+            .optional(wish.did),
             .text(wish.locale), .optional(wish.lifetime.map(String.init)), .optional(wish.origin?.place),
             .optional(wish.origin?.address)
         ).hash.text
@@ -130,12 +140,12 @@ extension SigningProvider {
     /// - Throws: ``SigningRefusal`` `tx_unknown`, also for another client's.
     package func view(_ txn: String, client: String, wait: Int = 0) async throws(SigningRefusal) -> TransactionView {
         try await answering {
-            guard let found = try await store.transaction(txn), found.isOf(client) else {
+            guard let found = try await store.transaction(txn, evenUnclaimed: true), found.isOf(client) else {
                 throw SigningRefusal(.transactionUnknown)
             }
             guard found.state(at: store.now) == .pending, wait > 0 else { return try await view(found) }
             await bell.wait(for: .transaction(txn), seconds: wait)
-            return try await view(try await store.transaction(txn) ?? found)
+            return try await view(try await store.transaction(txn, evenUnclaimed: true) ?? found)
         }
     }
 
@@ -171,10 +181,12 @@ extension SigningProvider {
                 let decision = try await store.decision(of: txn)
             else { throw SigningRefusal(.transactionUnknown) }
             let keys = try await keys.current()
+            let enrolments = try await store.records(did: decision.did)
+            var messages = enrolments.flatMap { [$0.record, $0.offer] }
+            messages += [decision.txd, decision.receipt].compactMap(\.self)
             let bundle = EvidenceBundle(
                 issuer: iss, identities: keys.identities.map(\.publicKey), next: keys.next, previous: keys.previous,
-                certificates: keys.allCertificates,
-                enrolments: try await store.records(did: decision.did),
+                certificates: try keys.certificates(of: messages), enrolments: enrolments,
                 transactions: [
                     EvidenceTransaction(
                         document: decision.txd, request: Base64URL.decode(transaction.request),

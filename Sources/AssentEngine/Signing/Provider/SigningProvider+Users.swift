@@ -41,12 +41,12 @@ package struct SigningCaller: Sendable {
 extension SigningProvider {
     /// Makes an invite, for the caller or, by an administrator, for somebody else.
     ///
-    /// - Throws: ``SigningRefusal``: `fresh_authentication_required`, `forbidden`, `not_found`.
-    ///
     /// - Parameters:
     ///   - caller: who is signed in.
     ///   - user: whose device it is to be, by id or name; without one, the caller's.
     ///   - did: the container whose keys are to be new ones (a reset); without one, a new container.
+    /// - Returns: the invite, to be shown once.
+    /// - Throws: ``SigningRefusal``: `fresh_authentication_required`, `forbidden`, `not_found`.
     package func invite(
         _ caller: SigningCaller, user: String?, did: String? = nil
     ) async throws(SigningRefusal) -> ShownInvite {
@@ -58,7 +58,7 @@ extension SigningProvider {
                 guard let found = try await find(user: user) else { throw SigningRefusal(.notFound) }
                 owner = found
             }
-            guard isFresh(caller, at: now) else { throw SigningRefusal(.freshAuthenticationRequired) }
+            try requireFreshness(of: caller, at: now)
             do {
                 try ShownText.check(owner.username, 1...64, at: "user")
             } catch {
@@ -86,11 +86,6 @@ extension SigningProvider {
             try await store.create(invite, codeHash: lookup(code))
             return ShownInvite(pid: pid.text, code: code.shown, qr: Secret(qr), expiresAt: invite.expiresAt)
         }
-    }
-
-    /// Whether the caller has just authenticated, at the level that the realm asks for.
-    func isFresh(_ caller: SigningCaller, at now: Int64) -> Bool {
-        now - caller.session.createdAt <= settings.freshness && caller.session.authLevel >= settings.freshLevel
     }
 
     /// How an invite of the caller stands.

@@ -41,7 +41,8 @@ package struct SigningProvider: Sendable {
             let keys = try await keys.current()
             guard let identity = keys.identity else { throw SigningRefusal(.unavailable) }
             return IssuerConfiguration(
-                issuer: iss, name: settings.name, identity: identity, next: keys.next, certificates: keys.certificates
+                issuer: iss, name: settings.name, identity: identity, next: keys.next,
+                certificates: keys.certificates(at: now)
             ).encoded()
         }
     }
@@ -95,6 +96,7 @@ package struct SigningProvider: Sendable {
         case .commitChange: try await commitChange(request)
         case .update: try await update(request)
         case .delete: try await delete(request)
+        case .claim: try await claim(request)
         case .renewStart: try await renewStart(request, address: address)
         case .renewCommit: try await renewCommit(request)
         case .renewComplete: try await renewComplete(request)
@@ -199,6 +201,8 @@ package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
     case list = "transactions/list"
     /// Asks for a document.
     case fetch = "transactions/fetch"
+    /// Takes a transaction that was scanned.
+    case claim = "transactions/claim"
     /// Begins a record of a message.
     case create = "transactions/create"
     /// Decides.

@@ -105,7 +105,7 @@ extension SigningStore {
     /// - Throws: ``SigningRefusal``: `invalid_request` when a key is known already; `replay`.
     func complete(
         _ renewal: SigningRenewalRecord, _ sent: SigningRenewalRecord.Completion, keys: [SigningKeyRow], seq: Int,
-        oneTimeKeys: [SigningOneTimeKey], digits: String?, user: String, proof: SpentProof?, at now: Int64
+        oneTimeKeys: [SigningOneTimeSecret], digits: String?, user: String, proof: SpentProof?, at now: Int64
     ) async throws -> Bool {
         let did = renewal.did
         var first: [SQLStatement] = []

@@ -254,9 +254,7 @@ extension SigningProvider {
                 container.userID == caller.session.user.id || caller.isAdministrator
             else { throw SigningRefusal(.unknownContainer) }
             guard action == .unlock || caller.isAdministrator else { throw SigningRefusal(.forbidden) }
-            guard action != .unlock || isFresh(caller, at: now) else {
-                throw SigningRefusal(.freshAuthenticationRequired)
-            }
+            if action == .unlock { try requireFreshness(of: caller, at: now) }
             guard let slot = PasswordSlot(rawValue: name), let row = try await store.slot(slot, of: did) else {
                 throw SigningRefusal(.invalidRequest, "The container has no such password slot.")
             }

@@ -24,6 +24,7 @@ extension SigningStore {
         -> SigningTransactionRecord
     {
         if let known = try await repeated(new) { return known }
+        if new.userID.isEmpty { return try await createUnclaimed(new, limits: limits) }
         let first: [SQLStatement] = [
             SQLStatement(SigningSQL.hold(user: new.userID), expecting: .exactly(1)),
             SQLStatement(SigningSQL.create(new, issuer: issuer.name, limits: limits), expecting: .exactly(1)),
@@ -43,7 +44,7 @@ extension SigningStore {
         }
     }
 
-    private func repeated(_ new: SigningTransactionRecord) async throws -> SigningTransactionRecord? {
+    func repeated(_ new: SigningTransactionRecord) async throws -> SigningTransactionRecord? {
         guard let idempotency = new.idempotency else { return nil }
         let row = try await first(
             """
@@ -58,11 +59,18 @@ extension SigningStore {
     }
 
     /// A transaction, whatever its state.
-    package func transaction(_ txn: String) async throws -> SigningTransactionRecord? {
+    ///
+    /// - Parameters:
+    ///   - txn: its id.
+    ///   - evenUnclaimed: also one that nobody has claimed; devices do not see these.
+    /// - Returns: the transaction, or `nil`.
+    /// - Throws: `StoreError`.
+    package func transaction(_ txn: String, evenUnclaimed: Bool = false) async throws -> SigningTransactionRecord? {
         guard txn.utf8.count <= 64 else { return nil }
-        return try await first(
-            "SELECT * FROM signing_transactions WHERE txn = \(txn) AND iss = \(issuer.name) AND user_id IS NOT NULL"
+        let found = try await first(
+            "SELECT * FROM signing_transactions WHERE txn = \(txn) AND iss = \(issuer.name)"
         ).map(SigningTransactionRecord.init)
+        return evenUnclaimed || found?.userID.isEmpty == false ? found : nil
     }
 
     /// The open transactions of a container, oldest first, at most `limit`.
@@ -110,7 +118,7 @@ extension SigningStore {
     ///
     /// - Throws: ``SigningRefusal``: `tx_unknown`; `already_decided` when it is not open any more.
     package func cancel(_ txn: String, client: String, at now: Int64) async throws {
-        let known = try await transaction(txn)
+        let known = try await transaction(txn, evenUnclaimed: true)
         guard let known, known.isOf(client) else { throw SigningRefusal(.transactionUnknown) }
         let done = try await succeeds([
             SQLStatement(
@@ -118,7 +126,7 @@ extension SigningStore {
             audit.statement(record(.signingCancel, user: known.userID, txn: txn, ["client": client])),
         ])
         if done { return }
-        let latest = try await transaction(txn)
+        let latest = try await transaction(txn, evenUnclaimed: true)
         // What was canceled before stays canceled: the same answer to a repeated request.
         if let latest, latest.state == .canceled, latest.decidedBy == nil { return }
         throw SigningRefusal(.alreadyDecided)

@@ -27,7 +27,7 @@ package struct SigningTransactionRecord: Sendable, Hashable {
     /// Who asks.
     package let clientID: String
 
-    /// Who is asked.
+    /// Who is asked; empty while nobody has claimed it.
     package let userID: String
 
     /// The only container that may answer, if there is one.
@@ -144,7 +144,8 @@ package struct SigningTransactionRecord: Sendable, Hashable {
         let key = try row.optionalText("idempotency_key")
         let request = try row.optionalText("request_key")
         self.init(
-            txn: try row.text("txn"), clientID: try row.text("client_id"), userID: try row.text("user_id"),
+            txn: try row.text("txn"), clientID: try row.text("client_id"),
+            userID: try row.optionalText("user_id") ?? "",
             did: try row.optionalText("did"), kind: try row.text("kind"), content: try row.text("content"),
             req: try row.text("req"), request: try row.text("request"),
             matchNumber: try row.optionalText("match_number"), createdAt: try row.integer("created_at"),
@@ -170,6 +171,9 @@ package struct SigningLimits: Sendable, Hashable {
 
     /// Open transactions of a user.
     package var openOfUser: Int64 = 20
+
+    /// Transactions of a client that wait for whoever scans them.
+    package var claimsOfClient: Int64 = 100
 
     /// Transactions of a client and a user in a minute.
     package var perMinute: Int64 = 5

@@ -1,0 +1,79 @@
+// What docs/migrating-signing.md names, compiled with each build; a test compares the two.
+import Assent
+import Foundation
+
+// What an app brings along: its screens.
+protocol SigningPrompts: Sendable {
+    func choose(
+        _ displayed: SigningDisplay, _ allowed: [SigningTransaction.Status]
+    ) async -> (status: SigningTransaction.Status, number: String?)
+}
+
+/// The workflow of the vendor's page, in its order.
+func signTransaction(
+    _ payload: JSONObject, store: any SecretStore, keys: any KeyProvider, transport: any HTTPTransport,
+    screen: some SigningPrompts
+) async throws {
+    // 1. The device, with what the app says about connections.
+    var configuration = SigningDeviceConfiguration(issuers: ["https://am.bank.example/am/signing/realms/root"])
+    configuration.limits.total = .seconds(60)
+    let device = SigningDevice(store: store, keys: keys, transport: transport, configuration: configuration)
+    // 2. The transaction's identifier: of a push message, or of the list.
+    guard let transactionID = payload["tds"]?.string else { return }
+    // 3. What it says; nothing is sent.
+    let info = try await device.retrieveTransactionInfo(transactionID)
+    // 4. and 5. The transport key has no password: fetch.
+    let transaction = try await info.transaction()
+    // 6. and 7. Show it, and have the user choose.
+    let answer = await screen.choose(transaction.displayed, transaction.allowedStatuses)
+    // 8. Sign and send.
+    let receipt = try await transaction.setStatus(answer.status.name, number: answer.number)
+    print(receipt.decidedAt)
+}
+
+/// The same through the front door of the SDK.
+func signWithFacade(_ payload: JSONObject, assent: Assent, screen: some SigningPrompts) async throws {
+    guard let transactionID = payload["tds"]?.string else { return }
+    let transaction = try await assent.device.retrieveTransactionInfo(transactionID).transaction()
+    let answer = await screen.choose(transaction.displayed, transaction.allowedStatuses)
+    try await transaction.setStatus(answer.status.name, number: answer.number)
+}
+
+func namesOfContainers(_ device: SigningDevice) async throws {
+    let container: SigningContainer = try await device.container(of: "ana")
+    print(try await device.containers(matching: ContainerFilter(user: "ana")).count)
+    for id in try await container.transactionIDs(wait: 25) {
+        do {
+            let info: SigningTransactionInfo = try await device.retrieveTransactionInfo(id)
+            print(info.container.name, info.expiresAt, info.isVerified, info.isClaim)
+            _ = try await info.deny(reason: "Not mine")
+            _ = try await info.report()
+        } catch let error as SigningError {
+            print(error.code.hid ?? 0, error.detail, error.remaining ?? 0, error.retryAfter ?? 0)
+        }
+    }
+    for try await transaction in container.transactions() {
+        for status in transaction.allowedStatuses where status.effect == .approve {
+            print(status.name, status.label, status.effect, status.reason)
+        }
+        if transaction.isCancelable { try await transaction.cancel(.userCancel) }
+        print(transaction.remaining(), transaction.kind, transaction.displayed.fields)
+    }
+    let key: SigningContainer.Key? = container.keys(usage: .sign, label: "payments").first
+    print(key?.id ?? "", container.keys(usage: .transport).count, container.keys(usage: .auth).count)
+    try await container.rename("Ana's phone")
+    try await container.setProperties(["colour": "blue"])
+    try await container.setPushID("token")
+    _ = try await container.renew(invite: nil)
+    print(try await container.oneTimeCode(label: "bank", challenge: "12345678").label)
+    try await container.delete()
+    _ = try await device.enrol(SigningInvite(scanned: "…"))
+    _ = try SigningInvite(typed: "ZFECE-ULFQP-OBFTE-PB2BQ", issuer: "https://am.bank.example/am/signing")
+    try await device.sendQueued()
+}
+
+func connections(trust: TrustRoots, pin: Pin, backup: Pin) throws -> NIOTransport {
+    try NIOTransport(
+        configuration: NIOTransportConfiguration(
+            trustRoots: trust, pins: ["am.bank.example": .pins([pin, backup])]))
+}

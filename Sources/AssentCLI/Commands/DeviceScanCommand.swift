@@ -1,0 +1,90 @@
+import ArgumentParser
+import Assent
+import AssentSigning
+import Foundation
+
+extension DeviceCommand {
+    /// `assent device scan`
+    struct Scan: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Claim the transaction of a QR code on a page, show it, ask for an answer and sign it.",
+            discussion: """
+                Only the page where it began shows the number that you are asked for. Read who asks, and from which place and \
+                address: somebody who shows you their own page has its number, too.
+                """)
+
+        @Argument(help: "The text of the QR code.")
+        var text: String?
+
+        @Option(name: .long, help: "A file with the text of the QR code.", completion: .file())
+        var file: String?
+
+        @Option(name: .long, help: "Whose container is meant, by id or name, where several fit.")
+        var user: String?
+
+        @OptionGroup var client: ClientOptions
+
+        func validate() throws {
+            guard (text == nil) != (file == nil) else { throw ValidationError("Give the text or --file.") }
+        }
+
+        func run() async throws {
+            let console = Console()
+            try await SigningProfile.run(client, console) { profile in
+                let info = try await profile.device.retrieveTransactionInfo(try scanned(), user: user)
+                let transaction = try await info.transaction()
+                let receipt = try await TerminalDecision(console: console).decide(transaction)
+                console.say(receipt.line)
+            }
+        }
+
+        private func scanned() throws -> String {
+            if let text { return text }
+            let path = file ?? ""
+            do {
+                return try String(contentsOfFile: path, encoding: .utf8)
+                    .trimmingCharacters(in: .whitespacesAndNewlines)
+            } catch {
+                throw CommandFailure.unreadable(path, error, "Name the file with the text of the QR code.")
+            }
+        }
+    }
+
+    /// `assent device renew`
+    struct Renew: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Replace a container's keys by new ones, when they are about to expire or after a reset.",
+            discussion: """
+                Without a code it works from the day that 'assent device list' names (renewable). With the code of a reset \
+                ('assent device invite --container …') it works at any time before the keys expire: type the digits where the \
+                code was shown, and run the command again with the same code.
+                """)
+
+        @Argument(help: "The code of a reset.")
+        var code: String?
+
+        @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+        var container: String?
+
+        @OptionGroup var client: ClientOptions
+
+        func run() async throws {
+            let console = Console()
+            try await SigningProfile.run(client, console) { profile in
+                let container = try await profile.container(container)
+                let invite = try code.map { try SigningInvite(typed: $0, issuer: container.issuer) }
+                let renewal = try await container.renew(invite: invite)
+                if let digits = renewal.digits {
+                    let user = DisplayText.escapedForTerminal(renewal.userName)
+                    let issuer = DisplayText.escapedForTerminal(renewal.issuerName)
+                    console.say("Type these digits where the code was shown, if you are \(user) and trust \(issuer):")
+                    console.say("")
+                    console.say("    " + console.styled(digits, .bold))
+                } else {
+                    let until = try await profile.device.container(container.id).expiresAt
+                    console.say("The container has new keys, until \(until.formatted(.iso8601)).")
+                }
+            }
+        }
+    }
+}

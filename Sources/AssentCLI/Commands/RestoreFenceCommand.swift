@@ -1,0 +1,40 @@
+import ArgumentParser
+import Assent
+import AssentEngine
+import AssentServer
+import Foundation
+
+/// `assent restore-fence`
+struct RestoreFenceCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore-fence",
+        abstract: "After a backup was restored, before the first start: end what was open when it was made.",
+        discussion: """
+            The backup does not know what became of open transactions, invites and enrolments since. They fail, and users are \
+            asked again. Devices that were revoked since are active again: revoke them again. All servers of the database must \
+            be stopped.
+            """)
+
+    @Option(name: .shortAndLong, help: "The server's file.", completion: .file(extensions: ["yaml", "yml"]))
+    var config: String
+
+    @Flag(name: .long, help: "Print the result as JSON.")
+    var json = false
+
+    func run() async throws {
+        let console = Console(json: json)
+        try await Outcome.run(console, reportsErrors: true) {
+            let outcome = try await RestoreFence.run(ServerConfiguration.load(file: config))
+            if json {
+                console.emit([
+                    "transactions": .integer(Int64(outcome.transactions)), "invites": .integer(Int64(outcome.invites)),
+                    "enrolments": .integer(Int64(outcome.enrolments)),
+                ])
+            } else {
+                console.say(
+                    "Ended: \(outcome.transactions) open transactions, \(outcome.invites) invites, "
+                        + "\(outcome.enrolments) unfinished enrolments. Start the servers now.")
+            }
+        }
+    }
+}

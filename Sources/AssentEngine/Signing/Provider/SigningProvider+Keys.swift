@@ -1,0 +1,39 @@
+import AssentCore
+import AssentSigningProtocol
+
+extension SigningProvider {
+    /// What an administrator does to the issuer's keys.
+    package enum KeyChange: Sendable, Hashable {
+        /// A new identity key takes the old one's place.
+        case rotateIdentity
+        /// The online keys count no more, and new ones are made.
+        case withdrawOnlineKeys
+    }
+
+    /// Changes the issuer's keys.
+    ///
+    /// - Returns: the thumbprint of the identity key, and the least generation of online keys that counts.
+    /// - Throws: ``SigningRefusal``: `forbidden`, `fresh_authentication_required`, `busy`.
+    package func change(
+        _ caller: SigningCaller, _ change: KeyChange
+    ) async throws(SigningRefusal) -> (identity: String, minimum: Int) {
+        try await answering {
+            guard caller.isAdministrator else { throw SigningRefusal(.forbidden) }
+            try requireFreshness(of: caller, at: store.now)
+            switch change {
+            case .rotateIdentity: _ = try await keys.rotateIdentity(by: caller.session.user.id)
+            case .withdrawOnlineKeys: _ = try await keys.withdrawOnlineKeys(by: caller.session.user.id)
+            }
+            let now = try await keys.current()
+            guard let identity = now.identity else { throw SigningRefusal(.unavailable) }
+            return (identity.thumbprint.text, now.minimum)
+        }
+    }
+
+    /// Refuses a caller who has not authenticated lately, or not strongly enough.
+    func requireFreshness(of caller: SigningCaller, at now: Int64) throws(SigningRefusal) {
+        let isFresh =
+            now - caller.session.createdAt <= settings.freshness && caller.session.authLevel >= settings.freshLevel
+        guard isFresh else { throw SigningRefusal(.freshAuthenticationRequired) }
+    }
+}

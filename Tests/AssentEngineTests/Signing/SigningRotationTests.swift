@@ -1,0 +1,169 @@
+import AssentCore
+import AssentJOSE
+import AssentSigning
+import AssentSigningProtocol
+import AssentStore
+import AssentTesting
+import Foundation
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+@Suite("The issuer's keys over time", .timeLimit(.minutes(3)))
+struct SigningRotationTests {
+    private static func world() async throws -> (SigningWorld, SigningCaller) {
+        let world = try await SigningWorld { $0.freshness = 30 * 365 * 86400 }
+        let admin = try await TransactionFixture.signIn("root", roles: [.admin], world.base.context)
+        return (world, SigningCaller(admin))
+    }
+
+    private static func identity(_ world: SigningWorld) async throws -> KeyThumbprint {
+        try #require(try await world.provider.keys.current(fresh: true).identity).thumbprint
+    }
+
+    @Test("A device follows a new identity key by itself; a device that enrols afterwards pins it")
+    func follows() async throws {
+        let (world, admin) = try await Self.world()
+        let sdk = try SDKWorld(world)
+        let container = try await sdk.enrolled(sdk.device())
+        let old = try await Self.identity(world)
+        let changed = try await world.provider.change(admin, .rotateIdentity)
+        #expect(changed.identity != old.text)
+        #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
+        let second = try SDKWorld(world)
+        let other = try await second.enrolled(second.device())
+        #expect(try await second.approve(other, on: second.device()).effect == .approve)
+    }
+
+    @Test("Ten years on, after many rotations, evidence is judged with the first identity key, and with the last")
+    func tenYears() async throws {
+        let (world, admin) = try await Self.world()
+        let sdk = try SDKWorld(world)
+        let device = sdk.device()
+        var container = try await sdk.enrolled(device)
+        let first = try await Self.identity(world)
+        var txns: [String] = [try await sdk.approve(container, on: device).transactionID]
+        for year in 1...10 {
+            // Keys live for a year, and are renewed in its last month.
+            world.base.clock.advance(by: container.renewableFrom.timeIntervalSince(world.base.clock.now) + 3600)
+            if year.isMultiple(of: 3) { _ = try await world.provider.change(admin, .rotateIdentity) }
+            if year == 5 { _ = try await world.provider.change(admin, .withdrawOnlineKeys) }
+            try await container.renew()
+            container = try await container.renewed()
+            txns.append(try await sdk.approve(container, on: sdk.device()).transactionID)
+        }
+        let last = try await Self.identity(world)
+        #expect(first != last)
+        for txn in txns {
+            for trust in [first, last] {
+                let report = try await sdk.report(txn, trust: trust)
+                #expect(report.contradicted.isEmpty, "\(txn): \(report.contradicted)")
+            }
+        }
+        let stranger = try ProtocolKey(SoftwareSigningKey.generate(.es256)).thumbprint
+        #expect(!(try await sdk.report(try #require(txns.first), trust: stranger)).contradicted.isEmpty)
+    }
+
+    @Test(
+        "After a withdrawal a device that has asked takes nothing from the old keys, and evidence of before stays good")
+    func withdrawal() async throws {
+        let (world, admin) = try await Self.world()
+        let sdk = try SDKWorld(world)
+        let container = try await sdk.enrolled(sdk.device())
+        let before = try await sdk.approve(container, on: sdk.device())
+        let old = try #require(try await world.provider.keys.current().newest(.sig))
+        let changed = try await world.provider.change(admin, .withdrawOnlineKeys)
+        #expect(changed.minimum > old.generation)
+        #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
+        // What the thief of the old key signs is not taken any more.
+        let device = try TestDevice(world)
+        let configuration = try IssuerConfiguration(reading: try await world.configuration().bytes)
+        let trust = try IssuerTrust(configuration, issuer: world.name, anchor: .none)
+        #expect(trust.minimum == changed.minimum)
+        let forged = try await SignedMessage.sign(
+            Ticket(
+                issuer: world.name, txn: SigningID(random: SystemRandom()), expiresAt: Int(world.provider.now) + 60,
+                handle: SigningID(random: SystemRandom())),
+            with: SoftwareSigningKey(algorithm: .es256, privateKey: old.privateKey))
+        #expect(throws: SigningProtocolError.self) { try trust.verified(forged.compact, as: Ticket.self) }
+        #expect(try await sdk.report(before.transactionID).contradicted.isEmpty)
+        // Keys that are made later keep the limit, also under a new identity key.
+        _ = try await world.provider.change(admin, .rotateIdentity)
+        world.base.clock.advance(by: 201 * 86400)
+        let later = try IssuerConfiguration(reading: try await world.configuration().bytes)
+        #expect(try IssuerTrust(later, issuer: world.name, anchor: .none).minimum == changed.minimum)
+        _ = device
+    }
+
+    @Test("Only an administrator with a fresh sign-in changes keys, and of two at once one does")
+    func callers() async throws {
+        let (world, admin) = try await Self.world()
+        #expect(try await refusal { _ = try await world.provider.change(world.ana, .rotateIdentity) } == "forbidden")
+        let strict = try await SigningWorld()
+        let late = SigningCaller(
+            try await TransactionFixture.signIn("root", roles: [.admin], strict.base.context))
+        strict.base.clock.advance(by: 301)
+        let found = try await refusal { _ = try await strict.provider.change(late, .withdrawOnlineKeys) }
+        #expect(found == "fresh_authentication_required")
+        _ = try await world.provider.configuration()
+        let outcomes = try await withThrowingTaskGroup(of: String?.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    try await refusal { _ = try await world.provider.change(admin, .rotateIdentity) }
+                }
+            }
+            return try await group.reduce(into: [String?]()) { $0.append($1) }
+        }
+        let keys = try await world.provider.keys.current(fresh: true)
+        #expect(keys.next.count == outcomes.count { $0 == nil } && outcomes.allSatisfy { $0 == nil || $0 == "busy" })
+        #expect(keys.previous.count == keys.next.count)
+    }
+
+    @Test("A bundle forged with a stolen identity key verifies, and the report says exactly what that proves")
+    func forged() async throws {
+        let (world, _) = try await Self.world()
+        let sdk = try SDKWorld(world)
+        let container = try await sdk.enrolled(sdk.device())
+        let honest = try await sdk.approve(container, on: sdk.device())
+        // The thief has the identity key, and nothing of Ana's: a server and a device of their own, in her name.
+        let thief = try await SigningWorld { $0.freshness = 30 * 365 * 86400 }
+        let stolen = try #require(try await world.provider.keys.current().identities.last)
+        try await thief.use(identity: stolen)
+        let forging = try SDKWorld(thief)
+        let forgedContainer = try await forging.enrolled(forging.device())
+        let forged = try await forging.approve(forgedContainer, on: forging.device())
+        let trust = stolen.publicKey.thumbprint
+        let report = try await forging.report(forged.transactionID, trust: trust)
+        let genuine = try await sdk.report(honest.transactionID, trust: trust)
+        #expect(report.contradicted.isEmpty, "\(report.contradicted)")
+        // No check tells them apart: so the report never says that it was Ana, or when.
+        #expect(report.established.count == genuine.established.count)
+        #expect(report.attested.count == genuine.attested.count)
+        #expect(report.notEstablished == EvidenceGap.always)
+        let kinds = report.attested.map { attestation in
+            switch attestation {
+            case .user: "user"
+            case .decidedAt: "time"
+            case .keyActive: "key"
+            case .audit: "audit"
+            case .numberMatched, .passwordCounted: "more"
+            }
+        }
+        #expect(kinds.sorted() == ["audit", "key", "time", "user"])
+    }
+}
+
+extension SigningWorld {
+    /// Makes a key the issuer's identity key, before there is another.
+    func use(identity: SigningKeySet.Identity) async throws {
+        let kid = identity.publicKey.thumbprint.text
+        let sealed = try base.context.masterKey.seal(identity.key.privateKey, for: .signingKey, context: kid)
+        _ = try await base.context.database.run(
+            SQLStatement(
+                """
+                INSERT INTO signing_identities (iss, seq, kid, public_jwk, sealed_key, created_at)
+                VALUES (\(name), 0, \(kid), \(identity.publicKey.json.serialized()), \(sealed), \(provider.now))
+                """))
+    }
+}
