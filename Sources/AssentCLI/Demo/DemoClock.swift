@@ -11,6 +11,18 @@ struct DemoClock: WallClock {
 
     func advance(by seconds: TimeInterval) { time.withLock { $0 += seconds } }
 
+    /// Lets the clock run while `body` waits for somebody else, ten times as fast as time passes.
+    func running<Result: Sendable>(while body: () async throws -> Result) async rethrows -> Result {
+        let running = Task {
+            while !Task.isCancelled {
+                try await Task.sleep(for: .milliseconds(50))
+                advance(by: 0.5)
+            }
+        }
+        defer { running.cancel() }
+        return try await body()
+    }
+
     /// Looks at the clock again and again: the few tasks that wait in a demo do not justify a list of sleepers.
     func sleep(until deadline: Date) async throws {
         while now < deadline { try await Task.sleep(for: .milliseconds(50)) }

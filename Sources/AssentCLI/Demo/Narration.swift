@@ -5,6 +5,7 @@ final class Narration: Sendable {
     /// Who takes part, from left to right in the diagram.
     enum Party: String, Sendable, CaseIterable {
         case user = "Ana"
+        case phone = "Phone (SDK)"
         case app = "App (SDK)"
         case server = "assent serve"
         case gateway = "Gateway"
@@ -110,6 +111,15 @@ extension Narration {
 }
 
 extension Narration.Event {
+    /// Whom it is about.
+    var parties: [Narration.Party] {
+        switch self {
+        case .message(let from, let to, _, _): [from, to]
+        case .note(let party, _): [party]
+        case .step, .clock, .check: []
+        }
+    }
+
     fileprivate var json: JSONValue {
         switch self {
         case .step(let number, let title): ["step": .integer(number), "title": .string(title)]

@@ -5,13 +5,22 @@ struct SequenceDrawing: Sendable {
     /// What is drawn, in order.
     let events: [Narration.Event]
 
+    /// Who takes part in it.
+    private let lanes: [Narration.Party]
+
     private static let laneWidth = 230
     private static let margin = 130
     /// How many characters fit beside a lane.
     private static let textWidth = 32
 
-    /// How wide every drawing is, in pixels.
-    static var width: Int { margin * 2 + laneWidth * (Narration.Party.allCases.count - 1) }
+    init(events: [Narration.Event]) {
+        self.events = events
+        let present = Set(events.flatMap(\.parties))
+        lanes = Narration.Party.allCases.filter(present.contains)
+    }
+
+    /// How wide the drawing is, in pixels.
+    var width: Int { Self.margin * 2 + Self.laneWidth * max(0, lanes.count - 1) }
 
     /// The colours of the drawing and of the page around it.
     ///
@@ -39,11 +48,11 @@ struct SequenceDrawing: Sendable {
     func svg(label: String, isFile: Bool) -> String {
         let (body, height) = draw()
         return """
-            <svg\(isFile ? #" xmlns="http://www.w3.org/2000/svg""# : "") width="\(Self.width)" height="\(height)" \
-            viewBox="0 0 \(Self.width) \(height)" role="img" aria-label="\(DisplayText.escapedForHTML(label))">
+            <svg\(isFile ? #" xmlns="http://www.w3.org/2000/svg""# : "") width="\(width)" height="\(height)" \
+            viewBox="0 0 \(width) \(height)" role="img" aria-label="\(DisplayText.escapedForHTML(label))">
             <style>\(Self.style)</style>
             <defs>\(Self.tip("tip"))\(Self.tip("tip-refused"))</defs>
-            <rect class="panel" x="0.5" y="0.5" width="\(Self.width - 1)" height="\(height - 1)" rx="10"/>
+            <rect class="panel" x="0.5" y="0.5" width="\(width - 1)" height="\(height - 1)" rx="10"/>
             \(body)
             </svg>
 
@@ -57,8 +66,8 @@ struct SequenceDrawing: Sendable {
             + #"<path class="\#(kind)" d="M0,0L8,4L0,8z"/></marker>"#
     }
 
-    private static func x(_ party: Narration.Party) -> Int {
-        margin + laneWidth * (Narration.Party.allCases.firstIndex(of: party) ?? 0)
+    private func x(_ party: Narration.Party) -> Int {
+        Self.margin + Self.laneWidth * (lanes.firstIndex(of: party) ?? 0)
     }
 
     private func draw() -> (body: String, height: Int) {
@@ -66,13 +75,13 @@ struct SequenceDrawing: Sendable {
         var parts: [String] = []
         for event in events { y = draw(event, at: y, into: &parts) }
         let height = y + 24
-        let lanes = Narration.Party.allCases.map { party in
-            let x = Self.x(party)
+        let heads = lanes.map { party in
+            let x = self.x(party)
             return #"<line class="lane" x1="\#(x)" y1="48" x2="\#(x)" y2="\#(height - 12)"/>"#
                 + #"<rect class="head" x="\#(x - 75)" y="14" width="150" height="34" rx="6"/>"#
                 + Self.text(party.rawValue, x: x, y: 36, kind: "name")
         }
-        return (lanes.joined(separator: "\n") + "\n" + parts.joined(separator: "\n"), height)
+        return (heads.joined(separator: "\n") + "\n" + parts.joined(separator: "\n"), height)
     }
 
     /// Draws one event below `y`, and answers where the next begins.
@@ -80,11 +89,11 @@ struct SequenceDrawing: Sendable {
         switch event {
         case .step(let number, let title):
             let y = y + 16
-            parts.append(#"<rect class="band" x="12" y="\#(y)" width="\#(Self.width - 24)" height="28" rx="5"/>"#)
+            parts.append(#"<rect class="band" x="12" y="\#(y)" width="\#(width - 24)" height="28" rx="5"/>"#)
             parts.append(Self.text("\(number). \(title)", x: 24, y: y + 19, kind: "step"))
             return y + 42
         case .message(let from, let to, let label, let refused):
-            let (start, end) = (Self.x(from), Self.x(to))
+            let (start, end) = (x(from), x(to))
             let kind = refused ? " refused" : ""
             let lines = Self.wrapped(label, width: Self.textWidth * max(1, abs(end - start) / Self.laneWidth))
             let y = Self.draw(lines, x: (start + end) / 2, y: y, kind: "label" + kind, into: &parts) + 4
@@ -96,9 +105,9 @@ struct SequenceDrawing: Sendable {
         case .note(let party, let note):
             let lines = Self.wrapped(note, width: Self.textWidth)
             parts.append(
-                #"<rect class="box" x="\#(Self.x(party) - 112)" y="\#(y + 2)" width="224" "#
+                #"<rect class="box" x="\#(x(party) - 112)" y="\#(y + 2)" width="224" "#
                     + #"height="\#(lines.count * 16 + 8)" rx="6"/>"#)
-            return Self.draw(lines, x: Self.x(party), y: y + 6, kind: "note", into: &parts) + 10
+            return Self.draw(lines, x: x(party), y: y + 6, kind: "note", into: &parts) + 10
         case .clock(let note):
             parts.append(Self.text("Clock: " + note, x: 24, y: y + 12, kind: "clock"))
             return y + 22

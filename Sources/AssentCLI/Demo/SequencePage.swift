@@ -8,20 +8,21 @@ struct SequencePage: Sendable {
 
     /// The page.
     var html: String {
-        """
-        <!DOCTYPE html>
-        <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-        <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-        <title>\(DisplayText.escapedForHTML(title))</title><style>
-        body { margin:2rem auto; max-width:\(SequenceDrawing.width + 40)px; padding:0 1rem; \
-        font:15px/1.45 system-ui,sans-serif; color:#1b1f24; background:#ffffff }
-        h1 { font-size:1.5rem; margin:0 0 .3rem } p { color:#68707a; margin:0 0 1.2rem } .scroll { overflow-x:auto }
-        svg { display:block }
-        @media (prefers-color-scheme: dark) { body { color:#e6e9ed; background:#14171a } p { color:#9aa4af } }
-        </style></head><body><h1>\(DisplayText.escapedForHTML(title))</h1>
-        <p>\(DisplayText.escapedForHTML(subtitle))</p><div class="scroll">
-        \(SequenceDrawing(events: events).svg(label: "Sequence diagram", isFile: false))</div></body></html>
+        let drawing = SequenceDrawing(events: events)
+        return """
+            <!DOCTYPE html>
+            <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+            <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+            <title>\(DisplayText.escapedForHTML(title))</title><style>
+            body { margin:2rem auto; max-width:\(drawing.width + 40)px; padding:0 1rem; \
+            font:15px/1.45 system-ui,sans-serif; color:#1b1f24; background:#ffffff }
+            h1 { font-size:1.5rem; margin:0 0 .3rem } p { color:#68707a; margin:0 0 1.2rem } .scroll { overflow-x:auto }
+            svg { display:block }
+            @media (prefers-color-scheme: dark) { body { color:#e6e9ed; background:#14171a } p { color:#9aa4af } }
+            </style></head><body><h1>\(DisplayText.escapedForHTML(title))</h1>
+            <p>\(DisplayText.escapedForHTML(subtitle))</p><div class="scroll">
+            \(drawing.svg(label: "Sequence diagram", isFile: false))</div></body></html>
 
-        """
+            """
     }
 }

@@ -70,6 +70,12 @@ extension Story {
         return id
     }
 
+    /// Sends JSON with these further fields.
+    func post(_ url: String, _ json: JSONValue, _ pairs: [(String, String)]) async throws -> HTTPReply {
+        let fields = Self.fields(pairs + [("Content-Type", "application/json")])
+        return try await send(.post, url, fields, body: HTTPBody(json.serializedBytes()), quietly: false)
+    }
+
     private var narrating: NarratingTransport {
         NarratingTransport(transport: transport, narration: narration, parties: parties)
     }

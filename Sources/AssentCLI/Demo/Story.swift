@@ -68,6 +68,7 @@ struct Story: Sendable {
         try await refreshMeanwhile(assent)
         try await loseReply(assent)
         try await decline(assent)
+        try await signOnPhone(assent)
         try await signOut(assent)
         await assent.shutdown()
         await connections.shutdown()
@@ -257,7 +258,7 @@ struct Story: Sendable {
     }
 
     private func signOut(_ assent: Assent) async throws {
-        narration.tell(.step(number: 9, title: "She signs out: tokens revoked, session ended, vault emptied"))
+        narration.tell(.step(number: 10, title: "She signs out: tokens revoked, session ended, vault emptied"))
         let session = try await assent.tokens.session()
         let tokens = try await assent.tokens.tokens()
         let result = await assent.signOut()
@@ -274,7 +275,7 @@ struct Story: Sendable {
     // MARK: Pieces
 
     /// Approves what a step asks: yes, then a fresh code.
-    private func answer(_ approval: inout Approval) throws -> StepAction {
+    func answer(_ approval: inout Approval) throws -> StepAction {
         if let options = approval.step[ConfirmationCallback.self]?.options {
             approval.step[ConfirmationCallback.self]?.selectedValue = options.first?.value
         }
