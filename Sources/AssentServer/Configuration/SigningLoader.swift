@@ -12,7 +12,11 @@ struct SigningLoader {
         // The address is known when the server listens; until then only the rest can be checked.
         let issuer = SigningIssuer(name: "https://localhost/signing\(RealmPath.path(of: realm))", realm: realm)
         var settings = SigningSettings(issuer: issuer, name: reader.string("name"))
-        if reader.has("keys") { settings.keys = try reader.list("keys").map(key) }
+        settings.policies = try reader.mappings("policies").map {
+            try SigningPolicyLoader(reader: $0.value).policy($0.key)
+        }
+        if reader.has("keys") { settings.keys = try reader.list("keys").map { try key($0, settings.policies) } }
+        settings.transportPolicy = reader.string("transport", default: SigningSettings.policyID)
         if reader.has("codes") { settings.oneTimeKeys = try reader.list("codes").map(oneTimeKey) }
         settings.limits.containers = reader.integer("devices", default: 5, in: 1...20)
         settings.keyLifetime = Int64(reader.integer("keyDays", default: 365, in: 1...3650)) * 86400
@@ -30,9 +34,11 @@ struct SigningLoader {
         return settings
     }
 
-    private func key(_ reader: SettingsReader<Void>) throws -> OfferedKey {
+    private func key(_ reader: SettingsReader<Void>, _ policies: [ProtectionPolicy]) throws -> OfferedKey {
         let usage: SigningKeyUsage = try choice("usage", of: reader)
-        let key = OfferedKey(usage: usage, label: reader.string("label"), policy: SigningSettings.policyID)
+        let key = SigningSettings.offered(
+            usage, reader.string("label"), policy: reader.string("policy", default: SigningSettings.policyID),
+            of: policies)
         reader.finish()
         return key
     }

@@ -27,7 +27,12 @@ struct SigningUserRoutes: Sendable {
             return .json(200, ["state": .string(status.state)])
         case ("containers", _):
             let found = try await provider.containers(caller, user: try call.request.query("user"))
-            return .json(200, ["containers": .array(found.map { Self.json($0.0, $0.1, at: provider.now) })])
+            var containers: [JSONValue] = []
+            for (container, keys) in found {
+                containers.append(
+                    Self.json(container, keys, slots: try await provider.slots(of: container), at: provider.now))
+            }
+            return .json(200, ["containers": .array(containers)])
         case ("containers/*", _): return try await change()
         case ("keys", _): return try await changeKeys()
         default: throw SigningRefusal(.notFound)
@@ -57,14 +62,23 @@ struct SigningUserRoutes: Sendable {
 
     private func change() async throws -> Response {
         let body = try await call.json()
-        try body.allow(["action", "name"])
+        try body.allow(["action", "name", "slot"])
+        if let action = try body.signingText("action").flatMap(SlotAction.init) {
+            guard let slot = try body.signingText("slot"), body["name"] == nil else {
+                throw SigningRefusal(.invalidRequest, "slot is missing.")
+            }
+            let state = try await provider.act(caller, did: call.id, action, on: slot)
+            return .json(200, ["state": .string(state.rawValue)])
+        }
+        guard body["slot"] == nil else { throw SigningRefusal(.invalidRequest, "This action is not about a slot.") }
         let change: ContainerChange
         switch try body.signingText("action") {
         case "block": change = .block
         case "unblock": change = .unblock
         case "revoke": change = .revoke
         case "rename": change = .rename(try body.signingText("name") ?? "")
-        default: throw SigningRefusal(.invalidRequest, "action is rename, block, unblock or revoke.")
+        default:
+            throw SigningRefusal(.invalidRequest, "action is rename, block, unblock, revoke, lock, unlock or wipe.")
         }
         let state = try await provider.change(caller, did: call.id, change)
         return .json(200, ["state": .string(state.rawValue)])
@@ -83,7 +97,9 @@ struct SigningUserRoutes: Sendable {
         return .json(200, ["identity": .string(keys.identity), "min": .integer(Int64(keys.minimum))])
     }
 
-    private static func json(_ container: SigningContainerRecord, _ keys: [SigningKeyRow], at now: Int64) -> JSONValue {
+    private static func json(
+        _ container: SigningContainerRecord, _ keys: [SigningKeyRow], slots: [SlotStatus], at now: Int64
+    ) -> JSONValue {
         let keys = keys.map { key -> JSONValue in
             [
                 "kid": .string(key.kid), "usage": .string(key.usage), "label": .string(key.label),
@@ -96,7 +112,7 @@ struct SigningUserRoutes: Sendable {
                 "state": .string(container.state(at: now).rawValue), "created": .integer(container.createdAt),
                 "approvals": .integer(container.approvalsFrom), "renew": .integer(container.renewAt),
                 "exp": .integer(container.expiresAt), "ended": container.endedAt.map { .integer($0) },
-                "keys": .array(keys), "slots": .array([]),
+                "keys": .array(keys), "slots": .array(slots.map(\.json)),
             ]))
     }
 }

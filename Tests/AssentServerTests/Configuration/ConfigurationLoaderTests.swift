@@ -117,6 +117,16 @@ struct ConfigurationLoaderTests {
                 at: #"["https://app.bank.example/"]"#,
                 "https://app.bank.example/ is no origin"),
             Mistake(
+                "name: Bank of Example", "name: Bank\n      policies: {pin: {mode: silent}}",
+                at: "mode: silent",
+                "silent is not supported"),
+            Mistake(
+                "name: Bank of Example", "name: Bank\n      policies: {pin: {mode: assisted, lock: {max: 11}}}",
+                at: "max: 11", "lock.max"),
+            Mistake(
+                "name: Bank of Example", "name: Bank\n      policies: {pin: {mode: local, tries: 3}}",
+                at: "tries: 3", "unknown key"),
+            Mistake(
                 "introspectsAll: true", "secretFile: x", at: "secretFile: x", "one of secretFile, secretHash"),
         ])
     func mistakes(_ mistake: Mistake) throws {
