@@ -10,31 +10,9 @@ import Testing
 
 @Suite("A device on the command line", .timeLimit(.minutes(3)))
 struct DeviceTests {
-    /// The example with devices: a transfer is signed on one.
-    private static func withSigning(_ example: String) throws -> String {
-        let journey = try #require(example.firstRange(of: "      ConfirmTransfer:\n"))
-        let clients = try #require(example.firstRange(of: "    clients:\n"))
-        return example[..<journey.lowerBound] + """
-                  ConfirmTransfer:
-                    entry: sign
-                    transactionalOnly: true
-                    nodes:
-                      sign:
-                        type: SignTransactionNode
-                        config: {template: transfer}
-                        outcomes: {approve: success, decline: failure, expired: failure, noDevice: failure}
-
-                signing:
-                  name: Bank of Example
-                  templates:
-                    transfer: {title: Confirm transfer, match: number}
-
-            """ + example[clients.lowerBound...]
-    }
-
     /// A world with devices, a user who has signed in, and a device with a home of its own.
-    private static func run(
-        _ body: (_ world: DemoWorld, _ user: Program, _ device: Program) async throws -> Void
+    static func run(
+        with more: String = "", _ body: (_ world: DemoWorld, _ user: Program, _ device: Program) async throws -> Void
     ) async throws {
         let directory = NSTemporaryDirectory() + "/assent-device-" + SystemRandom().token(byteCount: 9)
         try FileManager.default.createDirectory(
@@ -43,7 +21,9 @@ struct DeviceTests {
         var sources = try await World.sources()
         let example = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
         sources.configurationFile = directory + "/assent.yaml"
-        try withSigning(example).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
+        let name = try #require(example.firstRange(of: "      name: Bank of Example\n"))
+        try (example[..<name.upperBound] + more + example[name.upperBound...]).write(
+            toFile: sources.configurationFile, atomically: false, encoding: .utf8)
         // Calls wait for what happens, and look again after a while.
         let clock = SystemClock()
         let world = try await DemoWorld.start(sources: sources, clock: clock, logger: CollectingLog().logger)

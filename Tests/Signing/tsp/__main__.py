@@ -10,7 +10,7 @@ import threading
 if not __package__:
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from tsp import evidence, http_server, invite, jose, relay, strict_json, thief  # noqa: E402
+from tsp import evidence, http_server, invite, jose, relay, stolen, strict_json, thief  # noqa: E402
 from tsp.device import Device, Problem  # noqa: E402
 from tsp.framing import Refused  # noqa: E402
 from tsp.server import Server  # noqa: E402
@@ -131,9 +131,14 @@ def run_thief(options):
     state = thief.from_file(options.state)
     transcripts = [line.strip() for line in open(options.transcripts, encoding="utf-8")] if options.transcripts else []
     k = int(open(options.k, encoding="utf-8").read().strip(), 16) if options.k else None
+    if options.database:
+        transcripts += stolen.values(options.database)
+    if options.master_key:
+        keys = stolen.private_keys(options.database, stolen.master_key(options.master_key), state["did"])
+        k = next((one for slot, generation, one in keys if generation == state["slots"][slot]["gen"]), None)
     space = thief.SPACE[:options.space]
     found = thief.Thief(state, transcripts, k=k).search(space)
-    show({"tried": len(space), "found": found})
+    show({"tried": len(space), "k": k is not None, "found": found})
 
 
 def parser():
@@ -210,6 +215,8 @@ def parser():
     robber.add_argument("--state", required=True)
     robber.add_argument("--transcripts", help="a file with captured messages, one a line")
     robber.add_argument("--k", help="a file with the server's k in hexadecimal")
+    robber.add_argument("--database", help="a copy of the SQLite file of Assent's server")
+    robber.add_argument("--master-key", help="the file of its master key; needs --database")
     robber.add_argument("--space", type=int, default=10_000, help="try 0000 and so many (10000)")
     robber.set_defaults(run=run_thief)
 
