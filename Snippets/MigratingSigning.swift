@@ -7,6 +7,8 @@ protocol SigningPrompts: Sendable {
     func choose(
         _ displayed: SigningDisplay, _ allowed: [SigningTransaction.Status]
     ) async -> (status: SigningTransaction.Status, number: String?)
+    /// Asks for the password of a key; `nil` where it has none.
+    func password(of key: SigningContainer.Key?) async -> Secret?
 }
 
 /// The workflow of the vendor's page, in its order.
@@ -22,12 +24,15 @@ func signTransaction(
     guard let transactionID = payload["tds"]?.string else { return }
     // 3. What it says; nothing is sent.
     let info = try await device.retrieveTransactionInfo(transactionID)
-    // 4. and 5. The transport key has no password: fetch.
-    let transaction = try await info.transaction()
+    // 4. Ask for the password of the transport key, if it has one.
+    let sessionPassword = await screen.password(of: info.protectionKey)
+    // 5. Fetch.
+    let transaction = try await info.transaction(password: sessionPassword)
     // 6. and 7. Show it, and have the user choose.
     let answer = await screen.choose(transaction.displayed, transaction.allowedStatuses)
     // 8. Sign and send.
-    let receipt = try await transaction.setStatus(answer.status.name, number: answer.number)
+    let password = await screen.password(of: transaction.signingKey(for: answer.status.name))
+    let receipt = try await transaction.setStatus(answer.status.name, password: password, number: answer.number)
     print(receipt.decidedAt)
 }
 

@@ -14,7 +14,8 @@ package enum SigningFence {
         package let enrolments: Int
     }
 
-    /// Ends open transactions, invites, unfinished enrolments and renewals, in one transaction of the database.
+    /// Ends open transactions, invites, unfinished enrolments and renewals, and locks every slot until its user
+    /// authenticates, in one transaction of the database.
     package static func run(_ context: EngineContext) async throws -> Outcome {
         let now = context.clock.epochSeconds
         let audit = AuditLog(context)
@@ -44,6 +45,7 @@ package enum SigningFence {
             WHERE state IN ('STARTED', 'COMMITTED', 'COMPLETED') RETURNING did
             """,
             "DELETE FROM signing_keys WHERE state = 'PENDING'",
+            "UPDATE signing_slots SET held = 1 WHERE held = 0",
             """
             DELETE FROM signing_keys WHERE EXISTS (
                 SELECT 1 FROM signing_containers c WHERE c.did = signing_keys.did AND c.state = 'VOID')

@@ -183,7 +183,7 @@ extension SigningProvider {
             let keys = try await keys.current()
             let enrolments = try await store.records(did: decision.did)
             var messages = enrolments.flatMap { [$0.record, $0.offer] }
-            messages += [decision.txd, decision.receipt].compactMap(\.self)
+            messages += [decision.txd, decision.receipt, decision.evaluation].compactMap(\.self)
             let bundle = EvidenceBundle(
                 issuer: iss, identities: keys.identities.map(\.publicKey), next: keys.next, previous: keys.previous,
                 certificates: try keys.certificates(of: messages), enrolments: enrolments,
