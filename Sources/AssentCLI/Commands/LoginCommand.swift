@@ -13,7 +13,8 @@ struct LoginCommand: AsyncParsableCommand {
 
             The file that --config names is kept for the next commands when the sign-in has worked.
 
-            With --browser you sign in at the server's own page. Its address is printed, so that any browser will do: one on \
+            With --browser you sign in at the server's own page, or at that of any OpenID provider that the file names as its \
+            issuer. Its address is printed, so that any browser will do: one on \
             another machine ends at an address that it cannot open, which you paste here.
             """)
 
@@ -44,6 +45,11 @@ struct LoginCommand: AsyncParsableCommand {
         let console = Console(json: json)
         try await Outcome.run(console) {
             let profile = try client.load()
+            guard browser || !profile.file.isProviderOnly else {
+                throw CommandFailure(
+                    "The configuration names an issuer and no server, so there are no journeys to walk here: "
+                        + "sign in with 'assent login --browser'.")
+            }
             let assent = try profile.assent()
             if browser {
                 let user = try await BrowserLogin(console: console)
@@ -75,6 +81,8 @@ struct LoginCommand: AsyncParsableCommand {
             console.say(console.styled("Signed in.", .green))
             if let origin = profile.file.resources.first?.origin {
                 console.say("Next:  assent request GET \(origin)/accounts")
+            } else if profile.file.isProviderOnly {
+                console.say("Next:  assent userinfo")
             }
         }
     }

@@ -5,6 +5,13 @@ import Foundation
 /// What a client must know of a server: `client.yaml`, which `assent serve` writes and `assent login --config` reads.
 struct ClientFile: Sendable, Equatable {
     var server: String
+
+    /// An OpenID provider other than the server's own; without a `server` in the file, it is the only one that is
+    /// asked.
+    var issuer: String?
+
+    /// Whether there is a provider alone: no journeys, no session, none of the server's own interfaces.
+    var isProviderOnly = false
     var realm: String
     var cookieName: String
     var clientID: String
@@ -124,7 +131,16 @@ struct ClientFile: Sendable, Equatable {
 extension ClientFile {
     private init(_ reader: SettingsReader<Void>) throws {
         let client = reader.mapping("client")
-        server = reader.string("server")
+        issuer = reader.optionalString("issuer")
+        if let issuer, !reader.has("server") {
+            guard let origin = try? Origin(issuer) else {
+                throw reader.issue("issuer", "is no https:// URL, for example https://login.example.com/tenant")
+            }
+            server = origin.description
+            isProviderOnly = true
+        } else {
+            server = reader.string("server")
+        }
         realm = reader.string("realm", default: "/")
         cookieName = reader.string("cookieName", default: WireName.sessionCookie)
         clientID = client.string("id")
@@ -140,12 +156,14 @@ extension ClientFile {
     /// The file's text.
     var yaml: String {
         var lines = [
-            "# Made by `assent serve`. Next: assent login --config <this file>", "server: \(Self.quoted(server))",
+            "# Made by `assent serve`. Next: assent login --config <this file>",
             "realm: \(Self.quoted(realm))", "cookieName: \(Self.quoted(cookieName))",
             "journey: \(Self.quoted(journey))", "client:", "  id: \(Self.quoted(clientID))",
             "  redirectURI: \(Self.quoted(redirectURI))",
             "  scopes: [\(scopes.map(Self.quoted).joined(separator: ", "))]",
         ]
+        if let issuer { lines.insert("issuer: \(Self.quoted(issuer))", at: 1) }
+        if !isProviderOnly { lines.insert("server: \(Self.quoted(server))", at: 1) }
         if !resources.isEmpty {
             lines.append("# Origins that get a credential; no other ever does.")
             lines.append("resources:")

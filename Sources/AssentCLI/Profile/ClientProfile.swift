@@ -71,6 +71,9 @@ extension ClientFile {
             pins: Dictionary(
                 pins.map { ($0.host, $0.requirement) }, uniquingKeysWith: { first, _ in first }), vault: vault)
         configuration.sessionCookieName = cookieName
+        configuration.issuer = issuer
+        // A provider under development on this machine: the file says so by its URL.
+        configuration.allowPlaintextLoopback = isProviderOnly && issuer?.hasPrefix("http://") == true
         if let authority { configuration.trustRoots = .pemFile(authority) }
         return configuration
     }
