@@ -20,8 +20,8 @@ struct AssentCommand: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, DemoCommand.self, LoginCommand.self, StatusCommand.self, RequestCommand.self,
             TokenCommand.self, UserInfoCommand.self, LogoutCommand.self, ConsentsCommand.self, VaultCommand.self,
-            DeviceCommand.self, TransactionsCommand.self, OTPCommand.self, VerifyCommand.self, AdminCommand.self,
-            DatabaseCommand.self, RestoreFenceCommand.self, DoctorCommand.self,
+            DeviceCommand.self, TransactionsCommand.self, OTPCommand.self, VerifyCommand.self, UsersCommand.self,
+            AdminCommand.self, DatabaseCommand.self, RestoreFenceCommand.self, DoctorCommand.self,
         ])
     static func main() async {
         // tpm2-tss writes to standard error what we say ourselves. To see it, set TSS2_LOG.

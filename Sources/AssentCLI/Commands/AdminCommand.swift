@@ -113,7 +113,13 @@ struct AdminCommand: AsyncParsableCommand {
     /// `assent admin audit`
     struct Audit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print audit records as JSON, one a line, newest first.")
+            abstract: "Print audit records as JSON, one a line, newest first.",
+            discussion: """
+                With --follow they are printed as they are written, oldest first, until Ctrl-C. Wrong passwords and codes are \
+                password.verify and otp.verify, with the client's address and, for users who exist, the name.
+
+                Example:  assent admin audit --follow | grep --line-buffered '"outcome":"refused"'
+                """)
 
         @OptionGroup var client: ClientOptions
 
@@ -123,11 +129,18 @@ struct AdminCommand: AsyncParsableCommand {
         @Option(name: .long, help: "How many, at most 1000.")
         var limit = 50
 
+        @Flag(name: .shortAndLong, help: "Go on with new records as they are written.")
+        var follow = false
+
         func validate() throws {
             guard (1...1000).contains(limit) else { throw ValidationError("--limit is from 1 to 1000.") }
+            guard !follow || transaction == nil else {
+                throw ValidationError("--follow shows all records, not those of one transaction.")
+            }
         }
 
         func run() async throws {
+            if follow { return try await AdminCall(client).followAudit(from: limit) }
             try await AdminCall(client).audit(transaction: transaction, limit: limit)
         }
     }
@@ -145,7 +158,7 @@ struct AdminCall {
     }
 
     /// Posts what is only read when the command has begun: its errors are the command's.
-    func post(_ action: String, _ body: () throws -> JSONValue) async throws {
+    func post(_ action: String, _ body: @escaping () throws -> JSONValue) async throws {
         _ = try await send { .post("administration?_action=\(action)", json: try body()) }
         console.say("Done.")
         try console.finish()
@@ -157,6 +170,16 @@ struct AdminCall {
         let reply = try await send { .get(path) }
         for record in reply["result"]?.array ?? [] { console.emit(record) }
         try console.finish()
+    }
+
+    /// Prints the newest records, and then each one soon after it was written.
+    func followAudit(from limit: Int) async throws {
+        try await SessionCalls(client, console: console).run { send in
+            let follower = AuditFollower(
+                fetch: { path in try await send(200) { .get("\($0("json"))/\(path)") }["result"]?.array ?? [] },
+                wait: { try await Task.sleep(for: .seconds(2)) }, show: console.emit)
+            try await follower.run(newest: limit) { try console.finish() }
+        }
     }
 
     /// What the user has agreed to, one consent a line.
@@ -172,7 +195,7 @@ struct AdminCall {
         try console.finish()
     }
 
-    private func send(_ makeCall: () throws -> ResourceCall) async throws -> JSONValue {
+    private func send(_ makeCall: @escaping () throws -> ResourceCall) async throws -> JSONValue {
         try await SessionCalls(client, console: console).send { below in
             var call = try makeCall()
             call.url = "\(below("json"))/\(call.url)"

@@ -19,32 +19,13 @@ struct HashPasswordCommand: AsyncParsableCommand {
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    @Option(
-        name: .long, help: "A file that holds the password. Without it you are asked.", completion: .file())
-    var passwordFile: String?
-
-    @Option(name: .customLong("password-fd"), help: "A file descriptor to read the password from.")
-    var passwordDescriptor: Int32?
-
-    func validate() throws {
-        guard passwordFile == nil || passwordDescriptor == nil else {
-            throw ValidationError("Name a file or a descriptor for the password, not both.")
-        }
-    }
+    @OptionGroup var password: NewPasswordOptions
 
     func run() async throws {
         let console = Console()
         try await Outcome.run(console) {
             let cost = try Self.cost(config)
-            let password =
-                try SecretSource.read(file: passwordFile, descriptor: passwordDescriptor, "the password")
-                ?? Self.asked()
-            guard String(validating: password.revealBytes(), as: UTF8.self) != nil else {
-                throw CommandFailure("A password is UTF-8 text, and this is not.")
-            }
-            guard (1...Passwords.byteLimit).contains(password.count) else {
-                throw CommandFailure("A password has from 1 to \(Passwords.byteLimit) bytes.")
-            }
+            let password = try password.read()
             console.say(try PasswordHash.make(password, cost: cost, random: SystemRandom()).text)
         }
     }
@@ -53,8 +34,42 @@ struct HashPasswordCommand: AsyncParsableCommand {
         guard let file else { return PasswordHash.Cost(logN: PasswordPolicy().logN) }
         return PasswordHash.Cost(logN: try ServerConfiguration.load(file: file).passwordCost.trailingZeroBitCount)
     }
+}
 
-    private static func asked() throws -> Secret {
+/// Where a new password comes from.
+struct NewPasswordOptions: ParsableArguments {
+    @Option(
+        name: .long, help: "A file that holds the password. Without it you are asked.", completion: .file())
+    var passwordFile: String?
+
+    @Option(name: .customLong("password-fd"), help: "A file descriptor to read the password from.")
+    var passwordDescriptor: Int32?
+
+    /// Whether a file or a descriptor is named.
+    var isGiven: Bool { passwordFile != nil || passwordDescriptor != nil }
+
+    func validate() throws {
+        guard passwordFile == nil || passwordDescriptor == nil else {
+            throw ValidationError("Name a file or a descriptor for the password, not both.")
+        }
+    }
+
+    /// The password, which is UTF-8 text of a length that the server takes.
+    ///
+    /// - Throws: ``CommandFailure``, `ValidationError`.
+    func read() throws -> Secret {
+        let password =
+            try SecretSource.read(file: passwordFile, descriptor: passwordDescriptor, "the password") ?? asked()
+        guard String(validating: password.revealBytes(), as: UTF8.self) != nil else {
+            throw CommandFailure("A password is UTF-8 text, and this is not.")
+        }
+        guard (1...Passwords.byteLimit).contains(password.count) else {
+            throw CommandFailure("A password has from 1 to \(Passwords.byteLimit) bytes.")
+        }
+        return password
+    }
+
+    private func asked() throws -> Secret {
         let prompt = Prompt()
         do {
             let password = try prompt.secret("Password")

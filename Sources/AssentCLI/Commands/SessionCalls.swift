@@ -21,28 +21,56 @@ struct SessionCalls {
     /// - Returns: the reply's JSON.
     /// - Throws: `ExitCode`, after the reason was written.
     func send(
-        expecting status: Int = 200, _ makeCall: ((String) -> String) throws -> ResourceCall
+        expecting status: Int = 200, _ makeCall: @escaping ((String) -> String) throws -> ResourceCall
     ) async throws -> JSONValue {
         var answer = JSONValue.null
+        try await run { send in answer = try await send(status, makeCall) }
+        return answer
+    }
+
+    /// Sends one call and returns the reply's JSON, as ``send(expecting:_:)`` does.
+    typealias Sender = (
+        _ status: Int, _ makeCall: @escaping ((String) -> String) throws -> ResourceCall
+    ) async throws -> JSONValue
+
+    /// Does what needs several calls with the session. The vault is opened once.
+    ///
+    /// - Throws: `ExitCode`, after the reason was written.
+    func run(_ body: (@escaping Sender) async throws -> Void) async throws {
         try await Outcome.run(console) {
             var profile = try client.load()
+            guard !profile.file.isProviderOnly else {
+                throw CommandFailure(
+                    "The configuration names an issuer and no server, and other providers do not have this.")
+            }
             let realm = try JourneyRealm(profile.file.realm)
             profile.file.resources.append(
                 .init(origin: try Origin(profile.file.server).description, credential: "session"))
             let assent = try profile.assent()
             let server = profile.file.server
-            var call = try makeCall { "\(server)/\($0)/\(realm.path)" }
-            if let name = HTTPField.Name("X-Requested-With") { call.headers[name] = "assent" }
-            let reply = try await assent.send(call)
-            answer = try JSONValue.parse(
-                try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))
-            await assent.shutdown()
-            guard reply.status == status else {
-                // AM's interfaces say what is wrong in one member, problem documents (RFC 9457) in another.
-                let reason = answer["message"]?.string ?? answer["detail"]?.string ?? "status \(reply.status)"
-                console.warn("The server says no: \(DisplayText.escapedForTerminal(reason))")
-                throw ExitCode(Outcome.Status.refused.rawValue)
+            do {
+                try await body { status, makeCall in
+                    var call = try makeCall { "\(server)/\($0)/\(realm.path)" }
+                    if let name = HTTPField.Name("X-Requested-With") { call.headers[name] = "assent" }
+                    let reply = try await assent.send(call)
+                    return try await answer(reply, expecting: status)
+                }
+            } catch {
+                await assent.shutdown()
+                throw error
             }
+            await assent.shutdown()
+        }
+    }
+
+    private func answer(_ reply: HTTPReply, expecting status: Int) async throws -> JSONValue {
+        let answer = try JSONValue.parse(
+            try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))
+        guard reply.status == status else {
+            // AM's interfaces say what is wrong in one member, problem documents (RFC 9457) in another.
+            let reason = answer["message"]?.string ?? answer["detail"]?.string ?? "status \(reply.status)"
+            console.warn("The server says no: \(DisplayText.escapedForTerminal(reason))")
+            throw ExitCode(Outcome.Status.refused.rawValue)
         }
         return answer
     }

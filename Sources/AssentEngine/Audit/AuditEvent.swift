@@ -59,6 +59,14 @@ extension AuditEvent {
     package static let adminRoles = AuditEvent("admin.roles")
     /// A user was locked out or let in again.
     package static let adminActive = AuditEvent("admin.active")
+    /// A user was made.
+    package static let adminCreate = AuditEvent("admin.create")
+    /// A user got a new password.
+    package static let adminPassword = AuditEvent("admin.password")
+    /// A user got a new second factor.
+    package static let adminSecondFactor = AuditEvent("admin.secondFactor")
+    /// Somebody has listed the users.
+    package static let adminUsers = AuditEvent("admin.users")
     /// Signing keys were made.
     package static let adminKeys = AuditEvent("admin.keys")
     /// Somebody has read the audit log.

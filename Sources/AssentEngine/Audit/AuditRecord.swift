@@ -13,6 +13,10 @@ package struct AuditRecord: Sendable, Hashable {
     /// Its number in the series of its node, from 1 without gaps; `nil` for one that was not numbered yet.
     package private(set) var sequence: Int64?
 
+    /// Its place among the records: microseconds since 1970, and later than any before it of the same node; `nil` for
+    /// one that was not written yet.
+    package private(set) var position: Int64?
+
     /// What happened, for example `transaction.take`.
     package var event: AuditEvent
 
@@ -137,19 +141,46 @@ package struct AuditLog: Sendable {
         }
     }
 
+    /// The records that are asked for.
+    package func records(_ query: AuditQuery) async throws -> [AuditRecord] {
+        let statement: SQLStatement =
+            switch query {
+            case .transaction(let id):
+                .read("SELECT * FROM audit WHERE transaction_id = \(id) ORDER BY position, node")
+            case .newest(let limit):
+                .read("SELECT * FROM audit ORDER BY position DESC, node DESC LIMIT \(AuditQuery.bounded(limit))")
+            case .after(let position, let limit):
+                .read(
+                    """
+                    SELECT * FROM audit WHERE position > \(position)
+                    ORDER BY position, node LIMIT \(AuditQuery.bounded(limit))
+                    """)
+            }
+        return try await context.database.run(statement).map(AuditRecord.init)
+    }
+
     /// The records of a transaction, oldest first.
     package func records(transactionID: String) async throws -> [AuditRecord] {
-        try await context.database.run(
-            .read("SELECT * FROM audit WHERE transaction_id = \(transactionID) ORDER BY position, node")
-        ).map(AuditRecord.init)
+        try await records(.transaction(transactionID))
     }
 
     /// The newest records, newest first, at most `limit`.
     package func newest(_ limit: Int) async throws -> [AuditRecord] {
-        try await context.database.run(
-            .read("SELECT * FROM audit ORDER BY position DESC, node DESC LIMIT \(limit)")
-        ).map(AuditRecord.init)
+        try await records(.newest(limit: limit))
     }
+}
+
+/// Which audit records somebody wants to see.
+package enum AuditQuery: Sendable, Hashable {
+    /// Those of a transaction, oldest first.
+    case transaction(String)
+    /// The newest, newest first.
+    case newest(limit: Int)
+    /// Those with a later position, oldest first. Nodes write in parallel: a record may be seen after one with a later
+    /// position, so whoever follows the log asks from some seconds before what they have seen.
+    case after(position: Int64, limit: Int)
+
+    static func bounded(_ limit: Int) -> Int { min(max(limit, 1), 1000) }
 }
 
 extension AuditRecord {
@@ -165,6 +196,7 @@ extension AuditRecord {
             detail: try JSONValue.parse(row.text("detail")).object ?? JSONObject())
         at = Date(timeIntervalSince1970: Double(try row.integer("at")) / 1000)
         node = try row.text("node")
+        position = try row.optionalInteger("position")
         sequence = try row.optionalInteger("sequence")
     }
 }

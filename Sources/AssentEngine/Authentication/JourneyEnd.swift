@@ -65,12 +65,16 @@ struct JourneyEnd: Sendable {
 
     /// The journey has failed.
     func failure(_ cause: FailureCause?, error: EngineError? = nil) async throws -> JourneyOutcome {
+        let users = engine.services.users
         let claimed =
-            subject.userID == nil
-            ? try await engine.services.users.find(username: subject.username ?? "", realm: state.realm) : nil
+            if let id = subject.userID {
+                try await users.find(id: id)
+            } else {
+                try await users.find(username: subject.username ?? "", realm: state.realm)
+            }
         let record = noted(
-            .refused, userID: subject.userID ?? claimed?.id, sessionAuditID: turn.session?.auditID,
-            reason: cause?.rawValue ?? (error == nil ? "loginFailure" : "inactive"))
+            .refused, userID: claimed?.id, sessionAuditID: turn.session?.auditID,
+            reason: cause?.rawValue ?? (error == nil ? "loginFailure" : "inactive"), username: claimed?.username)
         return JourneyOutcome(result: told(cause, error), statements: [record], isFailure: true)
     }
 
@@ -103,9 +107,11 @@ struct JourneyEnd: Sendable {
     }
 
     private func noted(
-        _ outcome: AuditRecord.Outcome, userID: String?, sessionAuditID: String?, reason: String? = nil
+        _ outcome: AuditRecord.Outcome, userID: String?, sessionAuditID: String?, reason: String? = nil,
+        username: String? = nil
     ) -> SQLStatement {
         var detail: JSONObject = ["journey": .string(state.journey)]
+        detail["username"] = username.map(JSONValue.string)
         detail["address"] = turn.request.clientAddress.map(JSONValue.string)
         return engine.audit.statement(
             AuditRecord(

@@ -94,6 +94,9 @@ extension EngineError.Code {
     /// The change would leave nobody who is an administrator.
     package static let lastAdministrator = Self("lastAdministrator")
 
+    /// There is one of that name already; `subject` is its name.
+    package static let exists = Self("exists")
+
     /// The request's content is too large.
     package static let tooLarge = Self("tooLarge")
 
@@ -138,6 +141,7 @@ extension EngineError.Code {
         .unknownPolicySet: "There is no such policy set.",
         .invalidResources: "The question names no resource, or too many.",
         .lastAdministrator: "Nobody would be administrator.",
+        .exists: "There is one of that name already.",
         .tooLarge: "The request is too large.",
         .unsupportedMediaType: "The request has a media type that is not supported here.",
         .tooManyRequests: "There were too many requests. Try again later.",

@@ -32,6 +32,22 @@ package struct AttemptCounter: Sendable {
         _ = try await context.database.run(SQLStatement("DELETE FROM attempts WHERE counter = \(counter)"))
     }
 
+    /// The statements that forget a user's wrong passwords and codes.
+    static func forgetting(_ user: User) -> [SQLStatement] {
+        let password = PasswordCaller(
+            address: nil, user: PasswordCaller.hash(username: user.username, realm: user.realm))
+        let codes = OneTimePasswords.counter(userID: user.id)
+        // Its characters are ASCII; those of the addresses stand behind it.
+        let ofAnyAddress = password.counterHere
+        return [
+            SQLStatement(
+                """
+                DELETE FROM attempts WHERE counter = \(codes) OR counter = \(password.counter)
+                    OR substr(counter, 1, \(ofAnyAddress.utf8.count)) = \(ofAnyAddress)
+                """)
+        ]
+    }
+
     /// Deletes the windows that began before `time` (seconds since 1970).
     package func purge(before time: Int64) async throws {
         _ = try await context.database.run(

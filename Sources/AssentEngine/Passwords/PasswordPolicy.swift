@@ -69,15 +69,20 @@ package struct PasswordPolicy: Sendable, Hashable {
 /// How many wrong passwords a user name may get before it is shut for a while. It counts names, whether or not they
 /// exist.
 package struct SignInLimits: Sendable, Hashable {
-    /// How many attempts are allowed in a window; a success forgets them.
+    /// How many attempts one address has for a name in a window; a success from there forgets them.
     package var attempts: Int64
+
+    /// How many attempts all addresses together have for a name in a window; a success forgets them. More than one
+    /// address has, so that nobody can lock others out from one address.
+    package var attemptsOfAll: Int64
 
     /// The window, in seconds.
     package var window: Int64
 
-    /// Limits.
-    package init(attempts: Int64 = 10, window: Int64 = 300) {
+    /// Limits; `attemptsOfAll` is five times `attempts` unless it is said.
+    package init(attempts: Int64 = 10, attemptsOfAll: Int64? = nil, window: Int64 = 300) {
         self.attempts = attempts
+        self.attemptsOfAll = attemptsOfAll ?? 5 * attempts
         self.window = window
     }
 }

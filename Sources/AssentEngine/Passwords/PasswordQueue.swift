@@ -1,3 +1,6 @@
+import AssentCore
+import Crypto
+
 /// On whose account a password is derived. Nobody's checks hold up everybody else's.
 package struct PasswordCaller: Sendable, Hashable {
     /// The client's address; `nil` for the server itself.
@@ -11,6 +14,17 @@ package struct PasswordCaller: Sendable, Hashable {
         self.address = address
         self.user = user
     }
+
+    /// What stands for a user, whether or not they exist.
+    static func hash(username: String, realm: String) -> String {
+        Base64URL.encode(Array(SHA256.hash(data: Array("\(realm)\u{0}\(username)".utf8))))
+    }
+
+    /// The name under which the attempts of all addresses are counted.
+    var counter: String { "password:\(user)" }
+
+    /// The name under which those of this address are.
+    var counterHere: String { "\(counter)@\(address ?? "")" }
 
     /// The server itself, for example when it stores the users of its configuration.
     package static let server = PasswordCaller(address: nil, user: "")

@@ -1,6 +1,5 @@
 package import AssentCore
 import AssentStore
-import Crypto
 
 /// The passwords of the users.
 package struct Passwords: Sendable {
@@ -84,8 +83,7 @@ package struct Passwords: Sendable {
         username: String, password: Secret, realm: String, from address: String? = nil
     ) async throws -> Check {
         guard !password.isEmpty, password.count <= Self.byteLimit else { return .wrong }
-        let name = Base64URL.encode(Array(SHA256.hash(data: Array("\(realm)\u{0}\(username)".utf8))))
-        let caller = PasswordCaller(address: address, user: name)
+        let caller = PasswordCaller(address: address, user: PasswordCaller.hash(username: username, realm: realm))
         return try await workers.admitting(caller) {
             try await check(username: username, password: password, realm: realm, for: caller)
         }
@@ -94,17 +92,21 @@ package struct Passwords: Sendable {
     private func check(
         username: String, password: Secret, realm: String, for caller: PasswordCaller
     ) async throws -> Check {
-        let counter = "password:\(caller.user)"
         let found = try await inProgress.attempt(for: caller.user) {
-            try await attempts.attempt(counter, limit: limits.attempts, window: limits.window)
+            // What is refused here is not counted for all: else one address could lock the name for everybody.
+            guard
+                try await attempts.attempt(caller.counterHere, limit: limits.attempts, window: limits.window)
+            else { return false }
+            return try await attempts.attempt(
+                caller.counter, limit: limits.attemptsOfAll, window: limits.window)
         } check: {
-            try await compare(username: username, password: password, realm: realm, counter: counter, for: caller)
+            try await compare(username: username, password: password, realm: realm, for: caller)
         }
         return found ?? .locked
     }
 
     private func compare(
-        username: String, password: Secret, realm: String, counter: String, for caller: PasswordCaller
+        username: String, password: Secret, realm: String, for caller: PasswordCaller
     ) async throws -> Check {
         let user = try await users.find(username: username, realm: realm)
         // Asked for in any case: an unknown user must cost the same.
@@ -124,7 +126,7 @@ package struct Passwords: Sendable {
         if stored.cost != renewed.cost {
             try await users.replacePasswordHash(text, with: renewed.text, userID: user.id)
         }
-        try await attempts.reset(counter)
+        for counter in [caller.counterHere, caller.counter] { try await attempts.reset(counter) }
         return .right(user)
     }
 

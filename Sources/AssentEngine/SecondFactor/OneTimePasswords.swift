@@ -60,6 +60,9 @@ package struct OneTimePasswords: Sendable {
         try await context.translatingStoreErrors { _ = try await context.database.run(statement) }
     }
 
+    /// The name under which a user's attempts are counted.
+    static func counter(userID: String) -> String { "otp:\(userID)" }
+
     /// The statement that ``enrol(_:userID:)`` runs.
     func enrolling(_ credential: TOTP, userID: String) throws -> SQLStatement {
         let sealed = try context.masterKey.seal(credential.hotp.secret, for: .oneTimePasswordSeed, context: userID)
@@ -84,15 +87,20 @@ package struct OneTimePasswords: Sendable {
     }
 
     /// Checks a code and, when it is right, spends it and all older ones. What is refused is audited. Attempts are
-    /// counted for the user and, where the code is to approve one, for the transaction.
-    package func verify(_ code: String, user: User, transactionID: String? = nil) async throws -> Check {
+    /// counted for the user and, where the code is to approve one, for the transaction. The record names the client's
+    /// `address`, when it is known.
+    package func verify(
+        _ code: String, user: User, transactionID: String? = nil, from address: String? = nil
+    ) async throws -> Check {
         try await context.translatingStoreErrors {
             let result = try await check(code, user: user, transactionID: transactionID)
             if result != .accepted {
+                var detail: JSONObject = ["username": .string(user.username)]
+                detail["address"] = address.map(JSONValue.string)
                 try await audit.write(
                     AuditRecord(
                         .otpVerify, .refused, reason: "\(result)", realm: user.realm, userID: user.id,
-                        transactionID: transactionID))
+                        transactionID: transactionID, detail: detail))
             }
             return result
         }
@@ -103,7 +111,7 @@ package struct OneTimePasswords: Sendable {
             .read("SELECT * FROM totp_credentials WHERE user_id = \(user.id)")
         ).first
         guard let row else { return .notEnrolled }
-        let userCounter = "otp:\(user.id)"
+        let userCounter = Self.counter(userID: user.id)
         guard try await attempts.attempt(userCounter, limit: limits.perUser, window: limits.window) else {
             return .locked
         }

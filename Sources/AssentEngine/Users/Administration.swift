@@ -6,8 +6,8 @@ import Foundation
 ///
 /// The first administrator is made by a one-time token that only someone who can read the server's data directory has.
 package struct Administration: Sendable {
-    private let context: EngineContext
-    private let audit: AuditLog
+    let context: EngineContext
+    let audit: AuditLog
 
     /// The administration of a context's database.
     package init(_ context: EngineContext) {
@@ -69,8 +69,8 @@ package struct Administration: Sendable {
             to: "roles = \(text)", keepsAdministrator: roles.contains(.admin))
     }
 
-    /// Lets a user of the administrator's realm in again, or shuts them out; their sessions and tokens stop counting at
-    /// once.
+    /// Lets a user of the administrator's realm in again and forgets their wrong passwords and codes, or shuts them
+    /// out; their sessions and tokens stop counting at once.
     ///
     /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user,
     /// `lastAdministrator`.
@@ -78,7 +78,8 @@ package struct Administration: Sendable {
         let user = try await subject(username, of: .adminActive, by: session)
         try await change(
             .adminActive, user: user, by: session, detail: ["active": .bool(active)],
-            to: "active = \(active)", keepsAdministrator: active)
+            to: "active = \(active)", keepsAdministrator: active,
+            beside: active ? AttemptCounter.forgetting(user) : [])
     }
 
     /// Makes new signing keys for these purposes; with `discardingOld`, what the old ones have signed stops counting at
@@ -105,23 +106,20 @@ package struct Administration: Sendable {
         }
     }
 
-    /// Audit records: those of a transaction, or the newest, at most `limit`. That somebody has looked is a record too.
+    /// Audit records. That somebody has looked is a record too, unless they have seen nothing but that they looked.
     ///
     /// Throws ``EngineError`` `forbidden` without the role `auditor` or `admin`.
-    package func auditRecords(
-        transactionID: String?, limit: Int, by session: LiveSession
-    ) async throws -> [AuditRecord] {
+    package func auditRecords(_ query: AuditQuery, by session: LiveSession) async throws -> [AuditRecord] {
         guard !session.user.roles.isDisjoint(with: [.auditor, .admin]) else {
             return try await refuse(.auditRead, by: session, reason: "role")
         }
         try await audit.number()
-        let records: [AuditRecord]
-        if let transactionID {
-            records = try await audit.records(transactionID: transactionID)
-        } else {
-            records = try await audit.newest(min(max(limit, 1), 1000))
+        let records = try await audit.records(query)
+        let isLook = { (record: AuditRecord) in
+            record.event == .auditRead && record.sessionAuditID == session.auditID && record.outcome == .success
         }
-        try await audit.write(record(.auditRead, by: session, about: nil))
+        if case .after = query, records.allSatisfy(isLook) { return records }
+        try await audit.write(self.record(.auditRead, by: session, about: nil))
         return records
     }
 
@@ -129,7 +127,7 @@ package struct Administration: Sendable {
         try await context.database.run(.read("SELECT id FROM users WHERE \(UserSQL.isAdministrator("users"))"))
     }
 
-    private func subject(_ username: String, of event: AuditEvent, by session: LiveSession) async throws -> User {
+    func subject(_ username: String, of event: AuditEvent, by session: LiveSession) async throws -> User {
         guard session.user.roles.contains(.admin) else { return try await refuse(event, by: session, reason: "role") }
         guard let user = try await Users(context).find(username: username, realm: session.realm) else {
             throw EngineError(.notFound)
@@ -139,7 +137,7 @@ package struct Administration: Sendable {
 
     private func change(
         _ event: AuditEvent, user: User, by session: LiveSession, detail: JSONObject, to assignment: SQL,
-        keepsAdministrator: Bool
+        keepsAdministrator: Bool, beside others: [SQLStatement] = []
     ) async throws {
         var record = record(event, by: session, about: user)
         for member in detail.members { record.detail[member.name] = member.value }
@@ -149,15 +147,14 @@ package struct Administration: Sendable {
             _ = try await context.database.run(
                 hold + [
                     SQLStatement(
-                        "UPDATE users SET \(assignment) WHERE id = \(user.id) AND \(isAllowed)", expecting: .exactly(1)),
-                    audit.statement(record),
-                ])
+                        "UPDATE users SET \(assignment) WHERE id = \(user.id) AND \(isAllowed)", expecting: .exactly(1))
+                ] + others + [audit.statement(record)])
         } catch let error as StoreError where error.code == .unexpectedCount {
             throw EngineError(.lastAdministrator)
         }
     }
 
-    private func refuse<Nothing>(_ event: AuditEvent, by session: LiveSession, reason: String) async throws -> Nothing {
+    func refuse<Nothing>(_ event: AuditEvent, by session: LiveSession, reason: String) async throws -> Nothing {
         var record = record(event, by: session, about: nil)
         record.outcome = .refused
         record.reason = reason
@@ -165,7 +162,7 @@ package struct Administration: Sendable {
         throw EngineError.forbidden
     }
 
-    private func record(_ event: AuditEvent, by session: LiveSession, about user: User?) -> AuditRecord {
+    func record(_ event: AuditEvent, by session: LiveSession, about user: User?) -> AuditRecord {
         var detail = JSONObject()
         if let user { detail["about"] = .string(user.id) }
         return AuditRecord(
@@ -173,24 +170,5 @@ package struct Administration: Sendable {
             detail: detail)
     }
 
-    private static func text(_ roles: Set<Role>) -> String { roles.map(\.rawValue).sorted().joined(separator: " ") }
-}
-
-extension AuditRecord {
-    /// The record as an auditor gets it; `at` is RFC 3339 in UTC.
-    package var json: JSONValue {
-        var object = JSONObject()
-        object["at"] = at.map { .string($0.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))) }
-        object["node"] = node.map(JSONValue.string)
-        object["sequence"] = sequence.map(JSONValue.integer)
-        object["event"] = .string(event.rawValue)
-        object["outcome"] = .string(outcome.rawValue)
-        object["reason"] = reason.map(JSONValue.string)
-        object["realm"] = realm.map(JSONValue.string)
-        object["userId"] = userID.map(JSONValue.string)
-        object["sessionAuditId"] = sessionAuditID.map(JSONValue.string)
-        object["transactionId"] = transactionID.map(JSONValue.string)
-        object["detail"] = .object(detail)
-        return .object(object)
-    }
+    static func text(_ roles: Set<Role>) -> String { roles.map(\.rawValue).sorted().joined(separator: " ") }
 }

@@ -22,6 +22,15 @@ package struct User: Sendable, Hashable {
     /// Further attributes, for example `mail`.
     package let attributes: JSONObject
 
+    /// Whether somebody may have that name.
+    package static func isAllowedName(_ name: String) -> Bool {
+        (1...100).contains(name.utf8.count)
+            && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x2C && $0 != 0x3D }
+    }
+
+    /// What ``isAllowedName(_:)`` asks for, in words.
+    package static let nameRule = "a username has 1 to 100 printable ASCII characters, no comma, no ="
+
     /// The name that AM's clients know as `universalId`.
     package var universalID: String { Self.universalID(username: username, realm: realm) }
 
@@ -86,7 +95,8 @@ package struct Users: Sendable {
     }
 
     /// The statements that make a user together with the second factor, to be run as one transaction: a user who must
-    /// have one is never there without it. They fail with `unexpectedCount` when the realm has a user of that name.
+    /// have one is never there without it. They fail with `unexpectedCount` when the realm has a user of that name,
+    /// also in other case.
     package func creating(
         username: String, realm: String, passwordHash: String?, roles: Set<Role>, attributes: JSONObject,
         secondFactor: TOTP?
@@ -95,9 +105,11 @@ package struct Users: Sendable {
         let user = SQLStatement(
             """
             INSERT INTO users (id, realm, username, password_hash, active, roles, attributes, created_at)
-            VALUES (\(id), \(realm), \(username), \(passwordHash), 1,
+            SELECT \(id), \(realm), \(username), \(passwordHash), 1,
                 \(roles.map(\.rawValue).sorted().joined(separator: " ")), \(JSONValue.object(attributes).serialized()),
-                \(context.clock.epochSeconds))
+                \(context.clock.epochSeconds)
+            WHERE NOT EXISTS
+                (SELECT 1 FROM users WHERE realm = \(realm) AND lower(username) = \(username.lowercased()))
             ON CONFLICT (realm, username) DO NOTHING RETURNING *
             """, expecting: .exactly(1))
         guard let secondFactor else { return [user] }

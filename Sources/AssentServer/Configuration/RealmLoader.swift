@@ -144,9 +144,7 @@ struct RealmLoader {
                 throw user.issue(
                     "username", "the realm has the user \(username) twice; upper and lower case do not count")
             }
-            guard (1...100).contains(username.utf8.count),
-                username.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2C && $0 != 0x3D })
-            else { throw user.issue("username", "a username has 1 to 100 printable ASCII characters, no comma, no =") }
+            guard User.isAllowedName(username) else { throw user.issue("username", User.nameRule) }
             let seed = UserSeed(
                 username: username, password: try password(user),
                 totpSeedFile: user.optionalString("totpSeedFile").map(paths.resolve),

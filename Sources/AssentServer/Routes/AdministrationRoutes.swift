@@ -6,6 +6,7 @@ import Hummingbird
 /// `/json/…/administration` and `/json/…/audit`: ours, not AM's.
 struct AdministrationRoutes: Sendable {
     let administration: Administration
+    let users: UserAdministration
     let keys: ServerKeys
 
     /// Answers an action of a realm.
@@ -31,6 +32,8 @@ struct AdministrationRoutes: Sendable {
             guard let purposes = Self.purposes(body["purpose"]), let discardingOld = Self.flag(body["discardOld"])
             else { throw AMError(400, "purpose is id_token or access_token, discardOld is true or false") }
             try await administration.rotate(purposes, of: keys, discardingOld: discardingOld, by: session)
+        case "createUser", "listUsers", "setPassword", "renewSecondFactor":
+            return try await respond(aboutUsers: try call.action() ?? "", body, by: session)
         case let action?: throw AMError.unknownAction(action)
         case nil: throw AMError.missingAction
         }
@@ -50,9 +53,17 @@ struct AdministrationRoutes: Sendable {
 
     /// Answers with audit records of all realms.
     func audit(_ call: RouteCall) async throws -> Response {
-        let records = try await administration.auditRecords(
-            transactionID: try call.request.query("transaction"),
-            limit: try call.request.query("limit").flatMap(Int.init) ?? 100, by: try call.session)
+        let limit = try call.request.query("limit").flatMap(Int.init) ?? 100
+        let query: AuditQuery
+        if let transaction = try call.request.query("transaction") {
+            query = .transaction(transaction)
+        } else if let after = try call.request.query("after") {
+            guard let position = Int64(after) else { throw AMError(400, "Invalid value after") }
+            query = .after(position: position, limit: limit)
+        } else {
+            query = .newest(limit: limit)
+        }
+        let records = try await administration.auditRecords(query, by: try call.session)
         return .json(200, ["result": .array(records.map(\.json)), "resultCount": .integer(records.count)])
     }
 }

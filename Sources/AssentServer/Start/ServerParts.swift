@@ -90,7 +90,9 @@ struct ServerParts: Sendable {
                 authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
                 sessions: SessionRoutes(sessions: sessions, cookie: cookie),
                 policies: PolicyRoutes(sessions: sessions, access: access),
-                administration: AdministrationRoutes(administration: Administration(context), keys: keys),
+                administration: AdministrationRoutes(
+                    administration: Administration(context),
+                    users: UserAdministration(Administration(context), passwords: passwords), keys: keys),
                 consents: ConsentRoutes(providers: providers),
                 logger: context.logger),
             oauth: OAuthRoutes(

@@ -82,7 +82,7 @@ struct AMError: Error, Hashable, Sendable {
     private static func status(of code: EngineError.Code) -> Int {
         switch code {
         case .invalidRequest, .stepAnsweredDifferently, .stepBeingAnswered: 400
-        case .lastAdministrator: 409
+        case .lastAdministrator, .exists: 409
         case .tooLarge: 413
         case .unsupportedMediaType: 415
         case .tooManyRequests: 429

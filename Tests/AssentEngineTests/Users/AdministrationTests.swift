@@ -84,7 +84,7 @@ struct AdministrationTests {
         await #expect(throws: denied) { try await administration.setRoles([.admin], of: name, by: fixture.session) }
         await #expect(throws: denied) { try await administration.setActive(false, of: name, by: fixture.session) }
         await #expect(throws: denied) {
-            try await administration.auditRecords(transactionID: nil, limit: 10, by: fixture.session)
+            try await administration.auditRecords(.newest(limit: 10), by: fixture.session)
         }
         let events = try await AuditLog(fixture.context).newest(10).filter { $0.outcome == .refused }.map(\.event)
         #expect(Set(events).isSuperset(of: [.adminRoles, .adminActive, .auditRead]))

@@ -24,7 +24,7 @@ struct OathTokenVerifierNode: RunnableNode {
         }
         guard let user = try await context.claimedUser() else { return .outcome("failureOutcome") }
         switch try await context.services.oneTimePasswords.verify(
-            answer.text, user: user, transactionID: context.approval?.id)
+            answer.text, user: user, transactionID: context.approval?.id, from: context.clientAddress)
         {
         case .accepted:
             context.progress.subject.prove(user)

@@ -1,0 +1,58 @@
+import AssentCore
+import Testing
+
+@testable import AssentCLI
+
+@Suite("Following the audit log")
+struct AuditFollowerTests {
+    private struct End: Error {}
+
+    private static func record(_ node: String, _ position: Int64) -> JSONValue {
+        ["node": .string(node), "position": .integer(position)]
+    }
+
+    /// Looks at a log that grows from look to look; returns what was shown.
+    private func follow(_ log: [[JSONValue]], newest: Int) async throws -> [JSONValue] {
+        var written: [JSONValue] = log.first ?? []
+        var rest = log.dropFirst()
+        let shown = Locked<[JSONValue]>([])
+        let position = { (record: JSONValue) in record["position"]?.integer ?? 0 }
+        let follower = AuditFollower(
+            fetch: { path in
+                let sorted = written.sorted { position($0) < position($1) }
+                guard let after = path.firstMatch(of: /after=(\d+)/).flatMap({ Int64($0.1) }) else {
+                    return Array(sorted.reversed().prefix(AuditFollower.page))
+                }
+                return Array(sorted.filter { position($0) > after }.prefix(AuditFollower.page))
+            },
+            wait: {
+                guard let more = rest.popFirst() else { throw End() }
+                written += more
+            },
+            show: { record in shown.withLock { $0.append(record) } })
+        await #expect(throws: End.self) { try await follower.run(newest: newest) {} }
+        return shown.withLock { $0 }
+    }
+
+    @Test("The newest come first, oldest of them first, then each new one once, also one that was committed late")
+    func late() async throws {
+        let second: Int64 = 1_000_000
+        let records = (1...5).map { Self.record("a", $0 * second) }
+        let late = Self.record("b", 2 * second + 1)
+        let new = Self.record("a", 6 * second)
+        #expect(try await follow([records, [], [new], [late], []], newest: 2) == [records[3], records[4], new, late])
+    }
+
+    @Test("More records than the server gives at once are all shown")
+    func pages() async throws {
+        let old = (1...1500).map { Self.record("a", Int64($0)) }
+        let new = (1501...4200).map { Self.record("a", Int64($0)) }
+        #expect(try await follow([old, new, []], newest: 10) == Array(old.suffix(10)) + new)
+    }
+
+    @Test("An empty log is followed, too")
+    func empty() async throws {
+        let first = Self.record("a", 7)
+        #expect(try await follow([[], [first], []], newest: 10) == [first])
+    }
+}

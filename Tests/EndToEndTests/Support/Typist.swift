@@ -1,0 +1,64 @@
+import AssentCore
+import AssentOTP
+import AssentServer
+import AssentTesting
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+/// Somebody who types commands, beside the demo's world.
+struct Typist: Sendable {
+    let world: DemoWorld
+    let clock: ManualClock
+    let program: Program
+
+    /// A code that was not used before.
+    func code() throws -> String {
+        clock.advance(by: 30)
+        return try TOTP(secret: world.account.totpSeed).code(at: clock.now)
+    }
+
+    func login() async throws -> Program.Result {
+        try await program.run(
+            "login", "--config", program.clientFile,
+            typing: [world.account.username, world.account.password.reveal(), try code()])
+    }
+
+    func pay(_ amount: String, to payee: String = "Bob", typing lines: [String]) async throws -> Program.Result {
+        try await program.run(
+            "request", "POST", transfers, "--data", Self.transfer(amount, to: payee), typing: lines)
+    }
+
+    func balance() async throws -> String? {
+        let reply = try await program.run("request", "GET", "\(world.endpoints.gateway ?? "")/accounts")
+        try #require(reply.status == 0, "\(reply.errors)")
+        return try JSONValue.parse(reply.output)["balance"]?.string
+    }
+
+    var transfers: String { "\(world.endpoints.gateway ?? "")/transfers" }
+
+    static func transfer(_ amount: String, to payee: String = "Bob") -> String {
+        #"{"to":"\#(payee)","amount":"\#(amount)","currency":"EUR"}"#
+    }
+
+    static func run(_ body: (Typist) async throws -> Void) async throws {
+        let directory = NSTemporaryDirectory() + "/assent-commands-" + SystemRandom().token(byteCount: 9)
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        // The program goes by the machine's clock: the server's stays behind it, however often it is moved.
+        let clock = ManualClock(Date(timeIntervalSinceNow: -150))
+        let world = try await DemoWorld.start(
+            sources: World.sources(), clock: clock, logger: CollectingLog().logger)
+        do {
+            let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration))
+            let program = try Program(below: directory, client: file.yaml)
+            try await body(Typist(world: world, clock: clock, program: program))
+        } catch {
+            await world.stop()
+            throw error
+        }
+        await world.stop()
+    }
+}
