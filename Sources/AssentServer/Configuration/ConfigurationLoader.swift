@@ -46,7 +46,9 @@ extension ServerConfiguration {
         }
         guard !realms.isEmpty else { throw root.issue("realms", "must name a realm, for example alpha") }
         var gateway: GatewayConfiguration?
-        if let reader = root.optionalMapping("gateway") { gateway = try Self.gateway(reader, realms: realms) }
+        if let reader = root.optionalMapping("gateway") {
+            gateway = try Self.gateway(reader, realms: realms, serverPort: port)
+        }
         let postgreSQL = try DatabaseLoader(paths: paths).postgreSQL(root)
         let masterKeyFile = root.optionalString("masterKeyFile").map(paths.resolve)
         if postgreSQL != nil, masterKeyFile == nil {
@@ -172,9 +174,9 @@ extension ServerConfiguration {
             })
     }
 
-    private static func gateway(_ reader: SettingsReader<Void>, realms: [RealmConfiguration]) throws
-        -> GatewayConfiguration
-    {
+    private static func gateway(
+        _ reader: SettingsReader<Void>, realms: [RealmConfiguration], serverPort: Int
+    ) throws -> GatewayConfiguration {
         var routes: [GatewayRoute] = []
         for route in reader.list("routes") {
             let read = try Self.route(route, realms: realms)
@@ -187,6 +189,9 @@ extension ServerConfiguration {
         let read = GatewayConfiguration(
             publicURL: try Self.publicURL(reader, "publicURL", allowsPath: false),
             port: reader.integer("port", default: 8444, in: 0...65_535), routes: routes)
+        guard read.port == 0 || read.port != serverPort else {
+            throw reader.issue("port", "is the server's own port: the gateway needs another one")
+        }
         reader.finish()
         return read
     }

@@ -21,7 +21,12 @@ package enum ServerExamination {
             findings.append(Diagnosis(.fine, "development mode: loopback only, generated secrets allowed"))
         }
         findings.append(certificate(configuration, now: clock.now))
+        if let unusable = directory(configuration) {
+            // Nothing that lies in it can be judged.
+            return findings + [unusable]
+        }
         findings += await database(configuration, clock: clock)
+        findings += ports(configuration)
         findings.append(time(clock.now))
         return findings
     }
@@ -52,20 +57,30 @@ package enum ServerExamination {
         guard let document = try? PEMDocument.parseMultiple(pemString: text).first,
             let leaf = try? Certificate(pemDocument: document)
         else { return Diagnosis(.problem, "\(path) is no certificate in PEM") }
-        let days = Int(leaf.notValidAfter.timeIntervalSince(now) / 86_400)
+        return validity(leaf, isRenewed: configuration.tls == .generated, now: now)
+    }
+
+    /// For how long a certificate is valid. One that the server makes is renewed by itself.
+    static func validity(_ leaf: Certificate, isRenewed: Bool, now: Date) -> Diagnosis {
         if leaf.notValidBefore > now {
             return Diagnosis(.problem, "the certificate is not valid yet: check the clock")
         }
-        let renews = configuration.tls == .generated
+        let days = Int(abs(leaf.notValidAfter.timeIntervalSince(now)) / 86_400)
+        if isRenewed { return Diagnosis(.fine, "the certificate is renewed by each start that finds it old") }
+        guard leaf.notValidAfter > now else {
+            return Diagnosis(
+                .problem, "the certificate has expired \(days) days ago, and clients refuse it: renew it now")
+        }
         return Diagnosis(
-            renews || days >= 14 ? .fine : .problem,
-            "the certificate is valid for \(days) more days" + (renews || days >= 14 ? "" : ": renew it now"))
+            days >= 14 ? .fine : .problem,
+            "the certificate is valid for \(days) more days" + (days >= 14 ? "" : ": renew it now"))
     }
 
     private static func database(_ configuration: ServerConfiguration, clock: any WallClock) async -> [Diagnosis] {
         let database = configuration.dataDirectory + "/assent.sqlite"
         if configuration.postgreSQL == nil, !FileManager.default.fileExists(atPath: database) {
             return [Diagnosis(.fine, "the database will be made at the first start")]
+                + users(configuration, stored: [])
         }
         let path = configuration.masterKeyFile ?? configuration.dataDirectory + "/master.key"
         var findings: [Diagnosis] = []
@@ -76,7 +91,7 @@ package enum ServerExamination {
         } catch {
             findings.append(Diagnosis(.problem, "the master key: \(error)"))
         }
-        let reading = [MasterKeyCheck.reading, Nodes.reading]
+        let reading = [MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration)]
         let found: DatabaseExamination
         do {
             if let postgreSQL = configuration.postgreSQL {
@@ -103,7 +118,12 @@ package enum ServerExamination {
                 Diagnosis(
                     .problem, "\(path) is not the master key of the database: restore the key that it was made with"))
         }
-        if found.rows.count > 1 { findings += nodes(found.rows[1], configuration, now: clock.epochSeconds) }
+        if found.rows.count > 2 {
+            findings += nodes(found.rows[1], configuration, now: clock.epochSeconds)
+            findings += users(configuration, stored: found.rows[2])
+        } else if found.schema == .missing {
+            findings += users(configuration, stored: [])
+        }
         return findings
     }
 

@@ -76,6 +76,9 @@ public final class IdentityServer: Service {
             logger.warning(
                 "the certificate does not name a host of publicURL: clients refuse it", metadata: ["host": "\(host)"])
         }
+        if let fault = try credentials.fault(isRenewed: configuration.tls == .generated, now: clock.now) {
+            logger.warning("\(fault)")
+        }
         passwords = Passwords(
             context, policy: PasswordPolicy(logN: configuration.passwordCost.trailingZeroBitCount))
         let tls = credentials.tlsConfiguration()

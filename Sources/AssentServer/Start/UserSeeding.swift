@@ -65,24 +65,38 @@ struct UserSeeding: Sendable {
         return plan.generated
     }
 
+    /// Reads and checks the files of a user, without making anything.
+    ///
+    /// - Throws: ``ConfigurationError``, which a start would be refused with.
+    static func check(_ seed: UserSeed, cost: PasswordHash.Cost, isDevelopment: Bool) throws {
+        switch seed.password {
+        case .file(let path): _ = try password(file: path)
+        case .hash(let text):
+            _ = try checked(hash: text, username: seed.username, cost: cost, isDevelopment: isDevelopment)
+        case .none, .generated: break
+        }
+        if let path = seed.totpSeedFile { _ = try totpSeed(file: path) }
+    }
+
     private func add(_ seed: UserSeed, realm: String, to plan: inout Plan) async throws {
         let isGenerated = seed.password == .generated
         let password: Secret? =
             switch seed.password {
             case .generated: Secret(context.random.token(byteCount: 12))
-            case .file(let path): try self.password(file: path)
+            case .file(let path): try Self.password(file: path)
             case .none, .hash: nil
             }
         let hash: String? =
             if case .hash(let text) = seed.password {
-                try checked(hash: text, username: seed.username)
+                try Self.checked(
+                    hash: text, username: seed.username, cost: passwords.cost, isDevelopment: isDevelopment)
             } else if let password {
                 try await passwords.hash(password)
             } else {
                 nil
             }
         var totpSeed = isGenerated ? Secret(bytes: context.random.bytes(20)) : nil
-        if let path = seed.totpSeedFile { totpSeed = try self.totpSeed(file: path) }
+        if let path = seed.totpSeedFile { totpSeed = try Self.totpSeed(file: path) }
         plan.statements += try Users(context).creating(
             username: seed.username, realm: realm, passwordHash: hash, roles: seed.roles, attributes: seed.attributes,
             secondFactor: totpSeed.map { try TOTP(secret: $0) })
@@ -91,7 +105,7 @@ struct UserSeeding: Sendable {
             GeneratedAccount(realm: realm, username: seed.username, password: password, totpSeed: totpSeed))
     }
 
-    private func password(file path: String) throws -> Secret {
+    private static func password(file path: String) throws -> Secret {
         guard let text = String(validating: try PrivateFile.read(path, limit: 4096, isNamed: true), as: UTF8.self)
         else {
             throw ConfigurationError(file: path, line: nil, "a password is UTF-8 text")
@@ -105,21 +119,23 @@ struct UserSeeding: Sendable {
 
     /// A hash that can be read and, outside of development, costs what this server's own cost: until its first sign-in,
     /// each check of whatever name would have to pay for both costs.
-    private func checked(hash text: String, username: String) throws -> String {
+    private static func checked(
+        hash text: String, username: String, cost: PasswordHash.Cost, isDevelopment: Bool
+    ) throws -> String {
         let place = "passwordHash of \(username)"
         guard let hash = PasswordHash(text) else {
             throw ConfigurationError(
                 file: place, line: nil, "is no hash that this version reads; it begins with $scrypt$")
         }
-        guard isDevelopment || hash.cost == passwords.cost else {
+        guard isDevelopment || hash.cost == cost else {
             throw ConfigurationError(
                 file: place, line: nil,
-                "costs \(hash.cost.text), but passwordCost says \(passwords.cost.text): hash the password at that cost")
+                "costs \(hash.cost.text), but passwordCost says \(cost.text): hash the password at that cost")
         }
         return text
     }
 
-    private func totpSeed(file path: String) throws -> Secret {
+    private static func totpSeed(file path: String) throws -> Secret {
         let text = String(decoding: try PrivateFile.read(path, limit: 4096, isNamed: true), as: UTF8.self)
         guard let bytes = Base32.decode(text.trimmingCharacters(in: .whitespacesAndNewlines)),
             bytes.count >= Self.seedBytes

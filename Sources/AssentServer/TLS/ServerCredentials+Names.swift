@@ -1,3 +1,4 @@
+import AssentConfiguration
 import Foundation
 import NIOCore
 import NIOSSL
@@ -16,6 +17,14 @@ extension ServerCredentials {
             if !isAddress, !names.contains(where: { Self.names($0, host) }) { missing.append(host) }
         }
         return missing
+    }
+
+    /// What is wrong with the time for which the certificate is valid, in words for the operator.
+    func fault(isRenewed: Bool, now: Date) throws -> String? {
+        guard case .certificate(let leaf)? = chain.first else { return nil }
+        let found = ServerExamination.validity(
+            try Certificate(derEncoded: leaf.toDERBytes()), isRenewed: isRenewed, now: now)
+        return found.verdict == .problem ? found.text : nil
     }
 
     private static func names(_ name: GeneralName, _ host: String) -> Bool {

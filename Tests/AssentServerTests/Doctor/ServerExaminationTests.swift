@@ -2,6 +2,7 @@ import AssentConfiguration
 import AssentCore
 import AssentStore
 import Foundation
+import Glibc
 import Logging
 import Testing
 
@@ -69,6 +70,105 @@ struct ServerExaminationTests {
             try FileManager.default.copyItem(atPath: place.path + "/" + name, toPath: elsewhere.path + "/" + name)
         }
         #expect(await elsewhere.problems().first?.contains("does not name am.bank.example") == true)
+    }
+
+    @Test("A certificate that has expired, as a start logs it")
+    func expired() throws {
+        let made = try GeneratedCertificates.make(now: Date())
+        let path = NSTemporaryDirectory() + "/assent-expired-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try Data(made.chainPEM.utf8).write(to: URL(fileURLWithPath: path + "/chain.pem"))
+        try PrivateFile.create(path + "/key.pem", made.privateKeyPEM.revealBytes())
+        let credentials = try ServerCredentials.files(
+            certificate: path + "/chain.pem", privateKey: path + "/key.pem")
+        let later = Date(timeIntervalSinceNow: 400 * 86_400)
+        #expect(try credentials.fault(isRenewed: false, now: later)?.contains("has expired") == true)
+        let early = Date(timeIntervalSinceNow: -40 * 86_400)
+        #expect(try credentials.fault(isRenewed: false, now: early)?.contains("not valid yet") == true)
+        #expect(try credentials.fault(isRenewed: true, now: Date()) == nil)
+    }
+
+    @Test("The files of users who are to be made; those of users who are stored are not needed any more")
+    func userFiles() async throws {
+        let place = try Place {
+            $0.replacing("{username: ben, credentials: generated", with: "{username: ben, passwordFile: ben.password")
+        }
+        let start = try String(contentsOfFile: place.file, encoding: .utf8)
+        try #require(start.contains("passwordFile: ben.password"), "\(start)")
+        let missing = await place.problems()
+        #expect(missing.count == 1 && missing.first?.contains("ben.password") == true, "\(missing)")
+        try PrivateFile.create(place.path + "/ben.password", Array("correct horse".utf8))
+        #expect(await place.problems().isEmpty)
+        chmod(place.path + "/ben.password", 0o644)
+        #expect(await place.problems().count == 1)
+    }
+
+    @Test("A data directory that is a file, one that others may write, and one that cannot be made")
+    func directories() async throws {
+        let place = try Place()
+        let configuration = try ServerConfiguration.load(file: place.file)
+        let directory = configuration.dataDirectory
+        if directory != place.path {
+            try? FileManager.default.removeItem(atPath: directory)
+            try Data().write(to: URL(fileURLWithPath: directory))
+            #expect(await place.problems().first?.contains("names a file") == true)
+            try FileManager.default.removeItem(atPath: directory)
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o777])
+            chmod(directory, 0o777)
+            #expect(await place.problems().first?.contains("chmod 700") == true)
+        } else {
+            chmod(directory, 0o777)
+            #expect(await place.problems().first?.contains("chmod 700") == true)
+        }
+    }
+
+    @Test("A port that another program has, unless a server runs on the data directory; the gateway on the same port")
+    func ports() async throws {
+        let taken = try RawListener()
+        let place = try Place { $0.replacing("port: 0", with: "port: \(taken.port)") }
+        let found = await place.problems()
+        // Server and gateway are told apart by the loader.
+        #expect(found.count == 1 && found.first?.contains("the server's own port") == true, "\(found)")
+        let one = try Place {
+            var text = $0
+            if let first = text.range(of: "port: 0") { text.replaceSubrange(first, with: "port: \(taken.port)") }
+            return text
+        }
+        let problems = await one.problems()
+        #expect(problems.count == 1 && problems.first?.contains("\(taken.port) is taken") == true, "\(problems)")
+        let directory = try DataDirectory(try ServerConfiguration.load(file: one.file).dataDirectory)
+        let lock = try DataDirectoryLock(directory)
+        #expect(await one.problems().isEmpty)
+        lock.release()
+        #expect(await one.problems().count == 1)
+    }
+
+    /// Listens on a free port of the loopback address.
+    private final class RawListener {
+        let port: Int
+        private let socket: Int32
+
+        init() throws {
+            socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let socket = socket
+            let isBound = withUnsafeMutableBytes(of: &address) { bytes in
+                let pointer = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self)
+                guard let pointer else { return false }
+                return bind(socket, pointer, length) == 0 && listen(socket, 1) == 0
+                    && getsockname(socket, pointer, &length) == 0
+            }
+            try #require(isBound)
+            port = Int(UInt16(bigEndian: address.sin_port))
+        }
+
+        deinit { close(socket) }
     }
 
     @Test("A database that is damaged, and one whose key is gone or open to others")
