@@ -31,7 +31,7 @@ extension OAuthProvider {
             "scopes_supported": .array(scopes.map(JSONValue.string)),
             "claims_supported": .array((UserClaims.names + (contexts.isEmpty ? [] : ["acr"])).map(JSONValue.string)),
             "response_types_supported": ["code", "none"],
-            "response_modes_supported": ["query"],
+            "response_modes_supported": ["query", .string(AuthorizationRedirect.postedMode)],
             "grant_types_supported": .array(configuration.grantTypes.map { .string($0.rawValue) }),
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256", "ES256"],

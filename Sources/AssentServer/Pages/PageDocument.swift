@@ -1,9 +1,10 @@
 import AssentCore
+import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// A whole page of ours: no script, nothing from elsewhere, in nobody's frame.
+/// A whole page of ours: nothing from elsewhere, in nobody's frame, and no script but the one that sends a form on.
 struct PageDocument {
     /// What the window is called.
     let title: String
@@ -17,6 +18,12 @@ struct PageDocument {
 
     /// Where the browser goes by itself, without the form's policy counting; checked beforehand.
     var next: String?
+
+    /// Whether its form is sent without anybody pressing its button.
+    var isSubmitted = false
+
+    /// The only script that there is. Its digest is in the policy of the pages that have it.
+    private static let submission: HTML = "document.forms[0].submit()"
 
     /// The page's text.
     func html(stylesheet: String) -> HTML {
@@ -37,6 +44,7 @@ struct PageDocument {
             <main>
             \(body)
             </main>
+            \(isSubmitted ? "<script>\(Self.submission)</script>" as HTML : nil)
             </body>
             </html>
 
@@ -47,13 +55,19 @@ struct PageDocument {
     func response(_ status: Int = 200, stylesheet: String) -> Response {
         var headers = Self.headers
         headers[.contentSecurityPolicy] =
-            "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'; form-action "
+            "default-src 'none'; \(scriptPolicy)style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'; form-action "
             + (["'self'"] + formTargets).joined(separator: " ")
         headers[.contentType] = "text/html; charset=utf-8"
         headers[.contentLanguage] = "en"
         return Response(
             status: .init(code: status), headers: headers,
             body: ResponseBody(byteBuffer: ByteBuffer(string: html(stylesheet: stylesheet).description)))
+    }
+
+    private var scriptPolicy: String {
+        guard isSubmitted else { return "" }
+        let digest = Data(SHA2.sha256(Self.submission.description.utf8)).base64EncodedString()
+        return "script-src 'sha256-\(digest)'; "
     }
 
     /// What every reply to a browser says. `same-origin` lets the browser name our origin when our own form is sent,

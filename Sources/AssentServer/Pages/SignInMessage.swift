@@ -141,6 +141,20 @@ enum SignInPages {
         """
     }
 
+    /// The answer to a client that takes it as a form.
+    static func posting(_ redirect: AuthorizationRedirect) -> HTML {
+        let fields: [HTML] = redirect.parameters.items.map {
+            #"<input type="hidden" name="\#(exact: $0.name)" value="\#(exact: $0.value)">"#
+        }
+        return """
+            <h1>Going back</h1>
+            <p class="lead">You are being led back to where you came from.</p>
+            <form method="post" action="\(exact: redirect.uri)">
+            \(fields)<p class="actions"><button class="primary">Continue</button></p>
+            </form>
+            """
+    }
+
     /// The way back, for a browser that does not go by itself.
     static func goingBack(_ url: String) -> HTML {
         """

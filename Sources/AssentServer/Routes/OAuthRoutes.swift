@@ -127,6 +127,8 @@ struct OAuthRoutes: Sendable {
             decision = said
         }
         switch try await provider.authorize(parameters, session: caller.session, decision: decision) {
+        case .redirect(let redirect) where redirect.isPosted(for: parameters):
+            return posted(redirect)
         case .redirect(let redirect):
             // Browsers hold the redirect that follows a form against the form's policy.
             guard decision != nil, ReturnTarget.formTargets(redirectURI: redirect.uri) == nil else {
@@ -151,7 +153,8 @@ struct OAuthRoutes: Sendable {
         case .consent(let demand):
             // An app that presents its session itself has no browser that could show the question.
             guard case .session(_, .cookie) = caller else {
-                return Self.redirect(try provider.withoutConsent(parameters).location)
+                let redirect = try provider.withoutConsent(parameters)
+                return redirect.isPosted(for: parameters) ? posted(redirect) : Self.redirect(redirect.location)
             }
             let page = ConsentPage(demand: demand, scopeTexts: provider.configuration.scopeTexts)
             let action = "\(basePath)/oauth2\(RealmPath.path(of: provider.configuration.realm))/authorize"
@@ -160,6 +163,17 @@ struct OAuthRoutes: Sendable {
                 formTargets: ReturnTarget.formTargets(redirectURI: demand.redirectURI) ?? []
             ).response(stylesheet: Stylesheet.path(below: basePath))
         }
+    }
+
+    /// The answer as a form that sends itself to the client; where scripts are off, the user presses the button.
+    private func posted(_ redirect: AuthorizationRedirect) -> Response {
+        // What a policy cannot name, no form may be sent to.
+        guard let targets = ReturnTarget.formTargets(redirectURI: redirect.uri) else {
+            return Self.redirect(redirect.location)
+        }
+        return PageDocument(
+            title: "Going back", body: SignInPages.posting(redirect), formTargets: targets, isSubmitted: true
+        ).response(stylesheet: Stylesheet.path(below: basePath))
     }
 
     /// A page for somebody who looks at the answer of an endpoint that browsers are sent to; `nil` for a program.

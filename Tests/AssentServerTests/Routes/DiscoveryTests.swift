@@ -57,7 +57,7 @@ struct DiscoveryTests {
         }
         for (parameter, promise, others) in [
             ("response_type", "response_types_supported", ["token", "id_token", "code id_token"]),
-            ("response_mode", "response_modes_supported", ["fragment", "form_post", "query.jwt"]),
+            ("response_mode", "response_modes_supported", ["fragment", "form_post.jwt", "query.jwt"]),
             ("code_challenge_method", "code_challenge_methods_supported", ["plain", "s256"]),
         ] {
             for value in try #require(document[promise]?.strings) {

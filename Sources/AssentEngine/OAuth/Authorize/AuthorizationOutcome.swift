@@ -31,6 +31,15 @@ package struct AuthorizationRedirect: Sendable, CustomStringConvertible, CustomR
     /// The value of the `Location` header.
     package var location: String { RedirectURI.adding(parameters, to: uri) }
 
+    /// The `response_mode` of a client that wants its answer in a form instead (OAuth 2.0 Form Post Response Mode).
+    package static let postedMode = "form_post"
+
+    /// Whether the answer to a request goes to the client in a form: it asks for one, and its redirect URI is a
+    /// server's.
+    package func isPosted(for request: OAuthParameters) -> Bool {
+        request["response_mode"] == Self.postedMode && (try? Origin(uri)) != nil
+    }
+
     /// One of the parameters.
     package subscript(name: String) -> String? { parameters[name] }
 

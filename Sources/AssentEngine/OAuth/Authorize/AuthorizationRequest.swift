@@ -53,7 +53,7 @@ struct AuthorizationRequest: Sendable {
             client.grantTypes.contains(.authorizationCode)
         else { throw OAuthError(.unsupportedResponseType, "Response type is not supported.") }
         self.responseType = responseType
-        guard ["query", nil].contains(parameters["response_mode"]) else {
+        guard ["query", AuthorizationRedirect.postedMode, nil].contains(parameters["response_mode"]) else {
             throw .invalidRequest("Response mode is not supported.")
         }
         scopes = try Self.scopes(parameters, client: client)
