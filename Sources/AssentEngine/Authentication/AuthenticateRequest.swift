@@ -90,11 +90,23 @@ package struct AuthenticatePage: Sendable, Equatable {
     /// What the page asks and how it may look.
     package let content: PageContent
 
+    /// What the journey is to approve, on each of its pages; `nil` for a sign-in, and in an answer that is repeated.
+    package var approving: ApprovalInProgress?
+
     /// A page.
     package init(authID: Secret, content: PageContent) {
         self.authID = authID
         self.content = content
     }
+}
+
+/// A transaction in its journey, and who is asked.
+package struct ApprovalInProgress: Sendable, Hashable {
+    /// What is approved.
+    package let approval: PendingApproval
+
+    /// The user's name.
+    package let username: String
 }
 
 /// A journey's success.

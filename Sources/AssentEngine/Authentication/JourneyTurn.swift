@@ -42,8 +42,12 @@ struct JourneyTurn: Sendable {
         let authID = try await engine.signer.sign(
             AuthID(stepID: id, realm: state.realm, expiresAt: state.expiresAt), journey: state.journey,
             now: engine.context.clock.epochSeconds)
+        var page = AuthenticatePage(authID: authID, content: content)
+        if let approval, let session {
+            page.approving = ApprovalInProgress(approval: approval, username: session.user.username)
+        }
         return JourneyOutcome(
-            result: .success(.page(AuthenticatePage(authID: authID, content: content))),
+            result: .success(.page(page)),
             statements: [try engine.steps.inserting(state, id: id)])
     }
 

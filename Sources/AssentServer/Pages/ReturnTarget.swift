@@ -29,7 +29,7 @@ struct ReturnTarget: Hashable {
             let client = query["client_id"].flatMap { grants.configuration.client($0) }
             let uri = query["redirect_uri"].flatMap { client?.allowsRedirect(to: $0) == true ? $0 : nil }
             url = goto
-            kind = .authorization(client: client?.id, redirectURI: uri)
+            kind = .authorization(client: client.map { $0.name ?? $0.id }, redirectURI: uri)
         } else if let gateway, (try? Origin(goto)) == gateway {
             url = goto
             kind = .resource
@@ -38,7 +38,7 @@ struct ReturnTarget: Hashable {
         }
     }
 
-    /// The client that waits, when its request names one that is known.
+    /// The client that waits, as users know it, when its request names one that is known.
     var client: String? {
         if case .authorization(let client, _) = kind { client } else { nil }
     }

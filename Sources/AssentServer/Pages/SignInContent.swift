@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import Foundation
 
 /// A page of a journey as a form.
 struct SignInContent {
@@ -42,7 +43,7 @@ struct SignInContent {
         let description: HTML? = page.content.presentation.description.map { "<p class=\"lead\">\($0)</p>" }
         return """
             <h1>\(title)</h1>
-            \(transaction == nil ? context : nil)\(description)\(alert)\(transaction?.html)
+            \(transaction == nil ? context : nil)\(description)\(alert)\(summary?.html)
             <form method="post" action="\(exact: action)">
             <input type="hidden" name="authId" value="\(exact: page.authID.reveal())">
             <input type="hidden" name="types" value="\(exact: types)">
@@ -55,8 +56,15 @@ struct SignInContent {
 
     /// What is to be approved, when the page is about a transaction.
     private var transaction: TransactionSummary? {
-        for case .approval(let approval) in page.content.prompts { return TransactionSummary(approval: approval) }
+        for case .approval(let approval) in page.content.prompts {
+            return TransactionSummary(approval: approval, username: page.approving?.username)
+        }
         return nil
+    }
+
+    /// The same on the pages that come before and after: who types a code must see what for.
+    private var summary: TransactionSummary? {
+        transaction ?? page.approving.map { TransactionSummary(approval: $0.approval, username: $0.username) }
     }
 
     private func fields(describedBy: String?) -> [HTML] {
@@ -98,10 +106,21 @@ struct SignInContent {
 struct TransactionSummary {
     let approval: PendingApproval
 
+    /// Whose approval it is, where that is known.
+    let username: String?
+
     var html: HTML {
         let rows: [HTML] = approval.display.map { "<div><dt>\($0.label)</dt><dd>\($0.value)</dd></div>" }
         let list: HTML? = rows.isEmpty ? nil : "<dl class=\"summary\">\(rows)</dl>"
         let request = [approval.method, approval.resource].compactMap(\.self).joined(separator: " ")
-        return "\(list)<p class=\"source\">\(request)</p>"
+        let account: HTML? = username.map { "For the account <strong>\($0)</strong>, until \(end)." }
+        return "\(list)<p class=\"source\">\(request)</p><p class=\"terms\">\(account)</p>"
+    }
+
+    /// When it is too late. A page without scripts does not know the user's own time.
+    private var end: String {
+        Date(timeIntervalSince1970: TimeInterval(approval.expiresAt))
+            .formatted(.iso8601.year().month().day().dateTimeSeparator(.space).time(includingFractionalSeconds: false))
+            + " UTC"
     }
 }
