@@ -102,6 +102,24 @@ package final class Glewlwyd: Sendable {
         }
     }
 
+    /// Adds a client without a secret, with one redirect URI, that the user has agreed to.
+    ///
+    /// - Throws: ``PeerFailure`` when glewlwyd refuses.
+    package func addClient(_ id: String, redirectURI: String) async throws {
+        let administrator = try PeerClient()
+        let client: JSONValue = [
+            "client_id": .string(id), "name": .string(id), "confidential": false,
+            "redirect_uri": [.string(redirectURI)], "authorization_type": ["code", "refresh_token"],
+            "token_endpoint_auth_method": ["none"], "scope": ["openid"], "enabled": true,
+        ]
+        for (path, json) in [("/auth/", ["username": "admin", "password": "password"]), ("/client/", client)] {
+            let answer = try await administrator.send(.post, base + "/api" + path, json: json)
+            guard answer.status == 200 else { throw PeerFailure("glewlwyd: \(path) answers \(answer.status)") }
+        }
+        let answer = try await signIn().send(.put, base + "/api/auth/grant/\(id)", json: ["scope": "openid"])
+        guard answer.status == 200 else { throw PeerFailure("glewlwyd: the grant answers \(answer.status)") }
+    }
+
     /// What the SDK needs to get tokens with ``session()``: the session is a cookie, and `g_continue` says that no page
     /// is to be shown.
     ///

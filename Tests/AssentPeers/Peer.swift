@@ -62,7 +62,7 @@ package enum Peer {
     }
 
     /// Waits for a line on a thread on which waiting holds nobody up.
-    private static func line(of process: Locked<ChildProcess>) async -> String? {
+    package static func line(of process: Locked<ChildProcess>) async -> String? {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: process.withLock { $0.line() }) }
         }
