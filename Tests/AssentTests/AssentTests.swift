@@ -52,8 +52,10 @@ final class Servers: Sendable {
                 [
                     "issuer": .string(issuer), "authorization_endpoint": .string("\(issuer)/authorize"),
                     "token_endpoint": .string("\(issuer)/access_token"),
+                    "userinfo_endpoint": .string("\(issuer)/userinfo"),
                     "revocation_endpoint": .string("\(issuer)/token/revoke"),
                 ])
+        case "\(issuer)/userinfo": return .json(200, ["sub": "u-1", "name": "Ana"])
         case "\(issuer)/authorize":
             let query = URLText.query(of: url)
             let (uri, state) = (query?[all: "redirect_uri"].first ?? "", query?[all: "state"].first ?? "")

@@ -80,6 +80,9 @@ import Testing
         #expect(servers.sent("/access_token").count == 1)
         try await user.refresh()
         #expect(servers.sent("/access_token").count == 2)
+        #expect(try await user.userInfo()["name"]?.string == "Ana")
+        let asked = try #require(servers.sent("/userinfo").first).request.headerFields
+        #expect(asked[.authorization] == "Bearer access-2")
         #expect(await user.revoke().isComplete)
         #expect(servers.sent("/token/revoke").count == 2 && servers.sent("_action=logout").isEmpty)
         #expect(try await assent.user()?.session != nil)

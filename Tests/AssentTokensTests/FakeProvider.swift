@@ -27,7 +27,7 @@ final class FakeProvider: Sendable {
         var location: @Sendable (_ good: FormItems) -> String = { "\(redirectURI)?\(FormEncoding.encode($0))" }
         var authorizeReply: (@Sendable () throws -> HTTPReply)?
         var tokenReply: (@Sendable (FormItems) async throws -> HTTPReply?)?
-        var other: (@Sendable (InMemoryTransport.Exchange) throws -> HTTPReply)?
+        var other: (@Sendable (InMemoryTransport.Exchange) async throws -> HTTPReply)?
         var discoveryReply: (@Sendable () throws -> HTTPReply)?
         var keysReply: (@Sendable () throws -> HTTPReply)?
         var expiresIn: JSONValue = 600
@@ -112,7 +112,7 @@ final class FakeProvider: Sendable {
             if let reply = try await now.tokenReply?(form) { return reply }
             return .json(200, try await grant(form))
         default:
-            if let other = now.other { return try other(exchange) }
+            if let other = now.other { return try await other(exchange) }
             return .json(200, [:])
         }
     }

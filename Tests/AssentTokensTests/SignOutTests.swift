@@ -12,13 +12,18 @@ import Testing
         let provider = try FakeProvider()
         let manager = try await provider.signedIn()
         _ = try await manager.tokens()
+        // What is left in the store when the server hears of it.
+        let left = Locked<[[String]]>([])
         provider.change {
             $0.other = { [store = provider.store] _ in
-                _ = store
+                let names = await store.names().filter { !$0.hasPrefix("signout.") }
+                left.withLock { $0.append(names) }
                 return HTTPReply(HTTPResponse(status: .ok))
             }
         }
+        #expect(await provider.store.names().isEmpty == false)
         let result = await manager.signOut()
+        #expect(left.withLock { !$0.isEmpty && $0.allSatisfy(\.isEmpty) })
         #expect(result.isComplete && result.session?.token == Secret("SESS"))
         let sent = try #require(provider.sent("/token/revoke").first)
         #expect(sent.text == "token=refresh%2B1%26%3D%25&token_type_hint=refresh_token&client_id=bank-app")
