@@ -29,7 +29,7 @@ struct QRCodeTests {
         let result = try FinishedProcess.run(
             "/usr/bin/zbarimg", ["--quiet", "--raw", "-S*.disable", "-Sqrcode.enable", file],
             environment: ["PATH": "/usr/bin:/bin"])
-        return String(result.output.dropLast())
+        return String(decoding: result.output.dropLast(), as: UTF8.self)
     }
 
     @Test("A reader that we did not write reads what the drawing says, at every version")
