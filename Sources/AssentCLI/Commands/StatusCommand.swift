@@ -104,7 +104,7 @@ struct SignInStatus: Sendable {
 
     /// For a person.
     func lines(_ server: ClientFile) -> [String] {
-        var lines = ["\(user) is signed in at \(server.server), realm \(server.realm)."]
+        var lines = ["\(user) is signed in at \(server.place)."]
         switch session {
         case .none: lines.append("Session:       none, only tokens: the sign-in was in a browser")
         case .alive(let idle, let end):
@@ -113,7 +113,7 @@ struct SignInStatus: Sendable {
             if let end { text += ", until \(Self.text(end)) at the latest" }
             lines.append(text)
         case .ended:
-            lines[0] = "\(user) was signed in at \(server.server), realm \(server.realm)."
+            lines[0] = "\(user) was signed in at \(server.place)."
             lines.append("Session:       the server does not know it any more. Sign in again: assent login")
         case .unknown(let reason): lines.append("Session:       the server did not say whether it is valid: \(reason)")
         }

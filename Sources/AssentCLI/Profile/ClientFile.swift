@@ -19,6 +19,9 @@ struct ClientFile: Sendable, Equatable {
     var scopes: [String]
     var journey: String
 
+    /// Where users sign in, for people.
+    var place: String { isProviderOnly ? issuer ?? server : "\(server), realm \(realm)" }
+
     /// Origins and what each gets: `accessToken`, `session` or `both`.
     var resources: [Resource]
 

@@ -70,7 +70,12 @@ struct UserAdministrationTests {
             for index in 0..<20 {
                 let name = spellings[index % spellings.count]
                 group.addTask {
-                    (try? await world.users.add(.init(name, password: nil), by: world.admin)) != nil
+                    do {
+                        _ = try await world.users.add(.init(name, password: nil), by: world.admin)
+                        return true
+                    } catch {
+                        return false
+                    }
                 }
             }
             return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
