@@ -21,7 +21,7 @@ struct StoryTests {
             try await story.tell()
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 27)
+            #expect(narration.checkCount == 34)
 
             let kept = try keptSecrets(story.world.directory)
             let secrets = story.secrets + witness.secrets + kept
@@ -30,7 +30,7 @@ struct StoryTests {
                 Set(seen.keys) == [
                     "password", "TOTP seed", "TOTP seed in base 32", "TOTP code", "session token", "authId",
                     "authorization code", "PKCE verifier", "access token", "refresh token", "ID token", "master key",
-                    "TLS key", "vault key", "bootstrap token",
+                    "TLS key", "vault key", "bootstrap token", "invite's code",
                 ], "\(seen)")
             // Two apps signed in, and one of them refreshed.
             for name in ["session token", "authorization code", "PKCE verifier"] {
@@ -55,12 +55,13 @@ struct StoryTests {
                 #expect(logged().contains(line), "\(line)")
             }
             // In the files there are only the keys that are kept in files, each in its own.
+            let found = try search.found(below: story.world.directory)
             #expect(
-                try search.found(below: story.world.directory) == [
+                found == [
                     "server/master.key": ["master key"], "server/server.key": ["TLS key"],
                     "server/bootstrap-token": ["bootstrap token"], "vault.key": ["vault key"],
-                    "second.key": ["vault key"],
-                ])
+                    "second.key": ["vault key"], "phone.key": ["vault key"],
+                ], "\(found)")
 
             // A search that finds nothing proves nothing unless it finds what is there: all of it, where the apps log,
             // where the story is told, and in a piece of twelve bytes.
@@ -94,7 +95,7 @@ struct StoryTests {
             ("TLS key", Secret(bytes: Array(der[key.upperBound..<(key.upperBound + 32)]))),
             ("bootstrap token", Secret(try text("server/bootstrap-token"))),
         ]
-        for vault in ["vault.key", "second.key"] {
+        for vault in ["vault.key", "second.key", "phone.key"] {
             // The last key of the file, before the digest of all.
             let file = try #require(FileManager.default.contents(atPath: directory + "/" + vault))
             kept.append(("vault key", Secret(bytes: Array(file.dropLast(32).suffix(32)))))

@@ -180,7 +180,7 @@ package enum AuditQuery: Sendable, Hashable {
     /// position, so whoever follows the log asks from some seconds before what they have seen.
     case after(position: Int64, limit: Int)
 
-    static func bounded(_ limit: Int) -> Int { min(max(limit, 1), 1000) }
+    static func bounded(_ limit: Int) -> Int { min(max(limit, 1), 10_000) }
 }
 
 extension AuditRecord {

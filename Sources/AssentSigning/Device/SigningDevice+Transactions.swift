@@ -64,10 +64,19 @@ extension SigningDevice {
         guard (0...25).contains(wait) else {
             throw SigningError(.invalidArgument, "The server waits at most 25 seconds.")
         }
-        let transport = try await transportKey(records.load(id), password)
+        let record = try await records.load(id)
+        let transport = try await transportKey(record, password)
         return try await call(id, "/device/transactions/list", ListBody(wait: wait), wait: wait) {
-            try await self.verified(self.opened($0, with: transport), $0, as: TransactionList.self).content.tickets
+            let key = try await self.current(transport, of: record, $0, password)
+            return try await self.verified(self.opened($0, with: key), $0, as: TransactionList.self).content.tickets
         }
+    }
+
+    /// A transport key that was there before a call, or the one that a renewal has put in its place meanwhile.
+    private func current(
+        _ transport: any KeyAgreementKey, of record: ContainerRecord, _ received: Received, _ password: Secret?
+    ) async throws -> any KeyAgreementKey {
+        received.record.keyID == record.keyID ? transport : try await transportKey(received.record, password)
     }
 
     /// Fetches the document of a transaction, and checks what every device checks.
@@ -86,9 +95,11 @@ extension SigningDevice {
                 try await self.status($0)
             }
         }
-        let transport = try await transportKey(records.load(id), password)
+        let record = try await records.load(id)
+        let transport = try await transportKey(record, password)
         return try await call(id, "/device/transactions/fetch", FetchBody(txn: info.txn)) { received in
-            let fetched = try await self.verified(self.opened(received, with: transport), received, as: Fetched.self)
+            let key = try await self.current(transport, of: record, received, password)
+            let fetched = try await self.verified(self.opened(received, with: key), received, as: Fetched.self)
             let document = try received.trust.verified(fetched.content.document, as: TransactionDocument.self)
             guard let audience = try received.record.audience() else { throw SigningError(.internal) }
             try document.content.check(for: audience, txn: info.txn)

@@ -127,16 +127,15 @@ struct PostgreSQLPoolState: Sendable {
     ) -> [Action] {
         guard let phase = members.removeValue(forKey: connection) else { return [] }
         idle.removeAll { $0 == connection }
-        var actions: [Action] = []
-        if case .busy(let call) = phase, call != answered {
-            if isEnding { return [.refuse(call: call, .ended)] }
-            waiting.insert(call, at: 0)
-            actions = [.limitWait(call: call)] + idle.map { .end($0) }
-            // What has ended this one may have ended them as well, or leads them to a standby.
-            for other in idle { members[other] = .ending }
-            idle = []
-        }
-        return actions + grow(now)
+        guard case .busy(let call) = phase, call != answered else { return grow(now) }
+        if isEnding { return [.refuse(call: call, .ended)] }
+        waiting.insert(call, at: 0)
+        // What has ended this one may have ended them as well, or leads them to a standby.
+        let others = idle
+        for other in others { members[other] = .ending }
+        idle = []
+        let actions = others.map { Action.end($0) } + grow(now)
+        return waiting.contains(call) ? [.limitWait(call: call)] + actions : actions
     }
 
     // MARK: - The end

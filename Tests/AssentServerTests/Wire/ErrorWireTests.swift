@@ -37,7 +37,7 @@ struct ErrorWireTests {
         (.notFound, 404, "Resource cannot be found.", nil, false),
         (.unknownPolicySet, 404, "/x application not found in realm.", nil, false),
         (.invalidResources, 400, "Invalid value resources", nil, false),
-        (.lastAdministrator, 409, nil, nil, false), (.tooLarge, 413, nil, nil, false),
+        (.lastAdministrator, 409, nil, nil, false), (.exists, 409, nil, nil, false), (.tooLarge, 413, nil, nil, false),
         (.unsupportedMediaType, 415, nil, nil, false), (.tooManyRequests, 429, nil, nil, false),
         (.busy, 503, nil, nil, false), (.unavailable, 503, nil, nil, false), (.internalFailure, 500, nil, nil, false),
     ]

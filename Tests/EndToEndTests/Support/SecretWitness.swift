@@ -44,7 +44,9 @@ struct SecretWitness: Sendable {
 
     fileprivate func note(body: [UInt8]) {
         if let object = (try? JSONValue.parse(body))?.object {
-            for (key, name) in Self.names {
+            // The code of a problem document says what is wrong.
+            let isProblem = object["status"] != nil
+            for (key, name) in Self.names where !(isProblem && key == "code") {
                 if let value = object[key]?.string { note(name, value) }
             }
         } else {
