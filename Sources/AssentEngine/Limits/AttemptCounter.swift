@@ -43,7 +43,7 @@ package struct AttemptCounter: Sendable {
             SQLStatement(
                 """
                 DELETE FROM attempts WHERE counter = \(codes) OR counter = \(password.counter)
-                    OR substr(counter, 1, \(ofAnyAddress.utf8.count)) = \(ofAnyAddress)
+                    OR substr(counter, 1, CAST(\(ofAnyAddress.utf8.count) AS INTEGER)) = \(ofAnyAddress)
                 """)
         ]
     }
