@@ -104,7 +104,10 @@ struct DeviceCommand: AsyncParsableCommand {
         func run() async throws {
             let console = Console()
             try await SigningProfile.run(client, console, keys: keys) { profile in
-                let enrolment = try await profile.device.enrol(try invite(profile), name: name)
+                let password = TerminalPassword(console: console)
+                let enrolment = try await profile.device.enrol(try invite(profile), name: name) {
+                    try password.enrolling($0)
+                }
                 console.say("Container \(enrolment.containerID)")
                 let user = DisplayText.escapedForTerminal(enrolment.userName)
                 let issuer = DisplayText.escapedForTerminal(enrolment.issuerName)

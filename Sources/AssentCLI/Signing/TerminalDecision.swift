@@ -24,7 +24,12 @@ struct TerminalDecision {
         if number == nil, status.needsNumber { number = try prompt.line("The number that the page shows") }
         var reason = reason
         if reason == nil, status.reason == .required { reason = try prompt.line("Why") }
-        return try await transaction.setStatus(status.name, number: number, reason: reason)
+        let (digits, why) = (number, reason)
+        return try await TerminalPassword(console: console, prompt: prompt).signing(
+            with: transaction.signingKey(for: status.name)
+        ) {
+            try await transaction.setStatus(status.name, password: $0, number: digits, reason: why)
+        }
     }
 
     /// Shows everything that a decision covers.
