@@ -7,7 +7,8 @@ extension SigningDevice {
     /// Enrols this device: makes keys and has the server accept them. Then the user types the digits of the result into
     /// the page that made the invite, and the container becomes active.
     ///
-    /// If it fails on the way, call it again with the same invite, or ``resumeEnrolment(_:)``: it goes on where it was.
+    /// If it fails on the way, call it again with the same invite, or ``resumeEnrolment(_:password:)``: it goes on
+    /// where it was.
     ///
     /// - Parameters:
     ///   - invite: what was scanned or typed.

@@ -4,7 +4,8 @@ import AssentSigningProtocol
 import Foundation
 
 extension SigningDevice {
-    /// Reads a transaction's id: of a push message, of ``SigningContainer/transactionIDs(wait:)``, or of a QR code.
+    /// Reads a transaction's id: of a push message, of ``SigningContainer/transactionIDs(wait:password:)``, or of a QR
+    /// code.
     /// Nothing is sent.
     ///
     /// - Parameters:

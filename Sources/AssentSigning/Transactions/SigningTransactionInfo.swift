@@ -13,7 +13,7 @@ public struct SigningTransactionInfo: Sendable {
     /// Until when it is open, by the server's clock.
     public let expiresAt: Date
 
-    /// Whether whoever scans it first may claim it: ``transaction()`` does. The app shows where it began
+    /// Whether whoever scans it first may claim it: ``transaction(password:)`` does. The app shows where it began
     /// (``SigningDisplay/place``, ``SigningDisplay/address``), and the user types the number of the page.
     public let isClaim: Bool
 
