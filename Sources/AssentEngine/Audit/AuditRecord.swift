@@ -80,7 +80,8 @@ package struct AuditLog: Sendable {
     /// The statement that writes `record`, to be run beside the statements that it tells of. The `id` is a new one
     /// unless something signed names it.
     package func statement(_ record: AuditRecord, id: String? = nil) -> SQLStatement {
-        SQLStatement(inserting(record, id: id, when: "1 = 1"), expecting: .exactly(1))
+        let insert = inserting(record, id: id, when: "1 = 1")
+        return id == nil ? .record(insert) : SQLStatement(insert, expecting: .exactly(1))
     }
 
     /// The statement that writes `record` if a condition is true after the statements before it.

@@ -11,8 +11,8 @@ struct PostgreSQLCommand {
     init(_ statement: SQLStatement) {
         let sql = statement.sql.withoutNulls()
         let text = sql.text(parameter: "$")
-        isKept = !PostgreSQLText.defines(text)
-        self.text = PostgreSQLText.translate(text)
+        isKept = !PostgreSQLText.defines(sql)
+        self.text = isKept ? text : PostgreSQLText.translate(text)
         arguments = sql.arguments
     }
 

@@ -47,6 +47,9 @@ struct PostgreSQLFault: Error {
     /// The server is a standby, or has become one: it cannot be written to.
     var isStandby: Bool { state == "25006" || (state == "0A000" && message.contains("recovery")) }
 
+    /// Another row has the same key.
+    var isDuplicate: Bool { state == "23505" }
+
     /// Whether what we asked for was to stop the statement, or its time was over.
     var isCancellation: Bool { state == "57014" }
 

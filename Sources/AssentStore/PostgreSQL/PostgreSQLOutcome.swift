@@ -4,11 +4,27 @@ import Foundation
 
 /// Finds out what became of a transaction whose connection was lost while it was committed. It is never guessed.
 ///
-/// Each transaction that writes also writes its number into the row of its connection, in the table `latest_commits`.
-/// The row therefore has this number if and only if the transaction took place, also after a crash and on a standby
-/// that has become the primary. PostgreSQL's own numbers of transactions do not say that: after a crash it may give a
-/// number out again that had not reached the disk.
+/// Most transactions that write have a record of their own (``SQLStatement/record(_:)``). The others write a number
+/// into the row of their connection, in the table `latest_commits`. The record or the number is there if and only if
+/// the transaction took place, also after a crash and on a standby that has become the primary. PostgreSQL's own
+/// numbers of transactions do not say that: after a crash it may give a number out again that had not reached the disk.
 struct PostgreSQLOutcome {
+    /// What is in the database if a transaction took place.
+    enum Evidence {
+        /// The row that this command inserts.
+        case record(PostgreSQLCommand)
+        /// The number in its connection's row.
+        case number(Int64)
+
+        /// What has to run in the transaction besides its statements.
+        func commands(_ connection: String) -> [PostgreSQLCommand] {
+            switch self {
+            case .record: []
+            case .number(let number): [PostgreSQLOutcome.number(number, of: connection)]
+            }
+        }
+    }
+
     enum Outcome {
         case committed
         /// Nothing of it has happened, and nothing will.
@@ -39,7 +55,7 @@ struct PostgreSQLOutcome {
             do {
                 let open = try session ?? PostgreSQLOpening(configuration: configuration).open(bell: bell)
                 session = open
-                if let number = try ask(open) { return (number == lost.number ? .committed : .takenBack, open) }
+                if let tookPlace = try ask(open) { return (tookPlace ? .committed : .takenBack, open) }
                 open.pause(milliseconds: 20)
             } catch {
                 session = nil
@@ -49,14 +65,33 @@ struct PostgreSQLOutcome {
         return (.unknown, session)
     }
 
-    /// The number of the latest transaction that the lost connection has committed; `nil` while one is open.
-    private func ask(_ session: PostgreSQLSession) throws -> Int64? {
+    /// Whether the transaction took place; `nil` while it is open.
+    private func ask(_ session: PostgreSQLSession) throws -> Bool? {
+        switch lost.evidence {
+        case .record(let record): try ask(session, record)
+        case .number(let number): try ask(session, number)
+        }
+    }
+
+    /// Inserts the record again, and takes that back. The lost transaction had inserted it before its `COMMIT` was
+    /// sent, so this waits for its end.
+    private func ask(_ session: PostgreSQLSession, _ record: PostgreSQLCommand) throws -> Bool? {
+        let answers = try session.exchange([.begin, Self.end(lost.connection), record])
+        _ = try session.exchange([.rollback])
+        return switch answers.last {
+        case .failed(let fault) where fault.isDuplicate: true
+        case .done(1): false
+        default: nil
+        }
+    }
+
+    private func ask(_ session: PostgreSQLSession, _ number: Int64) throws -> Bool? {
         let answers = try session.exchange([.begin, Self.end(lost.connection), Self.ask(lost.connection), .commit])
         guard case .rows(let rows) = answers.dropLast().last else {
             _ = try session.exchange([.rollback])
             return nil
         }
-        return try rows.first?.integer("number")
+        return try rows.first.map { try $0.integer("number") == number }
     }
 
     // MARK: - Commands
@@ -76,7 +111,7 @@ struct PostgreSQLOutcome {
     ].map { PostgreSQLCommand($0, isKept: false) }
 
     /// Writes a transaction's number, unless the transaction has written nothing: then it returns no row.
-    static func record(_ number: Int64, of connection: String) -> PostgreSQLCommand {
+    private static func number(_ number: Int64, of connection: String) -> PostgreSQLCommand {
         PostgreSQLCommand(
             """
             INSERT INTO latest_commits (connection, number, at)

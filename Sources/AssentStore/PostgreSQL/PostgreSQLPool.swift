@@ -14,12 +14,36 @@ final class PostgreSQLPool: Sendable {
         var isSecondAttempt = false
     }
 
+    /// What is done when the lock is free again: whoever it wakes wants the lock.
+    private enum Wake {
+        case answer(Answer, Result<[[SQLRow]], any Error>)
+        case run(PostgreSQLWorker, PostgreSQLWorker.Job)
+        case interrupt(PostgreSQLWorker, UInt64)
+        case end(PostgreSQLWorker)
+        case closer(CheckedContinuation<Void, Never>)
+
+        func perform() {
+            switch self {
+            case .answer(let answer, let result): answer.resume(with: result)
+            case .run(let worker, let job): worker.run(job)
+            case .interrupt(let worker, let call): worker.interrupt(call)
+            case .end(let worker): worker.end()
+            case .closer(let closer): closer.resume()
+            }
+        }
+    }
+
     private struct Contents {
         var state: PostgreSQLPoolState
         var calls: [UInt64: Call] = [:]
         var lastCall: UInt64 = 0
         var workers: [UInt64: PostgreSQLWorker] = [:]
         var closers: [CheckedContinuation<Void, Never>] = []
+        var wakes: [Wake] = []
+
+        mutating func answer(_ call: UInt64, _ result: Result<[[SQLRow]], any Error>) {
+            if let answer = calls.removeValue(forKey: call)?.answer { wakes.append(.answer(answer, result)) }
+        }
     }
 
     private let configuration: PostgreSQLConfiguration
@@ -47,7 +71,7 @@ final class PostgreSQLPool: Sendable {
                 change { contents in
                     // Cancelled before it could be found by the handler below.
                     if Task.isCancelled {
-                        answer.resume(throwing: CancellationError())
+                        contents.wakes.append(.answer(answer, .failure(CancellationError())))
                         return []
                     }
                     contents.calls[call] = Call(work: work, answer: answer)
@@ -90,7 +114,7 @@ final class PostgreSQLPool: Sendable {
 
     func finished(_ connection: UInt64, _ call: UInt64, _ result: Result<[[SQLRow]], any Error>) {
         change { contents in
-            contents.calls.removeValue(forKey: call)?.answer.resume(with: result)
+            contents.answer(call, result)
             return contents.state.finished(connection)
         }
     }
@@ -103,7 +127,7 @@ final class PostgreSQLPool: Sendable {
                 contents.calls[call]?.isSecondAttempt = true
                 return contents.state.gone(connection, now: .now)
             }
-            contents.calls.removeValue(forKey: call)?.answer.resume(throwing: error)
+            contents.answer(call, .failure(error))
             return contents.state.gone(connection, answered: call, now: .now)
         }
     }
@@ -118,13 +142,17 @@ final class PostgreSQLPool: Sendable {
     // MARK: - Parts
 
     private func change(_ body: (inout Contents) -> [PostgreSQLPoolState.Action]) {
-        contents.withLock { contents in
+        let wakes = contents.withLock { contents in
             var actions = body(&contents)
             while !actions.isEmpty { actions = actions.flatMap { perform($0, &contents) } }
-            guard contents.state.isEnding, contents.state.isEmpty else { return }
-            for closer in contents.closers { closer.resume() }
-            contents.closers = []
+            if contents.state.isEnding, contents.state.isEmpty {
+                contents.wakes += contents.closers.map(Wake.closer)
+                contents.closers = []
+            }
+            defer { contents.wakes = [] }
+            return contents.wakes
         }
+        for wake in wakes { wake.perform() }
     }
 
     /// Returns what follows from an action that could not be performed.
@@ -143,16 +171,18 @@ final class PostgreSQLPool: Sendable {
             }
         case .run(let call, let connection):
             guard let work = contents.calls[call]?.work else { return contents.state.finished(connection) }
-            contents.workers[connection]?.run(PostgreSQLWorker.Job(call: call, work: work))
-        case .interrupt(let call, let connection): contents.workers[connection]?.interrupt(call)
-        case .end(let connection): contents.workers[connection]?.end()
+            let job = PostgreSQLWorker.Job(call: call, work: work)
+            contents.wakes += contents.workers[connection].map { [.run($0, job)] } ?? []
+        case .interrupt(let call, let connection):
+            contents.wakes += contents.workers[connection].map { [.interrupt($0, call)] } ?? []
+        case .end(let connection): contents.wakes += contents.workers[connection].map { [.end($0)] } ?? []
         case .limitWait(let call):
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(configuration.waitLimit)) {
                 [weak self] in
                 self?.change { $0.state.waitedTooLong(call) }
             }
         case .refuse(let call, let refusal):
-            contents.calls.removeValue(forKey: call)?.answer.resume(throwing: error(refusal))
+            contents.answer(call, .failure(error(refusal)))
         }
         return []
     }

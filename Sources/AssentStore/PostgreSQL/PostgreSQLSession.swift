@@ -8,8 +8,8 @@ final class PostgreSQLSession {
     let id: String
     let connection: OpaquePointer
     private let bell: PostgreSQLBell
-    /// The names of prepared statements, by text and types.
-    private var prepared: [String: String] = [:]
+    /// The names of prepared statements.
+    private var prepared: [Statement: String] = [:]
     private var lastName = 0
     private var forgetsAll = false
     /// How many transactions were numbered.
@@ -110,8 +110,14 @@ final class PostgreSQLSession {
         return answers
     }
 
+    /// What is prepared: the same text with other types is another statement.
+    private struct Statement: Hashable {
+        let text: String
+        let types: [Oid]
+    }
+
     private enum Entry {
-        case prepare(String)
+        case prepare(Statement)
         case execute
     }
 
@@ -120,7 +126,7 @@ final class PostgreSQLSession {
         for command in commands {
             var name = ""
             let types = command.arguments.map(\.postgreSQLType)
-            let key = types.reduce(into: command.text) { $0 += " \($1)" }
+            let key = Statement(text: command.text, types: types)
             if command.isKept, let known = prepared[key] {
                 name = known
             } else {

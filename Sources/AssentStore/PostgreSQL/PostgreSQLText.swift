@@ -1,9 +1,9 @@
 /// The common SQL of both databases, as PostgreSQL understands it.
 enum PostgreSQLText {
-    /// Whether a text changes the schema.
-    static func defines(_ text: String) -> Bool {
-        ["CREATE ", "ALTER ", "DROP "].contains { text.hasPrefix($0) }
-    }
+    /// Whether a statement changes the schema.
+    static func defines(_ sql: SQL) -> Bool { definitions.contains(where: sql.begins) }
+
+    private static let definitions = ["CREATE ", "ALTER ", "DROP "]
 
     /// The types in a text that defines or changes a table, as PostgreSQL has them; any other text as it is.
     ///

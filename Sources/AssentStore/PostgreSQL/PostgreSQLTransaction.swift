@@ -19,7 +19,7 @@ struct PostgreSQLWork: Sendable {
         if statements.allSatisfy(\.isRead) {
             kind = statements.count == 1 ? .read : .snapshot
         } else {
-            kind = statements.contains { PostgreSQLText.defines($0.sql.text()) } ? .definition : .write
+            kind = statements.contains { PostgreSQLText.defines($0.sql) } ? .definition : .write
         }
     }
 }
@@ -34,8 +34,8 @@ struct PostgreSQLTransaction {
     struct LostCommit: Error {
         /// The connection's id.
         let connection: String
-        /// Its number there.
-        let number: Int64
+        /// What tells later whether it took place.
+        let evidence: PostgreSQLOutcome.Evidence
         /// What its statements have returned.
         let rows: [[SQLRow]]
     }
@@ -76,20 +76,21 @@ struct PostgreSQLTransaction {
         }
     }
 
-    /// Two round trips: `COMMIT` is sent when the row counts are what they must be, and when the number is written by
-    /// which to ask what became of the transaction.
+    /// Two round trips: `COMMIT` is sent when the row counts are what they must be, and when that is written by which
+    /// to ask what became of the transaction.
     private func write() throws -> [[SQLRow]] {
         let isDefinition = work.kind == .definition
         let opening = [.begin] + (isDefinition ? PostgreSQLCommand.beginDefinition : [])
-        let number = session.numberTransaction()
-        let record = PostgreSQLOutcome.record(number, of: session.id)
+        let commands = commands
+        let evidence = evidence(commands)
         let answers = try session.exchange(
-            opening + commands + [record], isPatient: isDefinition, isCancelled: isCancelled)
+            opening + commands + evidence.commands(session.id), isPatient: isDefinition, isCancelled: isCancelled)
+        let own = answers.dropFirst(opening.count)
         let rows: [[SQLRow]]
         do {
             for answer in answers.prefix(opening.count) { try require(answer) }
-            rows = try checked(Array(answers.dropFirst(opening.count).dropLast()))
-            try require(answers.last)
+            rows = try checked(Array(own.prefix(commands.count)))
+            for answer in own.dropFirst(commands.count) { try require(answer) }
             if isCancelled() { throw CancellationError() }
         } catch {
             _ = try session.exchange([.rollback])
@@ -100,12 +101,18 @@ struct PostgreSQLTransaction {
             answer = try session.exchange([.commit], isPatient: isDefinition).first
         } catch {
             // What has written nothing is the same whether it was committed or not.
-            if answers.last?.rows.isEmpty == true { return rows }
-            throw LostCommit(connection: session.id, number: number, rows: rows)
+            if case .number = evidence, answers.last?.rows.isEmpty == true { return rows }
+            throw LostCommit(connection: session.id, evidence: evidence, rows: rows)
         }
         // The server has said no: it has taken everything back.
         if case .failed(let fault) = answer { throw failure(fault) }
         return rows
+    }
+
+    /// A record of its own, if it has one. Others get a number.
+    private func evidence(_ commands: [PostgreSQLCommand]) -> PostgreSQLOutcome.Evidence {
+        if let index = work.statements.firstIndex(where: \.isRecord) { return .record(commands[index]) }
+        return .number(session.numberTransaction())
     }
 
     // MARK: - Answers

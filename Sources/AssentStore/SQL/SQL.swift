@@ -4,15 +4,18 @@
 /// An interpolated `SQL` stands there with its own arguments. The SQL is the common part of SQLite's and PostgreSQL's
 /// languages.
 package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
-    /// What stands before, between and behind the arguments: always one more than there are of those.
-    private var texts: [String]
+    /// The text, with ``mark`` where an argument stands.
+    private var marked: String
 
     /// The values of the parameters, in their order in the text.
     package private(set) var arguments: [SQLValue]
 
+    /// No text of the program has this control character.
+    private static let mark: Unicode.Scalar = "\u{1}"
+
     /// A text without arguments, a constant of the program: never built from input.
     package init(verbatim text: String) {
-        texts = [text]
+        marked = text
         arguments = []
     }
 
@@ -24,45 +27,55 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
 
     /// Values with commas between them.
     init(list values: [SQLValue]) {
-        texts = values.isEmpty ? [""] : [""] + Array(repeating: ", ", count: values.count - 1) + [""]
+        marked = values.map { _ in String(Self.mark) }.joined(separator: ", ")
         arguments = values
     }
 
+    /// Whether the text begins with a word.
+    func begins(with word: String) -> Bool { marked.utf8.starts(with: word.utf8) }
+
     /// The text with a parameter for each argument, numbered from 1: `?1`, `?2`, … or with another sign before the
     /// number.
-    package func text(parameter sign: Character = "?") -> String {
-        var text = texts[0]
-        text.reserveCapacity(texts.reduce(0) { $0 + $1.utf8.count + 3 })
-        for (index, next) in texts.dropFirst().enumerated() {
-            text.append(sign)
-            text += String(index + 1)
-            text += next
+    package func text(parameter sign: Unicode.Scalar = "?") -> String {
+        if arguments.isEmpty { return marked }
+        var text: [UInt8] = []
+        text.reserveCapacity(marked.utf8.count + 3 * arguments.count)
+        var number = 0
+        for byte in marked.utf8 {
+            guard byte == UInt8(ascii: Self.mark) else {
+                text.append(byte)
+                continue
+            }
+            number += 1
+            text.append(UInt8(ascii: sign))
+            text += String(number).utf8
         }
-        return text
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// The same without the arguments that are NULL: the word stands in the text instead. A parameter without a type is
     /// not possible everywhere, and PostgreSQL does not know which type a NULL would have.
     package func withoutNulls() -> SQL {
-        var sql = SQL(verbatim: texts[0])
-        for (argument, text) in zip(arguments, texts.dropFirst()) {
-            if argument == .null { sql.append("NULL") } else { sql.append(argument) }
-            sql.append(text)
+        guard arguments.contains(where: \.isNull) else { return self }
+        var text: [UInt8] = []
+        text.reserveCapacity(marked.utf8.count + 3 * arguments.count)
+        var index = 0
+        for byte in marked.utf8 {
+            if byte == UInt8(ascii: Self.mark) {
+                if arguments[index].isNull { text += "NULL".utf8 } else { text.append(byte) }
+                index += 1
+            } else {
+                text.append(byte)
+            }
         }
+        var sql = SQL(verbatim: String(decoding: text, as: UTF8.self))
+        sql.arguments = arguments.filter { !$0.isNull }
         return sql
     }
 
-    private mutating func append(_ text: String) { texts[texts.count - 1] += text }
-
     private mutating func append(_ argument: SQLValue) {
         arguments.append(argument)
-        texts.append("")
-    }
-
-    private mutating func append(_ sql: SQL) {
-        append(sql.texts[0])
-        texts += sql.texts.dropFirst()
-        arguments += sql.arguments
+        marked.unicodeScalars.append(Self.mark)
     }
 
     /// Takes the pieces of a literal.
@@ -71,15 +84,18 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
 
         /// An empty text.
         package init(literalCapacity: Int, interpolationCount: Int) {
-            sql.texts.reserveCapacity(interpolationCount + 1)
+            sql.marked.reserveCapacity(literalCapacity + interpolationCount)
             sql.arguments.reserveCapacity(interpolationCount)
         }
 
         /// Text of the program.
-        package mutating func appendLiteral(_ literal: String) { sql.append(literal) }
+        package mutating func appendLiteral(_ literal: String) { sql.marked += literal }
 
         /// A part with its own arguments.
-        package mutating func appendInterpolation(_ part: SQL) { sql.append(part) }
+        package mutating func appendInterpolation(_ part: SQL) {
+            sql.marked += part.marked
+            sql.arguments += part.arguments
+        }
 
         /// An argument.
         package mutating func appendInterpolation(_ value: SQLValue) { sql.append(value) }

@@ -9,20 +9,32 @@ package struct SQLStatement: Sendable, Hashable {
     /// Whether it only reads, and so need not wait for writers.
     package let isRead: Bool
 
+    /// Whether it is a transaction's ``record(_:)``.
+    package let isRecord: Bool
+
     /// A statement that may write.
     package init(_ sql: SQL, expecting expected: RowCount = .any) {
-        self.init(sql: sql, expected: expected, isRead: false)
+        self.init(sql: sql, expected: expected)
     }
 
-    private init(sql: SQL, expected: RowCount, isRead: Bool) {
+    private init(sql: SQL, expected: RowCount, isRead: Bool = false, isRecord: Bool = false) {
         self.sql = sql
         self.expected = expected
         self.isRead = isRead
+        self.isRecord = isRecord
     }
 
     /// A statement that only reads.
     package static func read(_ sql: SQL, expecting expected: RowCount = .any) -> SQLStatement {
         SQLStatement(sql: sql, expected: expected, isRead: true)
+    }
+
+    /// A statement that inserts one row, whatever the database has, under a key that was drawn at random for it.
+    ///
+    /// Run a second time it fails, but only if the transaction that it belongs to took place. So a database finds out
+    /// what became of a `COMMIT` that got no answer.
+    package static func record(_ sql: SQL) -> SQLStatement {
+        SQLStatement(sql: sql, expected: .exactly(1), isRecord: true)
     }
 }
 

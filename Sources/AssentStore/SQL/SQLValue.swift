@@ -27,6 +27,8 @@ package enum SQLValue: Sendable, Hashable, ExpressibleByStringLiteral, Expressib
     /// 1 or 0.
     package init(_ flag: Bool) { self = .integer(flag ? 1 : 0) }
 
+    var isNull: Bool { if case .null = self { true } else { false } }
+
     /// Whether this is a text that databases cut or refuse.
     var hasNUL: Bool { if case .text(let value) = self { value.utf8.contains(0) } else { false } }
 }

@@ -116,8 +116,13 @@ package final class SQLiteDatabase: SQLDatabase {
 
     private static func rows(of prepared: Statement) throws -> [SQLRow] {
         let names = prepared.columnNames
-        return try Array(
-            Row.fetchCursor(prepared).map { SQLRow(names: names, values: $0.databaseValues.map(SQLValue.init)) })
+        let columns = 0..<names.count
+        var rows: [SQLRow] = []
+        let cursor = try Row.fetchCursor(prepared)
+        while let row = try cursor.next() {
+            rows.append(SQLRow(names: names, values: columns.map { SQLValue(row[$0] as DatabaseValue) }))
+        }
+        return rows
     }
 
     private func translating<Result>(_ body: () async throws -> Result) async throws -> Result {

@@ -18,6 +18,10 @@ struct PostgreSQLCommitTests {
         proxy = try PostgreSQLProxy(place.configuration)
     }
 
+    private func note(_ id: String, isRecord: Bool) -> SQLStatement {
+        isRecord ? .record(insertNote(id).sql) : insertNote(id)
+    }
+
     private func open(connections: Int = 1, outcomeLimit: Int = 10_000) async throws -> any SQLDatabase {
         var configuration = proxy.configuration
         configuration.connections = connections
@@ -47,28 +51,34 @@ struct PostgreSQLCommitTests {
         }
     }
 
-    @Test("Whatever is cut, the caller gets the rows and it is done once", arguments: PostgreSQLProxy.Cut.allCases)
-    func cut(_ cut: PostgreSQLProxy.Cut) async throws {
+    @Test(
+        "Whatever is cut, the caller gets the rows and it is done once, with a record of its own and without",
+        arguments: PostgreSQLProxy.Cut.allCases, [true, false])
+    func cut(_ cut: PostgreSQLProxy.Cut, hasRecord: Bool) async throws {
         let database = try await open()
         for round in 1...5 {
             proxy.cutNextCommit(cut)
-            let rows = try await database.run([spend, insertNote("\(round)")])
+            let rows = try await database.run([spend, note("\(round)", isRecord: hasRecord)])
             #expect(rows == [[SQLRow(["count": SQLValue(round)])], []])
             #expect(proxy.cuts == round)
         }
         #expect(try await database.count("notes") == 6)
     }
 
-    @Test("As long as nobody can find out whether it took place, the caller is told just that, and soon")
-    func unknown() async throws {
+    @Test(
+        "As long as nobody can find out whether it took place, the caller is told just that, and soon",
+        arguments: [true, false])
+    func unknown(hasRecord: Bool) async throws {
         for cut in [PostgreSQLProxy.Cut.after, .before] {
             proxy.accept()
             let database = try await open(outcomeLimit: 300)
             proxy.cutNextCommit(cut, refusing: true)
-            await #expect(throws: StoreError(.outcomeUnknown, "")) { try await database.run([spend]) }
+            await #expect(throws: StoreError(.outcomeUnknown, "")) {
+                try await database.run([spend, note("b", isRecord: hasRecord)])
+            }
             proxy.accept()
             try await PostgreSQLTroubleTests.untilItAnswers(database)
-            let count = try await database.run(.read("SELECT count FROM notes")).first?.integer("count")
+            let count = try await database.run(.read("SELECT count FROM notes WHERE id = 'a'")).first?.integer("count")
             #expect(count == (cut == .after ? 1 : 0))
             _ = try await database.run(SQLStatement("DELETE FROM notes"))
         }
@@ -76,8 +86,8 @@ struct PostgreSQLCommitTests {
 
     @Test(
         "A server that crashes after a COMMIT was lost tells the truth, also if others got the transaction's number",
-        arguments: [PostgreSQLProxy.Cut.after, .before])
-    func crash(_ cut: PostgreSQLProxy.Cut) async throws {
+        arguments: [PostgreSQLProxy.Cut.after, .before], [true, false])
+    func crash(_ cut: PostgreSQLProxy.Cut, hasRecord: Bool) async throws {
         let server = try await offPool { try PostgreSQLServer() }
         let place = try await PostgreSQLPlace(server)
         let proxy = try PostgreSQLProxy(place.configuration)
@@ -87,7 +97,8 @@ struct PostgreSQLCommitTests {
             schema: SQLDatabaseContract.schema, clock: SystemClock())
         _ = try await database.run(insertNote("a"))
         proxy.cutNextCommit(cut, refusing: true)
-        let task = Task { [spend] in try await database.run([spend]) }
+        let statements = [spend, note("b", isRecord: hasRecord)]
+        let task = Task { try await database.run(statements) }
         while proxy.cuts == 0 { await Task.yield() }
         try await offPool {
             try server.stop("immediate")
@@ -95,8 +106,8 @@ struct PostgreSQLCommitTests {
         }
         for _ in 0..<20 { try await place.sql("UPDATE schema_steps SET name = name") }
         proxy.accept()
-        #expect(try await task.value == [[SQLRow(["count": 1])]])
-        let count = try await database.run(.read("SELECT count FROM notes")).first?.integer("count")
+        #expect(try await task.value == [[SQLRow(["count": 1])], []])
+        let count = try await database.run(.read("SELECT count FROM notes WHERE id = 'a'")).first?.integer("count")
         #expect(count == 1)
     }
 
@@ -110,6 +121,17 @@ struct PostgreSQLCommitTests {
         try await place.sql("UPDATE latest_commits SET at = at - 86500")
         _ = try await place.open()
         #expect(try await place.sql(rows) == "1")
+    }
+
+    @Test("A transaction with a record of its own writes nothing besides")
+    func ownRecord() async throws {
+        let database = try await open()
+        let rows = "SELECT max(number) FROM latest_commits"
+        let before = try await place.sql(rows)
+        _ = try await database.run([spend, note("b", isRecord: true)])
+        #expect(try await place.sql(rows) == before)
+        _ = try await database.run([spend, note("c", isRecord: false)])
+        #expect(try await place.sql(rows) != before)
     }
 
     @Test("What has written nothing is answered although its COMMIT is lost")

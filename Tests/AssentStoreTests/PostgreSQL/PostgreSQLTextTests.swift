@@ -20,7 +20,7 @@ struct PostgreSQLTextTests {
     @Test("What changes the schema is told from the rest")
     func definitions() {
         for text in ["CREATE TABLE a (b TEXT)", "ALTER TABLE a ADD b TEXT", "DROP TABLE a"] {
-            #expect(PostgreSQLText.defines(text))
+            #expect(PostgreSQLText.defines(SQL(verbatim: text)))
             #expect(
                 PostgreSQLWork(["SELECT 1", "\(SQL(verbatim: text))"].map { SQLStatement($0) }).kind == .definition)
         }
