@@ -30,7 +30,8 @@ package struct Transactions: Sendable {
     /// Seconds for which a taken transaction is known after its end.
     package static let takenRetention: Int64 = 24 * 3600
 
-    /// For how many seconds a request that is refused again gets the same transaction: clients repeat a 401 at once.
+    /// For how many seconds a request that is refused again gets the same transaction: some clients repeat what
+    /// was refused at once.
     static let repetition: Int64 = 5
 
     /// The transactions of a context's database.

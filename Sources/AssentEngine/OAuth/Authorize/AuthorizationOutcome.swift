@@ -10,7 +10,7 @@ package enum AuthorizationDecision: String, Sendable, Hashable {
 
 /// What the authorization endpoint does.
 package enum AuthorizationOutcome: Sendable {
-    /// Send the browser to the client with a code or an error: 302 with an empty body.
+    /// Send the browser to the client with a code or an error.
     case redirect(AuthorizationRedirect)
 
     /// The user must sign in first.

@@ -3,9 +3,9 @@ import AssentStore
 
 /// What the end session endpoint answers.
 package enum EndSessionOutcome: Sendable, Hashable {
-    /// 204, nothing more.
+    /// It is done, and there is no page to go to.
     case done
-    /// 302 to the client's page.
+    /// It is done, and the browser goes on to the client's page.
     case redirect(location: String)
 }
 
