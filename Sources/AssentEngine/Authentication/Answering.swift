@@ -38,7 +38,8 @@ struct Answering: Sendable {
         }
     }
 
-    private func pointer() throws(EngineError) -> AuthID {
+    /// The pointer that came with the answer.
+    func pointer() throws(EngineError) -> AuthID {
         let pointer = try engine.signer.verify(answer.authID)
         guard pointer.realm == request.realm else {
             throw EngineError.invalidRequest("The authId belongs to another realm.")
@@ -47,7 +48,7 @@ struct Answering: Sendable {
     }
 
     /// The journey's next turn: the state of the step, with the session and the approval that it needs.
-    private func turn(_ step: StoredStep, _ sealedState: [UInt8]) async throws -> JourneyTurn {
+    func turn(_ step: StoredStep, _ sealedState: [UInt8]) async throws -> JourneyTurn {
         guard step.expiresAt > engine.context.clock.epochSeconds else { throw EngineError(.stepExpired) }
         let state = try engine.steps.state(sealedState, id: step.id)
         guard let journey = realm.journeys[state.journey] else { throw EngineError(.unknownJourney) }

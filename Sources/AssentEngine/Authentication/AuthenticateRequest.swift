@@ -93,6 +93,9 @@ package struct AuthenticatePage: Sendable, Equatable {
     /// What the journey is to approve, on each of its pages; `nil` for a sign-in, and in an answer that is repeated.
     package var approving: ApprovalInProgress?
 
+    /// Whether it asks what the page before it has asked: that answer was not accepted.
+    package var isAskedAgain = false
+
     /// A page.
     package init(authID: Secret, content: PageContent) {
         self.authID = authID

@@ -38,17 +38,31 @@ struct JourneyTurn: Sendable {
     }
 
     private func page(_ content: PageContent, _ state: JourneyState) async throws -> JourneyOutcome {
-        let id = engine.context.random.token(byteCount: 18)
+        let id =
+            approval.map { engine.steps.id(ofTransaction: $0.id, page: state.progress.pages) }
+            ?? engine.context.random.token(byteCount: 18)
+        return JourneyOutcome(
+            result: .success(.page(try await shown(content, state, stepID: id))),
+            statements: [try engine.steps.inserting(state, id: id)])
+    }
+
+    /// The page that waits, once more.
+    func waiting(stepID: String) async throws -> AuthenticatePage {
+        let progress = state.progress
+        return try await shown(
+            PageContent(presentation: progress.presentation, prompts: progress.asked), state, stepID: stepID)
+    }
+
+    private func shown(_ content: PageContent, _ state: JourneyState, stepID: String) async throws -> AuthenticatePage {
         let authID = try await engine.signer.sign(
-            AuthID(stepID: id, realm: state.realm, expiresAt: state.expiresAt), journey: state.journey,
+            AuthID(stepID: stepID, realm: state.realm, expiresAt: state.expiresAt), journey: state.journey,
             now: engine.context.clock.epochSeconds)
         var page = AuthenticatePage(authID: authID, content: content)
+        page.isAskedAgain = state.progress.isAskedAgain
         if let approval, let session {
             page.approving = ApprovalInProgress(approval: approval, username: session.user.username)
         }
-        return JourneyOutcome(
-            result: .success(.page(page)),
-            statements: [try engine.steps.inserting(state, id: id)])
+        return page
     }
 
     private func commit(_ outcome: JourneyOutcome, _ claim: StepClaim?) async throws {

@@ -26,6 +26,9 @@ package struct PendingApproval: Sendable, Hashable {
     /// When the transaction expires, in seconds since 1970.
     package let expiresAt: Int64
 
+    /// The OAuth client whose access token came with the request; `nil` when none did.
+    package var clientID: String?
+
     /// An approval that is pending.
     package init(
         id: String, journey: String, method: String?, resource: String, contentType: String?, bodySHA256: String?,
@@ -50,6 +53,7 @@ extension PendingApproval {
             "display": .array(display.map(\.json)), "expiresAt": .integer(expiresAt),
         ]
         object["method"] = method.map(JSONValue.string)
+        object["client"] = clientID.map(JSONValue.string)
         object["contentType"] = contentType.map(JSONValue.string)
         object["bodySHA256"] = bodySHA256.map(JSONValue.string)
         return .object(object)
@@ -67,5 +71,6 @@ extension PendingApproval {
             display: display.map {
                 DisplayField(label: $0["label"]?.string ?? "", value: $0["value"]?.string ?? "")
             }, expiresAt: expiresAt)
+        clientID = json["client"]?.string
     }
 }

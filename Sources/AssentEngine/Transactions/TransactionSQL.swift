@@ -66,17 +66,25 @@ package enum TransactionSQL {
         """
     }
 
-    /// CREATED → IN_PROGRESS.
+    /// The client whose grant came with the request, as `client`.
+    private static let client: SQL = """
+        (SELECT client_id FROM grants WHERE grants.id = transactions.grant_id) AS client
+        """
+
+    /// CREATED → IN_PROGRESS. Gives the record, with ``client``.
     static func start(_ id: String, session: LiveSession, at now: Int64) -> SQL {
         """
         UPDATE transactions SET state = 'IN_PROGRESS', started_at = \(now)
-        WHERE id = \(id) AND state = 'CREATED' AND \(isOwn(session, at: now)) RETURNING *
+        WHERE id = \(id) AND state = 'CREATED' AND \(isOwn(session, at: now)) RETURNING *, \(client)
         """
     }
 
-    /// The record while its journey runs.
+    /// The record while its journey runs, with ``client``.
     static func check(_ id: String, session: LiveSession, at now: Int64) -> SQL {
-        "SELECT * FROM transactions WHERE id = \(id) AND state = 'IN_PROGRESS' AND \(isOwn(session, at: now))"
+        """
+        SELECT *, \(client) FROM transactions
+        WHERE id = \(id) AND state = 'IN_PROGRESS' AND \(isOwn(session, at: now))
+        """
     }
 
     /// IN_PROGRESS → COMPLETED.

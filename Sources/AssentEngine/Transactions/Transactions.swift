@@ -115,7 +115,7 @@ package struct Transactions: Sendable {
             do {
                 let rows = try await context.database.run([statement, note])
                 guard let row = rows.first?.first else { throw EngineError.transactionUnreadable }
-                return try TransactionRecord(row).approval
+                return try Self.approval(row)
             } catch let error as StoreError where error.code == .unexpectedCount {
                 try await refuse(.transactionStart, id: id, session: session)
                 throw EngineError.transactionUnreadable
@@ -134,7 +134,24 @@ package struct Transactions: Sendable {
                 try await refuse(.transactionCheck, id: id, session: session)
                 throw EngineError.transactionUnreadable
             }
-            return try TransactionRecord(row).approval
+            return try Self.approval(row)
+        }
+    }
+
+    private static func approval(_ row: SQLRow) throws -> PendingApproval {
+        var approval = try TransactionRecord(row).approval
+        approval.clientID = try row.optionalText("client")
+        return approval
+    }
+
+    /// Where it stands, to the session that it was made for; `nil` to any other, and when its time is over.
+    package func state(id: String, session: LiveSession) async throws -> TransactionRecord.State? {
+        let now = context.clock.epochSeconds
+        return try await context.translatingStoreErrors {
+            guard let found = try await find(id, at: now), found.record.binding.sessionID == session.id,
+                found.record.binding.userID == session.user.id, found.record.expiresAt > now
+            else { return nil }
+            return found.record.state
         }
     }
 

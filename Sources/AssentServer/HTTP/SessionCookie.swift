@@ -93,11 +93,12 @@ struct SessionCookie: Sendable, Hashable {
         return !isNamed(by: pair)
     }
 
-    /// Whether a `name=value` pair is the session cookie to anybody who reads it: white space around the name does not
-    /// count (RFC 6265 §5.2), and neither does an empty name before it.
+    /// Whether a `name=value` pair is the session cookie, or one of a sign-in, to anybody who reads it: white space
+    /// around the name does not count (RFC 6265 §5.2), and neither does an empty name before it.
     private func isNamed(by pair: Substring.UTF8View) -> Bool {
-        pair.drop { Self.isSpace($0) || $0 == Self.equals }.prefix { $0 != Self.equals }
-            .reversed().drop(while: Self.isSpace).reversed().elementsEqual(name.utf8)
+        let read = pair.drop { Self.isSpace($0) || $0 == Self.equals }.prefix { $0 != Self.equals }
+            .reversed().drop(while: Self.isSpace).reversed()
+        return read.elementsEqual(name.utf8) || read.starts(with: SignInRun.cookiePrefix.utf8)
     }
 
     private static let semicolon = UInt8(ascii: ";")

@@ -7,18 +7,19 @@ struct SignInContent {
     private let page: AuthenticatePage
     private let callbacks: [PageCallback]
     private let isApproval: Bool
+    private let asker: String?
 
-    /// A page; `isApproval` says that the journey is a transaction's.
-    init(_ page: AuthenticatePage, isApproval: Bool = false) {
+    /// A page; `isApproval` says that the journey is a transaction's, and `asker` is the app that it was begun for, as
+    /// users know it.
+    init(_ page: AuthenticatePage, isApproval: Bool = false, asker: String? = nil) {
         self.page = page
         self.isApproval = isApproval
+        self.asker = asker
         callbacks = page.content.prompts.enumerated().map { PageCallback($0.element, place: $0.offset + 1) }
     }
 
-    /// A digest of what the page asks: a page that asks the same again has the same.
-    var digest: String {
-        Base64URL.encode(SHA2.sha256(JSONValue.object(page.content.json).serializedBytes()).prefix(12))
-    }
+    /// Whether the user fills something in.
+    var hasFields: Bool { callbacks.contains(where: \.isField) }
 
     /// What the page is called.
     var title: String {
@@ -47,8 +48,7 @@ struct SignInContent {
             <form method="post" action="\(exact: action)">
             <input type="hidden" name="authId" value="\(exact: page.authID.reveal())">
             <input type="hidden" name="types" value="\(exact: types)">
-            <input type="hidden" name="shown" value="\(exact: digest)">
-            \(fields(describedBy: notice == nil ? nil : "alert"))
+            \(fields(describedBy: notice?.isAboutFields == true ? "alert" : nil))
             \(buttons(canCancel: canCancel))
             </form>
             """
@@ -57,14 +57,15 @@ struct SignInContent {
     /// What is to be approved, when the page is about a transaction.
     private var transaction: TransactionSummary? {
         for case .approval(let approval) in page.content.prompts {
-            return TransactionSummary(approval: approval, username: page.approving?.username)
+            return TransactionSummary(approval: approval, username: page.approving?.username, asker: asker)
         }
         return nil
     }
 
     /// The same on the pages that come before and after: who types a code must see what for.
     private var summary: TransactionSummary? {
-        transaction ?? page.approving.map { TransactionSummary(approval: $0.approval, username: $0.username) }
+        transaction
+            ?? page.approving.map { TransactionSummary(approval: $0.approval, username: $0.username, asker: asker) }
     }
 
     private func fields(describedBy: String?) -> [HTML] {
@@ -76,7 +77,7 @@ struct SignInContent {
             if hasSummary, callback.prompt.kind == .textOutput { return nil }
             return callback.html(
                 isFirst: index == firstField, asksName: asksName,
-                describedBy: index == firstField ? describedBy : nil)
+                describedBy: callback.isField ? describedBy : nil)
         }
     }
 
@@ -109,12 +110,16 @@ struct TransactionSummary {
     /// Whose approval it is, where that is known.
     let username: String?
 
+    /// The app that asks, as users know it, where that is known.
+    let asker: String?
+
     var html: HTML {
         let rows: [HTML] = approval.display.map { "<div><dt>\($0.label)</dt><dd>\($0.value)</dd></div>" }
         let list: HTML? = rows.isEmpty ? nil : "<dl class=\"summary\">\(rows)</dl>"
         let request = [approval.method, approval.resource].compactMap(\.self).joined(separator: " ")
         let account: HTML? = username.map { "For the account <strong>\($0)</strong>, until \(end)." }
-        return "\(list)<p class=\"source\">\(request)</p><p class=\"terms\">\(account)</p>"
+        let asked: HTML? = asker.map { "Asked for by <strong>\($0)</strong>. " }
+        return "\(list)<p class=\"source\">\(request)</p><p class=\"terms\">\(asked)\(account)</p>"
     }
 
     /// When it is too late. A page without scripts does not know the user's own time.

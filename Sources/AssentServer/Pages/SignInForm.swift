@@ -10,9 +10,6 @@ struct SignInForm {
     /// The pointer to the page's stored step; `nil` when the journey is to begin.
     let authID: String?
 
-    /// What the page showed, to tell whether the next one shows the same.
-    let shown: String?
-
     /// Whether the user wants to go back without answering.
     let isCancelled: Bool
 
@@ -32,7 +29,6 @@ struct SignInForm {
         do {
             form = try FormEncoding.parse(bytes, limits: .init(bytes: Self.limit, items: 64))
             authID = try form.single("authId")
-            shown = try form.single("shown")
             isCancelled = try form.single("cancel") != nil
             types = try (form.single("types") ?? "").split(separator: " ").map(String.init)
         } catch {

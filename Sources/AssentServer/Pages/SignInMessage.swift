@@ -68,6 +68,14 @@ struct SignInMessage {
         "There is nothing here",
         "The address names a realm that this server does not have. Check it, or go back to the app that you came from.")
 
+    static let approved = SignInMessage(
+        "Approved", "Go back to the app: it can do now what you have approved.", isError: false)
+
+    static let used = SignInMessage(
+        "Approved before",
+        "You have approved this, and the app has sent it. Go back to the app to see what came of it.",
+        isError: false)
+
     static let notApproved = SignInMessage(
         "Not approved", "You declined it, or an answer was wrong. Nothing was done. Go back to the app to try again.")
 
@@ -95,24 +103,37 @@ struct SignInMessage {
     }
 }
 
-/// What went wrong, above a form that can be filled again.
-struct SignInNotice {
-    let text: String
-
-    init(text: String) { self.text = text }
+/// What went wrong, above a form that can be filled again. The raw value stands in a cookie.
+enum SignInNotice: String, Sendable, Hashable, CaseIterable {
+    case notAccepted, failed, inactive, tookTooLong, locked, differentUser, answeredBefore, noLongerGood
 
     init(_ error: EngineError) {
-        text =
+        self =
             switch error.code {
-            case .userInactive: "This account is not active."
-            case .stepExpired: "This took too long. Please start again."
-            case .accountLocked: "This account is locked for now. Try again later."
-            case .differentUser: "You are signed in as somebody else."
-            default: "That did not work. Please check what you have entered and try again."
+            case .userInactive: .inactive
+            case .stepExpired: .tookTooLong
+            case .accountLocked: .locked
+            case .differentUser: .differentUser
+            default: .failed
             }
     }
 
-    static let notAccepted = SignInNotice(text: "That was not accepted. Please try again.")
+    var text: String {
+        switch self {
+        case .notAccepted: "That was not accepted. Please try again."
+        case .failed: "That did not work. Please check what you have entered and try again."
+        case .inactive: "This account is not active."
+        case .tookTooLong: "This took too long. Please start again."
+        case .locked: "This account is locked for now. Try again later."
+        case .differentUser: "You are signed in as somebody else."
+        case .answeredBefore: "You had answered that page before. This is where your sign-in stands."
+        case .noLongerGood:
+            "That page is no longer good, or your browser keeps no cookies from here. Please start again."
+        }
+    }
+
+    /// Whether it is about what the user has entered.
+    var isAboutFields: Bool { self == .notAccepted || self == .failed }
 }
 
 /// Pages around the steps.

@@ -26,6 +26,9 @@ struct SignInRequest {
     /// `goto`, unchecked.
     let goto: String?
 
+    /// Which of the browser's sign-ins it is about (`run`); `nil` for one that is to begin.
+    let run: SignInRun?
+
     private let parameters: FormItems
 
     /// Reads the query.
@@ -46,23 +49,23 @@ struct SignInRequest {
         let parts = (values["realm"] ?? "/").split(separator: "/").map(String.init)
         realm = "/" + (parts == ["root"] ? [] : parts).joined(separator: "/")
         goto = values["goto"]
+        run = try request.query("run").flatMap(SignInRun.init(named:))
         forceAuth = values["ForceAuth"]?.lowercased() == "true"
         replacesSession = values["prompt"]?.split(separator: " ").contains("login") ?? false
         authIndexType = values["authIndexType"] ?? values["service"].map { _ in "service" }
         authIndexValue = values["authIndexType"] == nil ? values["service"] : values["authIndexValue"]
     }
 
-    /// Whether it asks for the approval of a transaction, which begins at most once: looking at the page must not begin
-    /// it.
-    var isTransaction: Bool {
+    /// The transaction that is to be approved, if it asks for that. It begins at most once: looking at the page must
+    /// not begin it.
+    var transactionID: String? {
         switch authIndexType?.lowercased() {
-        case "transaction": return true
+        case "transaction": return authIndexValue ?? ""
         case "composite_advice":
-            guard let advice = try? CompositeAdvice.parse(authIndexValue ?? ""), case .transaction = advice.kind else {
-                return false
-            }
-            return true
-        default: return false
+            guard let advice = try? CompositeAdvice.parse(authIndexValue ?? ""), case .transaction(let id) = advice.kind
+            else { return nil }
+            return id
+        default: return nil
         }
     }
 
@@ -74,6 +77,10 @@ struct SignInRequest {
         request.replacesSession = replacesSession
     }
 
-    /// The query by which the page comes back to itself.
-    var query: String { FormEncoding.encode(parameters) }
+    /// The query by which the page comes back to itself; with `run`, to that sign-in.
+    func query(_ run: SignInRun?) -> String {
+        var items = parameters
+        if let run { items.append("run", run.id) }
+        return FormEncoding.encode(items)
+    }
 }

@@ -23,6 +23,9 @@ struct SignInRoute: Sendable {
 
     let logger: Logger
 
+    /// For the names of sign-ins.
+    var random: any RandomSource = SystemRandom()
+
     /// Whether it answers this path below the public URL's: the page, AM's old entrance to it, and the style.
     static func answers(_ path: String) -> Bool { ["/", "/UI/Login", "/UI/style.css"].contains(path) }
 
@@ -44,88 +47,148 @@ struct SignInRoute: Sendable {
                 target = ReturnTarget(goto, grants: grants, gateway: gateway)
                 guard target != nil else { return page(.foreignTarget, 400) }
             }
-            return await answer(request, wanted, target, client)
+            let visit = SignInVisit(
+                request: request, wanted: wanted, target: target, client: client, path: "\(basePath)/UI/Login")
+            do {
+                return try await answer(visit)
+            } catch {
+                return problem(error, visit)
+            }
         } catch {
             return problem(error, nil)
         }
     }
 
-    private func answer(
-        _ request: Request, _ wanted: SignInRequest, _ target: ReturnTarget?, _ client: ClientAddress
-    ) async -> Response {
-        do {
-            guard request.method == .post else {
-                if wanted.isTransaction { return page(SignInPages.beginning(action(wanted)), formTargets: []) }
-                return try await step(request, wanted, target, client, form: nil)
+    private func answer(_ visit: SignInVisit) async throws -> Response {
+        guard visit.request.method == .post else {
+            if let id = visit.wanted.transactionID { return try await look(at: id, visit) }
+            return try await look(visit)
+        }
+        guard isOwnForm(visit.request.headers) else { return page(.foreignForm, 403) }
+        let form = try await SignInForm(visit.request)
+        if visit.wanted.transactionID != nil { return try await approve(form, visit) }
+        if form.isCancelled, let target = visit.target, let url = grants[visit.wanted.realm].flatMap(target.cancelled) {
+            var response = go(to: url, from: target)
+            note(visit.wanted.run, nil, visit, on: &response)
+            return response
+        }
+        return try await take(form, visit)
+    }
+
+    /// Shows where a sign-in stands, or the first page of one.
+    private func look(_ visit: SignInVisit) async throws -> Response {
+        guard let run = visit.wanted.run else { return try await begin(visit, nil) }
+        switch run.state(in: visit.request.headers) {
+        case .done: return visit.target.map { go(to: $0.url, from: $0) } ?? page(.signedIn, 200)
+        case .page(let authID, let notice):
+            do {
+                let waiting = try await authentication.page(authID: authID, visit.step(cookie))
+                return show(waiting, visit, run, notice)
+            } catch let error as EngineError where error.isStale || error.isFailedSignIn {
+                return try await begin(visit, .noLongerGood)
             }
-            guard isOwnForm(request.headers) else { return page(.foreignForm, 403) }
-            let form = try await SignInForm(request)
-            if form.isCancelled, let target, let url = grants[wanted.realm].flatMap(target.cancelled) {
-                return go(to: url, from: target)
-            }
-            return try await step(request, wanted, target, client, form: form)
-        } catch {
-            return problem(error, wanted)
+        case nil: return try await begin(visit, .noLongerGood)
         }
     }
 
-    private func step(
-        _ request: Request, _ wanted: SignInRequest, _ target: ReturnTarget?, _ client: ClientAddress, form: SignInForm?
-    ) async throws -> Response {
-        var step = AuthenticateRequest(
-            realm: wanted.realm, sessionToken: cookie.cookieToken(request.headers), clientAddress: client.limitKey,
-            header: { name in HTTPField.Name(name).flatMap { request.headers[$0] } })
-        if let answer = form?.answer { step.answer = answer } else { wanted.begin(&step) }
-        let reply: AuthenticateReply
+    private func begin(_ visit: SignInVisit, _ notice: SignInNotice?) async throws -> Response {
+        switch try await authentication.authenticate(visit.beginning(cookie)) {
+        case .page(let first): return show(first, visit, SignInRun(random), notice)
+        case .success(let success):
+            guard let target = visit.target else { return signedIn(success, page(.signedIn, 200)) }
+            return signedIn(success, go(to: target.url, from: target))
+        }
+    }
+
+    /// Takes the answer to a page. What comes of it is shown by the page that the browser then asks for, so that
+    /// nothing is sent twice when that is loaded again.
+    private func take(_ form: SignInForm, _ visit: SignInVisit) async throws -> Response {
+        let run = visit.wanted.run ?? SignInRun(random)
+        var step = visit.beginning(cookie)
+        step.answer = form.answer
         do {
-            reply = try await authentication.authenticate(step)
-        } catch let error as EngineError where error.isFailedSignIn && !wanted.isTransaction && form?.authID != nil {
+            switch try await authentication.authenticate(step) {
+            case .page(let next): return lead(to: run, .page(authID: next.authID.reveal(), notice: nil), visit)
+            case .success(let success):
+                guard let target = visit.target, target.formTargets != nil else {
+                    return signedIn(success, lead(to: run, .done, visit))
+                }
+                var response = go(to: target.url, from: target)
+                note(run, nil, visit, on: &response)
+                return signedIn(success, response)
+            }
+        } catch let error as EngineError where error.isFailedSignIn && form.authID != nil {
             // The journey is over. A person tries again, so the next one begins under the message.
-            step.answer = nil
-            wanted.begin(&step)
-            guard case .page(let first) = try await authentication.authenticate(step) else { throw error }
-            return show(first, wanted, target, notice: .init(error))
-        }
-        switch reply {
-        case .page(let next):
-            let content = SignInContent(next)
-            return show(next, wanted, target, notice: form?.shown == content.digest ? .notAccepted : nil)
-        case .success(let success): return leave(success, target)
+            guard case .page(let first) = try await authentication.authenticate(visit.beginning(cookie)) else {
+                throw error
+            }
+            return lead(to: run, .page(authID: first.authID.reveal(), notice: SignInNotice(error)), visit)
+        } catch let error as EngineError where error.isStale {
+            // A page of the browser's memory. The sign-in goes on where it stands.
+            guard let state = run.state(in: visit.request.headers) else { throw error }
+            guard case .page(let authID, _) = state else { return lead(to: run, state, visit) }
+            return lead(to: run, .page(authID: authID, notice: .answeredBefore), visit)
         }
     }
 
-    private func show(
-        _ next: AuthenticatePage, _ wanted: SignInRequest, _ target: ReturnTarget?, notice: SignInNotice?
+    func show(
+        _ next: AuthenticatePage, _ visit: SignInVisit, _ run: SignInRun?, _ notice: SignInNotice?
     ) -> Response {
-        let content = SignInContent(next, isApproval: wanted.isTransaction)
+        let asker = next.approving?.approval.clientID.map { id in
+            grants[visit.wanted.realm]?.configuration.client(id)?.name ?? id
+        }
+        let content = SignInContent(next, isApproval: visit.wanted.transactionID != nil, asker: asker)
+        let notice = notice ?? (next.isAskedAgain && content.hasFields ? .notAccepted : nil)
         guard
             let body = content.html(
-                action: action(wanted), client: target?.client, notice: notice,
-                canCancel: target?.canBeCancelled == true && !wanted.isTransaction)
+                action: visit.address(run), client: visit.target?.client, notice: notice,
+                canCancel: visit.target?.canBeCancelled == true && visit.wanted.transactionID == nil)
         else {
-            logger.notice("a journey asks what the hosted page cannot show", metadata: ["realm": "\(wanted.realm)"])
+            logger.notice(
+                "a journey asks what the hosted page cannot show", metadata: ["realm": "\(visit.wanted.realm)"])
             return page(.unsupported, 501)
         }
         let title = (notice == nil ? "" : "Error: ") + content.title
-        return PageDocument(title: title, body: body, formTargets: target?.formTargets ?? [])
+        return PageDocument(title: title, body: body, formTargets: visit.target?.formTargets ?? [])
             .response(stylesheet: stylesheet)
     }
 
-    private func leave(_ success: AuthenticateSuccess, _ target: ReturnTarget?) -> Response {
-        var response = target.map { go(to: $0.url, from: $0) } ?? page(.signedIn, 200)
-        if success.isNewSession, let token = success.token { response.headers[.setCookie] = cookie.setting(token) }
+    /// The redirect to the page of a sign-in, which the browser then can load as often as it likes.
+    private func lead(to run: SignInRun, _ state: SignInRun.State, _ visit: SignInVisit) -> Response {
+        var response = Self.seeOther(visit.address(run))
+        note(run, state, visit, on: &response)
         return response
     }
 
+    private func note(
+        _ run: SignInRun?, _ state: SignInRun.State?, _ visit: SignInVisit, on response: inout Response
+    ) {
+        for value in run?.setting(state, in: visit.request.headers) ?? [] {
+            response.headers.append(HTTPField(name: .setCookie, value: value))
+        }
+    }
+
+    private func signedIn(_ success: AuthenticateSuccess, _ response: Response) -> Response {
+        var response = response
+        if success.isNewSession, let token = success.token {
+            response.headers.append(HTTPField(name: .setCookie, value: cookie.setting(token)))
+        }
+        return response
+    }
+
+    static func seeOther(_ location: String) -> Response {
+        var headers = PageDocument.headers
+        headers[.location] = location
+        return Response(status: .seeOther, headers: headers)
+    }
+
     /// Sends the browser on: by a redirect where the form's policy allows it, by a page otherwise.
-    private func go(to url: String, from target: ReturnTarget) -> Response {
+    func go(to url: String, from target: ReturnTarget) -> Response {
         guard target.formTargets != nil else {
             return PageDocument(title: "Going back", body: SignInPages.goingBack(url), next: url)
                 .response(stylesheet: stylesheet)
         }
-        var headers = PageDocument.headers
-        headers[.location] = url
-        return Response(status: .seeOther, headers: headers)
+        return Self.seeOther(url)
     }
 
     /// Whether a browser says that the form is ours. One that says nothing is not believed: every browser in use says
@@ -135,35 +198,26 @@ struct SignInRoute: Sendable {
         return fields[.secFetchSite] == "same-origin"
     }
 
-    private func action(_ wanted: SignInRequest) -> String {
-        let query = wanted.query
-        return "\(basePath)/UI/Login" + (query.isEmpty ? "" : "?\(query)")
-    }
-
     /// Where to sign in when there is one realm. Which ones there are, when there are several, is nobody's business.
     private var onlyPlace: String? {
         guard grants.count == 1, let realm = grants.keys.first else { return nil }
         return URLText.appending("realm", realm, to: "\(basePath)/UI/Login")
     }
 
-    private var stylesheet: String { Stylesheet.path(below: basePath) }
+    var stylesheet: String { Stylesheet.path(below: basePath) }
 
-    private func page(_ message: SignInMessage, _ status: Int) -> Response {
+    func page(_ message: SignInMessage, _ status: Int) -> Response {
         PageDocument(title: message.title, body: message.html).response(status, stylesheet: stylesheet)
     }
 
-    private func page(_ body: HTML, formTargets: [String]) -> Response {
-        PageDocument(title: "Approve a request", body: body, formTargets: formTargets).response(stylesheet: stylesheet)
-    }
-
-    private func problem(_ error: any Error, _ wanted: SignInRequest?) -> Response {
-        let again = wanted.flatMap { $0.isTransaction ? nil : action($0) }
+    private func problem(_ error: any Error, _ visit: SignInVisit?) -> Response {
+        let isApproval = visit?.wanted.transactionID != nil
+        let again = isApproval ? nil : visit?.address()
         if let error = error as? RequestError {
             return page(SignInMessage(error, again: again), error.status)
         }
         if let error = error as? EngineError {
-            let isDeclined = wanted?.isTransaction == true && error.isFailedSignIn && error.code != .stepExpired
-            return page(isDeclined ? .notApproved : SignInMessage(error, again: again), AMError(error).status)
+            return page(SignInMessage(error, again: again), AMError(error).status)
         }
         logger.error("the sign-in page failed", metadata: ["error": "\(type(of: error))"])
         return page(SignInMessage(EngineError.unavailable, again: again), 503)
@@ -173,6 +227,13 @@ struct SignInRoute: Sendable {
 extension EngineError {
     /// Whether a journey ended because it was answered wrongly, and may simply be begun again.
     var isFailedSignIn: Bool { Self.failedSignIns.contains(code) }
+
+    /// Whether a page was answered that waits no longer.
+    var isStale: Bool { Self.stale.contains(code) }
+
+    private static let stale: Set<Code> = [
+        .stepAlreadyAnswered, .stepAnsweredDifferently, .stepBeingAnswered, .authIDInvalid, .authIDUnreadable,
+    ]
 
     private static let failedSignIns: Set<Code> = [
         .loginFailed, .stepExpired, .accountLocked, .userInactive, .differentUser, .sessionRequired,

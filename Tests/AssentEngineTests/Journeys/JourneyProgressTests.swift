@@ -36,6 +36,8 @@ struct JourneyProgressTests {
         progress.nodeID = "later"
         progress.asked = prompts
         progress.added = 2
+        progress.presentation = PagePresentation(stage: "S", header: "H", description: "D")
+        progress.isAskedAgain = true
         progress.pages = 3
         progress.shared = ["retries.a": 1]
         progress.memory = ["counts": [1, 0]]

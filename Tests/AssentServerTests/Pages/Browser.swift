@@ -11,6 +11,15 @@ final class Browser: Sendable {
         let url: String
         let answer: Answer
 
+        /// The answer to the form that led here, when that was a redirect to a page of the server's own.
+        var posted: Answer?
+
+        /// The `Set-Cookie` of the session's cookie, on the way here or here.
+        var sessionCookie: String? {
+            ((posted?.all("Set-Cookie") ?? []) + answer.all("Set-Cookie"))
+                .first { $0.hasPrefix(ServerFixture.cookieName + "=") }
+        }
+
         var text: String { answer.text }
 
         /// The form's `action`, as a URL.
@@ -41,6 +50,9 @@ final class Browser: Sendable {
         if let session { cookies.withLock { $0[ServerFixture.cookieName] = session } }
     }
 
+    /// The names of its cookies.
+    var cookieNames: [String] { cookies.withLock { $0.keys.sorted() } }
+
     var session: String? { cookies.withLock { $0[ServerFixture.cookieName] } }
 
     /// The origin of the server's own pages.
@@ -50,8 +62,21 @@ final class Browser: Sendable {
         keep(try await fixture.send("GET", url, fields + cookieFields), url)
     }
 
-    /// Fills the form in and sends it; a value that is `nil` is left out.
+    /// Fills the form in and sends it, and goes where that leads, as long as it is a page of the server's own; a value
+    /// that is `nil` is left out.
     func submit(
+        _ page: Page, _ answers: [(String, String?)], fields: [(String, String)]? = nil
+    ) async throws -> Page {
+        let sent = try await post(page, answers, fields: fields)
+        guard sent.answer.status == 303, let location = sent.answer["Location"], location.hasPrefix("/am/UI/Login")
+        else { return sent }
+        var next = try await open(origin + location)
+        next.posted = sent.answer
+        return next
+    }
+
+    /// Fills the form in and sends it, and stays there.
+    func post(
         _ page: Page, _ answers: [(String, String?)], fields: [(String, String)]? = nil
     ) async throws -> Page {
         let action = try #require(page.action)
@@ -71,6 +96,7 @@ final class Browser: Sendable {
 
     private func keep(_ answer: Answer, _ url: String) -> Page {
         for field in answer.all("Set-Cookie") {
+            #expect(field.contains("; Secure; HttpOnly; SameSite="))
             let pair = field.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1).map(String.init)
             cookies.withLock { $0[pair[0]] = pair.count > 1 ? pair[1] : nil }
         }

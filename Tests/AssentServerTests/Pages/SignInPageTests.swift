@@ -79,7 +79,7 @@ struct SignInPageTests {
         #expect(second.text.contains(#"autocomplete="one-time-code""#))
         let done = try await browser.submit(second, [("IDToken1", try fixture.freshCode("ana"))])
         #expect(done.answer.status == 303)
-        let cookie = try #require(done.answer["Set-Cookie"])
+        let cookie = try #require(done.sessionCookie)
         #expect(cookie.hasPrefix("iPlanetDirectoryPro="))
         for attribute in ["HttpOnly", "Secure", "SameSite=Lax", "Path=/"] { #expect(cookie.contains(attribute)) }
         let back = try await browser.open(try #require(done.answer["Location"]))
@@ -91,7 +91,7 @@ struct SignInPageTests {
         let again = try await browser.open(fixture.authorizationURL(port: 50_124))
         #expect(again.answer["Location"]?.hasPrefix("http://127.0.0.1:50124/callback?code=") == true)
         let page = try await browser.open(try #require(sent.answer["Location"]))
-        #expect(page.answer.status == 303 && page.answer["Set-Cookie"] == nil)
+        #expect(page.answer.status == 303 && page.sessionCookie == nil)
     }
 
     @Test("Nothing of a page runs, comes from elsewhere, is framed, cached or tells another site where it came from")
@@ -151,7 +151,7 @@ struct SignInPageTests {
             let browser = Browser(fixture)
             let first = try await browser.open(fixture.signInPage([("realm", "/alpha"), ("service", "Quick")]))
             let second = try await browser.submit(first, [("IDToken1", name), ("IDToken2", "wr<ong")])
-            #expect(second.answer.status == 200 && second.answer["Set-Cookie"] == nil)
+            #expect(second.answer.status == 200 && second.sessionCookie == nil)
             #expect(second.text.contains(#"role="alert">That did not work."#))
             #expect(second.text.contains(#"aria-describedby="alert" aria-invalid="true""#))
             #expect(second.text.contains("<title>Error: Sign in</title>"))
@@ -177,7 +177,7 @@ struct SignInPageTests {
         let first = try await browser.open(fixture.signInPage([("realm", "/alpha"), ("service", "Quick")]))
         let fields = fields.map { ($0.0, $0.1.replacing("O", with: browser.origin)) }
         let refused = try await browser.submit(first, try credentials(fixture), fields: fields)
-        #expect(refused.answer.status == 403 && refused.answer["Set-Cookie"] == nil)
+        #expect(refused.answer.status == 403 && refused.sessionCookie == nil)
         let allowed = try await browser.submit(
             first, try credentials(fixture), fields: [("Sec-Fetch-Site", "same-origin")])
         #expect(allowed.text.contains("You are signed in"))
@@ -191,7 +191,7 @@ struct SignInPageTests {
         let answers = try credentials(fixture, "ben")
         let cookies = try await withThrowingTaskGroup(of: String?.self) { group in
             for _ in 0..<8 {
-                group.addTask { try await Browser(fixture).submit(first, answers).answer["Set-Cookie"] }
+                group.addTask { try await Browser(fixture).submit(first, answers).sessionCookie }
             }
             var all: Set<String?> = []
             for try await cookie in group { all.insert(cookie) }
@@ -220,7 +220,7 @@ struct SignInPageTests {
         // Return in a field presses the first one.
         #expect(buttons.count == 2 && buttons.last?.contains(#"name="cancel""#) == true)
         let left = try await browser.submit(first, [("cancel", "1")])
-        #expect(left.answer.status == 303 && left.answer["Set-Cookie"] == nil)
+        #expect(left.answer.status == 303 && left.sessionCookie == nil)
         #expect(left.answer["Location"]?.hasPrefix("http://127.0.0.1:50123/callback?error=access_denied&") == true)
         #expect(left.answer.parameter("state") == "st/1" && left.answer.parameter("code") == nil)
         #expect(left.answer.parameter("iss") == fixture.oauth("").dropLast().description)
@@ -236,7 +236,7 @@ struct SignInPageTests {
                 fixture.signInPage([("realm", "/alpha"), ("service", "Quick")] + items))
             #expect(page.answer.status == 200 && !page.text.contains("cancel"))
             let refused = try await browser.submit(page, [("cancel", "1")])
-            #expect(refused.answer["Location"] == nil && refused.answer["Set-Cookie"] == nil)
+            #expect(refused.answer["Location"] == nil && refused.sessionCookie == nil)
         }
     }
 
@@ -267,7 +267,7 @@ struct SignInPageTests {
         for change in changed {
             let rest = try credentials(fixture).filter { $0.0 != change.0 }
             let reply = try await browser.submit(first, rest + [change])
-            #expect(reply.answer.status == 400 && reply.answer["Set-Cookie"] == nil, "\(change.0)")
+            #expect(reply.answer.status == 400 && reply.sessionCookie == nil, "\(change.0)")
         }
         #expect(try await browser.submit(first, try credentials(fixture)).text.contains("You are signed in"))
         #expect(try await fixture.send("PUT", action, [origin]).status == 405)
@@ -287,6 +287,6 @@ struct SignInPageTests {
                 status: 200, fields: first.answer.fields, bytes: Array(first.text.replacing("alpha", with: "beta").utf8)
             ))
         let reply = try await browser.submit(moved, try credentials(fixture))
-        #expect(reply.answer.status == 400 && reply.answer["Set-Cookie"] == nil)
+        #expect(reply.answer.status == 400 && reply.sessionCookie == nil)
     }
 }

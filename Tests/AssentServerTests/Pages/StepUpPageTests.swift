@@ -42,7 +42,7 @@ struct StepUpPageTests {
         let code = try await browser.submit(asked, [("IDToken\(first.1)", "0")])
         #expect(code.text.contains(#"autocomplete="one-time-code""#) && code.text.contains("Confirm that it is you"))
         let done = try await browser.submit(code, [("IDToken1", try fixture.freshCode("ana"))])
-        #expect(done.answer.status == 200 && done.answer["Set-Cookie"] == nil)
+        #expect(done.answer.status == 200 && done.sessionCookie == nil)
         #expect(done.text.contains("http-equiv=\"refresh\""))
         #expect(Browser.unescaped(done.text).contains("url='\(back)'"))
         let sent = try await fixture.send(
@@ -63,26 +63,85 @@ struct StepUpPageTests {
         let declined = try await browser.submit(asked, [("IDToken3", "1")])
         #expect(declined.answer.status == 401 && declined.text.contains("Not approved"))
         #expect(!declined.text.contains("http-equiv=\"refresh\""))
+        #expect(try await browser.open(page.url).text.contains("Not approved"))
+        #expect(try await browser.submit(page, []).text.contains("Not approved"))
         let sent = try await fixture.send(
             "POST", back, Self.json + ServerFixture.session(session), text: FixtureBody.transfer)
         #expect(sent.status == 403)
     }
 
-    @Test("Another user, nobody, another site and a second try cannot begin it")
+    @Test("Another user, nobody and another site can neither see nor begin it")
     func others() async throws {
         let fixture = try fixture()
         let session = try await fixture.session()
         let browser = Browser(fixture, session: session)
         let (page, _) = try await begin(fixture, browser, session)
         for other in [Browser(fixture), Browser(fixture, session: try await fixture.session("ben"))] {
-            let refused = try await other.submit(page, [])
-            #expect(refused.answer.status == 401 && refused.text.contains("cannot be approved"))
+            for refused in [try await other.open(page.url), try await other.submit(page, [])] {
+                #expect(refused.answer.status == 401 && refused.text.contains("cannot be approved"))
+            }
         }
         let forged = try await browser.submit(page, [], fields: [("Origin", "https://evil.example")])
         #expect(forged.answer.status == 403)
-        #expect(try await browser.submit(page, []).answer.status == 200)
-        let second = try await browser.submit(page, [])
-        #expect(second.answer.status == 401 && second.text.contains("cannot be approved"))
+        let asked = try await browser.submit(page, [])
+        #expect(asked.answer.status == 200)
+        let other = try await Browser(fixture, session: try await fixture.session("ben")).open(page.url)
+        #expect(other.answer.status == 401 && !other.text.contains("Amount"))
+    }
+
+    @Test("Reload, back and a second click show where the approval stands, with what is approved, and never end it")
+    func history() async throws {
+        let fixture = try fixture()
+        let session = try await fixture.session()
+        let browser = Browser(fixture, session: session)
+        let (page, back) = try await begin(fixture, browser, session, target: "/transfers")
+        let summary = "<div><dt>Amount</dt><dd>200.00 EUR</dd></div><div><dt>To</dt><dd>Bob</dd></div>"
+        // A second click, and back to the first page and "Continue" again.
+        let asked = try await browser.submit(page, [])
+        for again in [
+            try await browser.submit(page, []), try await browser.open(page.url), try await browser.submit(page, []),
+        ] {
+            #expect(again.answer.status == 200 && again.text.contains(">Approve</button>"))
+            #expect(again.text.contains(summary) && again.text.contains("For the account <strong>ana</strong>, until "))
+        }
+        #expect(asked.posted?.status == 303)
+        let code = try await browser.submit(asked, [("IDToken3", "0")])
+        // The answer again, another one, and a reload.
+        for again in [
+            try await browser.submit(asked, [("IDToken3", "0")]), try await browser.submit(asked, [("IDToken3", "1")]),
+            try await browser.open(page.url), try await browser.submit(page, []),
+        ] {
+            #expect(again.answer.status == 200 && again.text.contains(#"autocomplete="one-time-code""#))
+            #expect(again.text.contains(summary) && again.text.contains("For the account <strong>ana</strong>, until "))
+        }
+        let done = try await browser.submit(code, [("IDToken1", try fixture.freshCode("ana"))])
+        for again in [
+            done, try await browser.open(page.url), try await browser.submit(page, []),
+            try await browser.submit(code, [("IDToken1", "000000")]),
+        ] {
+            #expect(again.answer.status == 200 && Browser.unescaped(again.text).contains("url='\(back)'"))
+        }
+        let fields = Self.json + ServerFixture.session(session)
+        #expect(try await fixture.send("POST", back, fields, text: FixtureBody.transfer).status == 201)
+        #expect(try await browser.open(page.url).text.contains("Approved before"))
+        #expect(try await fixture.send("POST", back, fields, text: FixtureBody.transfer).status == 409)
+    }
+
+    @Test("A request that comes with an access token says which app asks")
+    func asker() async throws {
+        let fixture = try fixture()
+        let session = try await fixture.session()
+        let browser = Browser(fixture, session: session)
+        let (page, _) = try await begin(fixture, browser, session, target: "/transfers")
+        #expect(!(try await browser.submit(page, []).text.contains("Asked for by")))
+        let token = try await fixture.tokens(session: session).access
+        let refused = try await fixture.send(
+            "POST", fixture.gateway("/transfers"), Self.json + [("Authorization", "Bearer \(token)")],
+            text: FixtureBody.transfer)
+        let asked = try await browser.submit(try await browser.open(try #require(refused["Location"])), [])
+        #expect(asked.text.contains("Asked for by <strong>bank-app</strong>."))
+        let code = try await browser.submit(asked, [("IDToken3", "0")])
+        #expect(code.text.contains("Asked for by <strong>bank-app</strong>."))
     }
 
     @Test(

@@ -53,6 +53,11 @@ struct BrowserWorld: Sendable {
         return (running, line.trimmingCharacters(in: .whitespaces))
     }
 
+    /// The session's cookie.
+    var session: JSONValue? {
+        get async throws { try await browser.cookies.first { $0["name"]?.string == world.endpoints.cookieName } }
+    }
+
     /// Fills in the page that asks for name and password.
     func enter(password: String? = nil) async throws {
         try await browser.type(world.account.username, into: "input[autocomplete=username]")

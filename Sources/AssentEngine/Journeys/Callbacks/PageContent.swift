@@ -1,3 +1,5 @@
+import AssentCore
+
 /// What a page asks and how it may look.
 package struct PageContent: Sendable, Hashable {
     /// What a client may use to choose how it looks.
@@ -33,4 +35,21 @@ package struct PagePresentation: Sendable, Hashable {
 
     /// A page that leaves everything to the client.
     package static let plain = PagePresentation()
+}
+
+extension PagePresentation {
+    /// Reads what ``json`` has written; what is missing is left to the client.
+    init(_ json: JSONValue?) {
+        self.init(
+            stage: json?["stage"]?.string, header: json?["header"]?.string, description: json?["description"]?.string)
+    }
+
+    /// The presentation as it is stored.
+    var json: JSONValue {
+        var object = JSONObject()
+        object["stage"] = stage.map(JSONValue.string)
+        object["header"] = header.map(JSONValue.string)
+        object["description"] = description.map(JSONValue.string)
+        return .object(object)
+    }
 }

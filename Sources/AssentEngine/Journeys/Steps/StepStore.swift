@@ -63,6 +63,12 @@ struct StepStore: Sendable {
         return Base64URL.encode(Array(code))
     }
 
+    /// The id of a page of a transaction's journey. Nobody can guess it without the key, and the server finds it again
+    /// when the browser has lost the page.
+    func id(ofTransaction transactionID: String, page: Int) -> String {
+        digest(of: Array("\(page)".utf8), id: "transaction \(transactionID)")
+    }
+
     /// Claims a step for one answer: of several that come at once, one gets it. Returns the claim, or `nil`.
     func claim(_ id: String, digest: String) async throws -> StepClaim? {
         let claim = context.random.token(byteCount: 16)

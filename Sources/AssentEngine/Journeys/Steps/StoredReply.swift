@@ -62,17 +62,12 @@ extension PageContent {
         guard let json, let stored = json["prompts"]?.array else { return nil }
         let prompts = stored.compactMap(CallbackPrompt.init)
         guard prompts.count == stored.count else { return nil }
-        self.init(
-            presentation: PagePresentation(
-                stage: json["stage"]?.string, header: json["header"]?.string,
-                description: json["description"]?.string), prompts: prompts)
+        self.init(presentation: PagePresentation(json), prompts: prompts)
     }
 
     fileprivate var json: JSONValue {
-        var object: JSONObject = ["prompts": .array(prompts.map(\.json))]
-        object["stage"] = presentation.stage.map(JSONValue.string)
-        object["header"] = presentation.header.map(JSONValue.string)
-        object["description"] = presentation.description.map(JSONValue.string)
+        var object = presentation.json.object ?? JSONObject()
+        object["prompts"] = .array(prompts.map(\.json))
         return .object(object)
     }
 }

@@ -11,6 +11,12 @@ package struct JourneyProgress: Sendable, Hashable {
     /// What the waiting page has asked.
     package var asked: [CallbackPrompt] = []
 
+    /// How the waiting page may look.
+    package var presentation = PagePresentation.plain
+
+    /// Whether the waiting page asks what the page before it has asked.
+    package var isAskedAgain = false
+
     /// How many callbacks the engine put in front of what the node asked.
     package var added = 0
 
@@ -58,7 +64,8 @@ extension JourneyProgress {
             let shared = json["shared"]?.object, let memory = json["memory"]?.object,
             let subject = JourneySubject(json["subject"]), let authLevel = json["authLevel"]?.integer,
             let properties = json["properties"]?.object, let maxSession = json["maxSession"]?.integer,
-            let maxIdle = json["maxIdle"]?.integer, let isSigned = json["signed"]?.bool
+            let maxIdle = json["maxIdle"]?.integer, let isSigned = json["signed"]?.bool,
+            json["presentation"]?.object != nil, let isAskedAgain = json["again"]?.bool
         else { return nil }
         self.init(
             nodeID: nodeID, subject: subject, authLevel: Int(authLevel),
@@ -68,6 +75,8 @@ extension JourneyProgress {
         self.asked = prompts
         self.added = Int(added)
         self.pages = Int(pages)
+        presentation = PagePresentation(json["presentation"])
+        self.isAskedAgain = isAskedAgain
         self.shared = shared
         self.memory = memory
         for member in properties.members { sessionProperties[member.name] = member.value.string }
@@ -87,7 +96,7 @@ extension JourneyProgress {
             "pages": .integer(pages), "shared": .object(shared), "memory": .object(memory), "subject": subject.json,
             "authLevel": .integer(authLevel), "properties": .object(JSONObject(properties)),
             "maxSession": .integer(sessionLimits.maxSession), "maxIdle": .integer(sessionLimits.maxIdle),
-            "signed": .bool(isSigned),
+            "signed": .bool(isSigned), "presentation": presentation.json, "again": .bool(isAskedAgain),
         ]
         object["failure"] = failure.map { .string($0.rawValue) }
         return .object(object)

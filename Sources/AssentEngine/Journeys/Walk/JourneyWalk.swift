@@ -78,7 +78,10 @@ struct JourneyWalk: Sendable {
         if let approval, progress.pages == 0, !prompts.contains(.approval(approval)) { added = approval.prompts }
         progress.pages += 1
         progress.added = added.count
-        progress.asked = added + prompts
+        let asked = added + prompts
+        progress.isAskedAgain = asked == progress.asked && presentation == progress.presentation
+        progress.asked = asked
+        progress.presentation = presentation
         return .page(PageContent(presentation: presentation, prompts: progress.asked))
     }
 

@@ -1,0 +1,73 @@
+import AssentCore
+
+/// Where the approval of a transaction stands, as its own user may see it.
+package enum ApprovalStage: Sendable, Equatable {
+    /// Nobody has looked at it.
+    case waiting
+    /// The user is asked this.
+    case page(AuthenticatePage)
+    /// The user has approved; the request has not come yet.
+    case approved
+    /// The user has approved, and the request has come.
+    case used
+    /// The user, or the journey, said no.
+    case declined
+}
+
+extension Authentication {
+    /// The page of a journey that waits for an answer, once more: a browser loads pages again.
+    ///
+    /// - Parameters:
+    ///   - authID: the pointer that came with the page.
+    ///   - request: what the browser sends now.
+    /// - Returns: the page.
+    /// - Throws: ``EngineError``: `stepAlreadyAnswered` and `stepExpired` when it waits no longer.
+    package func page(authID: String, _ request: AuthenticateRequest) async throws -> AuthenticatePage {
+        try await context.translatingStoreErrors {
+            let answering = try answering(PageAnswer(authID: authID, callbacks: nil, bytes: []), request)
+            let stepID = try answering.pointer().stepID
+            guard let step = try await steps.find(stepID) else { throw EngineError(.stepExpired) }
+            guard case .pending(let state) = step.status else { throw EngineError(.stepAlreadyAnswered) }
+            return try await answering.turn(step, state).waiting(stepID: stepID)
+        }
+    }
+
+    /// Where a transaction of the request's own session stands. Nothing begins by looking.
+    ///
+    /// - Throws: ``EngineError``: `transactionUnreadable` when it is unknown, of another session or expired.
+    package func stage(transactionID: String, _ request: AuthenticateRequest) async throws -> ApprovalStage {
+        try await context.translatingStoreErrors {
+            guard let session = try await liveSession(request),
+                let state = try await transactions.state(id: transactionID, session: session)
+            else { throw EngineError.transactionUnreadable }
+            switch state {
+            case .created: return .waiting
+            case .inProgress: return .page(try await page(transactionID: transactionID, request))
+            case .completed: return .approved
+            case .taken: return .used
+            case .declined: return .declined
+            case .expired: throw EngineError.transactionUnreadable
+            }
+        }
+    }
+
+    /// The page at which a transaction's journey waits.
+    private func page(transactionID: String, _ request: AuthenticateRequest) async throws -> AuthenticatePage {
+        let answering = try answering(PageAnswer(authID: "", callbacks: nil, bytes: []), request)
+        for place in 1...JourneyWalk.pageLimit {
+            let id = steps.id(ofTransaction: transactionID, page: place)
+            guard let step = try await steps.find(id) else { break }
+            if case .pending(let state) = step.status {
+                return try await answering.turn(step, state).waiting(stepID: id)
+            }
+        }
+        throw EngineError.transactionUnreadable
+    }
+
+    private func answering(_ answer: PageAnswer, _ request: AuthenticateRequest) throws -> Answering {
+        guard let realm = realms[request.realm] else {
+            throw EngineError(.unknownRealm, about: String(request.realm.prefix(100)))
+        }
+        return Answering(engine: self, realm: realm, request: request, answer: answer)
+    }
+}

@@ -1,0 +1,30 @@
+import AssentEngine
+import Hummingbird
+
+/// Approving a transaction. The server knows where it stands, so that reloading, going back and a second click show
+/// just that.
+extension SignInRoute {
+    /// Shows where a transaction stands. Looking does not begin it.
+    func look(at transactionID: String, _ visit: SignInVisit) async throws -> Response {
+        switch try await authentication.stage(transactionID: transactionID, visit.step(cookie)) {
+        case .waiting:
+            return PageDocument(title: "Approve a request", body: SignInPages.beginning(visit.address()))
+                .response(stylesheet: stylesheet)
+        case .page(let waiting): return show(waiting, visit, nil, nil)
+        case .approved: return visit.target.map { go(to: $0.url, from: $0) } ?? page(.approved, 200)
+        case .used: return page(.used, 200)
+        case .declined: return page(.notApproved, 401)
+        }
+    }
+
+    /// Begins a transaction's journey, or takes the answer to a page of it. What comes of it, the next look says.
+    func approve(_ form: SignInForm, _ visit: SignInVisit) async throws -> Response {
+        var step = visit.beginning(cookie)
+        step.answer = form.answer
+        do {
+            _ = try await authentication.authenticate(step)
+        } catch let error as EngineError where error.isFailedSignIn || error.isStale || error == .transactionUnreadable
+        {}
+        return Self.seeOther(visit.address())
+    }
+}

@@ -1,0 +1,39 @@
+import AssentCore
+import AssentEngine
+import HTTPTypes
+import Hummingbird
+
+/// One request of a browser for the sign-in page, once its query is read.
+struct SignInVisit {
+    let request: Request
+    let wanted: SignInRequest
+
+    /// Where the browser goes in the end.
+    let target: ReturnTarget?
+
+    let client: ClientAddress
+
+    /// The path of the sign-in page.
+    let path: String
+
+    /// What the engine is asked, without a journey and without an answer.
+    func step(_ cookie: SessionCookie) -> AuthenticateRequest {
+        let fields = request.headers
+        return AuthenticateRequest(
+            realm: wanted.realm, sessionToken: cookie.cookieToken(fields), clientAddress: client.limitKey,
+            header: { name in HTTPField.Name(name).flatMap { fields[$0] } })
+    }
+
+    /// What the engine is asked for the first page.
+    func beginning(_ cookie: SessionCookie) -> AuthenticateRequest {
+        var step = step(cookie)
+        wanted.begin(&step)
+        return step
+    }
+
+    /// The page's address; with `run`, that of one sign-in.
+    func address(_ run: SignInRun? = nil) -> String {
+        let query = wanted.query(run)
+        return path + (query.isEmpty ? "" : "?\(query)")
+    }
+}
