@@ -37,6 +37,9 @@ extension ServerConfiguration {
         guard let sameSite = SameSite(rawValue: root.optionalString("cookieSameSite") ?? SameSite.lax.rawValue) else {
             throw root.issue("cookieSameSite", "can be one of: \(sameSites.joined(separator: ", "))")
         }
+        if sameSite == .lax, root.has("cookiePartitioned") {
+            throw root.issue("cookiePartitioned", "belongs to cookieSameSite: None")
+        }
         let cost = root.integer("passwordCost", default: 1 << 17, in: 1 << 10...1 << 20)
         guard cost.nonzeroBitCount == 1 else { throw root.issue("passwordCost", "must be a power of two") }
         let policy = PasswordPolicy(logN: cost.trailingZeroBitCount)
@@ -65,6 +68,7 @@ extension ServerConfiguration {
             journeyStartsPerMinute: root.integer("journeyStartsPerMinute", default: 600, in: 1...1_000_000),
             connectionsPerAddress: root.optionalInteger("connectionsPerAddress", in: 1...1_000_000),
             drainSeconds: root.integer("drainSeconds", default: 35, in: 1...600), realms: realms, gateway: gateway)
+        configuration.isCookiePartitioned = root.bool("cookiePartitioned", default: sameSite == .none)
         // A browser that was told so of localhost would no longer open what else runs there.
         configuration.sendsHSTS = root.bool("hsts", default: !isDevelopment)
         return configuration

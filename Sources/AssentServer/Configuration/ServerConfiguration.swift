@@ -39,6 +39,9 @@ public struct ServerConfiguration: Sendable {
     /// To which requests of other sites' pages browsers add the session cookie.
     package let cookieSameSite: SameSite
 
+    /// Whether browsers keep a session cookie for each site whose pages call the server.
+    package var isCookiePartitioned = false
+
     /// How dear a guess at a password is: scrypt's N.
     package let passwordCost: Int
 

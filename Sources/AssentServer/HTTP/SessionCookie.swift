@@ -20,12 +20,17 @@ struct SessionCookie: Sendable, Hashable {
     /// To which requests of other sites' pages browsers add it.
     let sameSite: SameSite
 
+    /// Whether a browser keeps a cookie of its own for each site whose pages call the server (CHIPS). One that blocks
+    /// what it calls third-party cookies keeps these.
+    let isPartitioned: Bool
+
     /// The longest token that is looked up.
     static let maxLength = 4096
 
-    init(name: String, sameSite: SameSite = .lax) {
+    init(name: String, sameSite: SameSite = .lax, isPartitioned: Bool = false) {
         self.name = name
         self.sameSite = sameSite
+        self.isPartitioned = isPartitioned
         fieldName = HTTPField.Name(name)
     }
 
@@ -64,12 +69,16 @@ struct SessionCookie: Sendable, Hashable {
 
     /// The `Set-Cookie` value that hands a token to the browser until it ends the session.
     func setting(_ token: Secret) -> String {
-        "\(name)=\(token.reveal()); Path=/; Secure; HttpOnly; SameSite=\(sameSite.rawValue)"
+        "\(name)=\(token.reveal()); Path=/; \(attributes)"
     }
 
     /// The `Set-Cookie` value that removes the cookie. `Expires` is there because AM's iOS SDK looks for it.
     var clearing: String {
-        "\(name)=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Secure; HttpOnly; SameSite=\(sameSite.rawValue)"
+        "\(name)=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; \(attributes)"
+    }
+
+    private var attributes: String {
+        "Secure; HttpOnly; SameSite=\(sameSite.rawValue)\(isPartitioned ? "; Partitioned" : "")"
     }
 
     /// A `Cookie` field's value without the session cookie, and without what is no cookie by RFC 6265 §4.1.1, which a

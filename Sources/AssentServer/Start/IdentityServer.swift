@@ -65,7 +65,9 @@ public final class IdentityServer: Service {
         let audit = AuditLog(context)
         try await location.explaining { try await audit.resume() }
         keys = ServerKeys(context)
-        cookie = SessionCookie(name: configuration.cookieName, sameSite: configuration.cookieSameSite)
+        cookie = SessionCookie(
+            name: configuration.cookieName, sameSite: configuration.cookieSameSite,
+            isPartitioned: configuration.isCookiePartitioned)
         credentials =
             switch configuration.tls {
             case .generated: try ServerCredentials.generated(in: directory, now: clock.now)

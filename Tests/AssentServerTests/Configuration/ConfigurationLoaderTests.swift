@@ -46,6 +46,9 @@ struct ConfigurationLoaderTests {
                 "passwordCost: 1024", "passwordCost: 1024\ncookieSameSite: Strict", at: "cookieSameSite:",
                 "can be one of: Lax, None"),
             Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\ncookiePartitioned: true", at: "cookiePartitioned:",
+                "belongs to cookieSameSite: None"),
+            Mistake(
                 "http://localhost:3000", "http://intranet", at: "http://intranet", "http://intranet has no TLS"),
             Mistake(
                 #"["https://partner.example"]"#, #"["https://partner.example/app"]"#, at: "https://partner.example/app",

@@ -284,21 +284,26 @@ struct CrossOriginTests {
         }
     }
 
-    @Test("SameSite=None is set where the file says so, and Lax everywhere else", arguments: ["Lax", "None"])
-    func sameSite(value: String) async throws {
+    @Test(
+        "SameSite=None is set where the file says so, with a cookie for each site unless it says otherwise, and Lax else",
+        arguments: [
+            ("", "SameSite=Lax"), ("cookieSameSite: None\n", "SameSite=None; Partitioned"),
+            ("cookieSameSite: None\ncookiePartitioned: false\n", "SameSite=None"),
+        ])
+    func sameSite(settings: String, attributes: String) async throws {
         let fixture = try await ServerFixture(editing: {
-            value == "Lax" ? $0 : $0.replacing("passwordCost:", with: "cookieSameSite: None\npasswordCost:")
+            $0.replacing("passwordCost:", with: settings + "passwordCost:")
         })
         let account = try fixture.account("ana")
         let reply = try await fixture.runJourney([("authIndexType", "service"), ("authIndexValue", "Quick")]) { type in
             type == "NameCallback"
                 ? "ana" : type == "PasswordCallback" ? .string(account.password.reveal()) : nil
         }
-        #expect(reply["Set-Cookie"]?.hasSuffix("; Path=/; Secure; HttpOnly; SameSite=\(value)") == true)
+        #expect(reply["Set-Cookie"]?.hasSuffix("; Path=/; Secure; HttpOnly; \(attributes)") == true)
         let out = try await fixture.send(
             "POST", fixture.json("sessions?_action=logout"),
             ServerFixture.session(try #require(reply.json["tokenId"]?.string)))
-        #expect(out["Set-Cookie"]?.hasSuffix("; Secure; HttpOnly; SameSite=\(value)") == true)
+        #expect(out["Set-Cookie"]?.hasSuffix("; Secure; HttpOnly; \(attributes)") == true)
         await fixture.stop()
     }
 }

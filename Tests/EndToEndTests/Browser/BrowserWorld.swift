@@ -18,7 +18,9 @@ struct BrowserWorld: Sendable {
     /// Runs `body` in a world of its own, whose configuration is the example's as `change` leaves it, and ends it
     /// whatever happens.
     static func run(
-        configuring change: (String) -> String = { $0 }, _ body: (BrowserWorld) async throws -> Void
+        configuring change: (String) -> String = { $0 },
+        thirdPartyCookies cookies: Chromium.ThirdPartyCookies = .asInstalled,
+        _ body: (BrowserWorld) async throws -> Void
     ) async throws {
         let directory = NSTemporaryDirectory() + "/assent-browser-" + SystemRandom().token(byteCount: 9)
         try FileManager.default.createDirectory(
@@ -33,7 +35,7 @@ struct BrowserWorld: Sendable {
         do {
             let file = try #require(ClientFile(endpoints: world.endpoints, configuration: world.configuration))
             let program = try Program(below: directory, client: file.yaml)
-            try await Chromium.run(trusting: world.endpoints.pins) { browser in
+            try await Chromium.run(trusting: world.endpoints.pins, thirdPartyCookies: cookies) { browser in
                 try await body(BrowserWorld(world: world, clock: clock, program: program, browser: browser))
             }
         } catch {
