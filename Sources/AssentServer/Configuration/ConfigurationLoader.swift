@@ -68,6 +68,9 @@ extension ServerConfiguration {
             journeyStartsPerMinute: root.integer("journeyStartsPerMinute", default: 600, in: 1...1_000_000),
             connectionsPerAddress: root.optionalInteger("connectionsPerAddress", in: 1...1_000_000),
             drainSeconds: root.integer("drainSeconds", default: 35, in: 1...600), realms: realms, gateway: gateway)
+        if let reader = root.optionalMapping("pages") {
+            configuration.pages = try PagesLoader(reader: reader, paths: paths).design()
+        }
         configuration.isCookiePartitioned = root.bool("cookiePartitioned", default: sameSite == .none)
         // A browser that was told so of localhost would no longer open what else runs there.
         configuration.sendsHSTS = root.bool("hsts", default: !isDevelopment)

@@ -51,6 +51,9 @@ public struct ServerConfiguration: Sendable {
     /// How many journeys clients at one address may begin in a minute.
     package var journeyStartsPerMinute: Int
 
+    /// How the hosted pages look.
+    var pages = PageDesign()
+
     /// How many connections one address may have open; `nil` for half of those that there can be.
     package var connectionsPerAddress: Int?
 

@@ -9,46 +9,52 @@ struct ConsentPage {
     /// What scopes mean to people, from the operator's file.
     let scopeTexts: [String: String]
 
+    let language: PageLanguage
+
     /// What the standard's scopes mean, where the file says nothing (OpenID Connect Core §5.4, §11).
-    private static let standardTexts = [
-        "openid": "Know that it is you", "profile": "See your name and profile", "email": "See your e-mail address",
-        "phone": "See your phone number", "address": "See your address",
-        "offline_access": "Keep its access after you have signed out",
+    private static let standardTexts: [String: PageText] = [
+        "openid": .scopeOpenID, "profile": .scopeProfile, "email": .scopeEmail, "phone": .scopePhone,
+        "address": .scopeAddress, "offline_access": .scopeOffline,
     ]
 
     /// The client as users know it.
     private var name: String { demand.client.name ?? demand.client.id }
 
     /// What the window is called.
-    var title: String { "Allow \(name)?" }
+    var title: String { language.text(.allowTitle, ["app": name]) }
 
     /// The page's content, whose form is sent to `action`.
     func html(action: String) -> HTML {
         let hidden: [HTML] = demand.parameters.form.items.map {
             #"<input type="hidden" name="\#(exact: $0.name)" value="\#(exact: $0.value)">"#
         }
-        let wishes: [HTML] = demand.scopes.map { "<dd>\(scopeTexts[$0] ?? Self.standardTexts[$0] ?? $0)</dd>" }
+        let wishes: [HTML] = demand.scopes.map { "<dd>\(text(of: $0))</dd>" }
         let until = Date(timeIntervalSince1970: TimeInterval(demand.expiresAt))
             .formatted(.iso8601.year().month().day())
+        let lead = language.html(
+            .asksForAccess, ["app": "<strong>\(name)</strong>", "user": "<strong>\(demand.user.username)</strong>"])
         return """
             <h1>\(title)</h1>
-            <p class="lead"><strong>\(name)</strong> asks for access to your account
-            <strong>\(demand.user.username)</strong>.</p>
+            <p class="lead">\(lead)</p>
             <dl class="summary">
-            <div><dt>It may</dt>\(wishes)</div>
-            <div><dt>Until</dt><dd>\(until), unless you take it back before</dd></div>
-            <div><dt>The answer goes to</dt><dd>\(Self.place(demand.redirectURI))</dd></div>
+            <div><dt>\(language[.itMay])</dt>\(wishes)</div>
+            <div><dt>\(language[.until])</dt><dd>\(language.html(.untilDate, ["end": "\(until)"]))</dd></div>
+            <div><dt>\(language[.answerGoesTo])</dt><dd>\(place(demand.redirectURI))</dd></div>
             </dl>
             <form method="post" action="\(exact: action)">
             \(hidden)
-            <p class="actions"><button name="decision" value="allow" class="primary">Allow</button>
-            <button name="decision" value="deny">Do not allow</button></p>
+            <p class="actions"><button name="decision" value="allow" class="primary">\(language[.allow])</button>
+            <button name="decision" value="deny">\(language[.deny])</button></p>
             </form>
             """
     }
 
+    private func text(of scope: String) -> String {
+        scopeTexts[scope].map { language[$0] } ?? Self.standardTexts[scope].map { language[$0] } ?? scope
+    }
+
     /// The origin of a redirect URI, or an app's own scheme.
-    private static func place(_ uri: String) -> String {
-        (try? Origin(uri))?.description ?? "an app on this device (\(uri.prefix { $0 != ":" }))"
+    private func place(_ uri: String) -> String {
+        (try? Origin(uri))?.description ?? language.text(.appOnDevice, ["scheme": String(uri.prefix { $0 != ":" })])
     }
 }

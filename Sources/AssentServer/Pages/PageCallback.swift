@@ -32,28 +32,33 @@ struct PageCallback {
     ///   - asksName: whether the page asks who the user is; a text that is asked for without that is most likely a
     ///     code.
     ///   - describedBy: the element that says what was wrong.
+    ///   - language: the reader's.
     /// - Returns: the part.
-    func html(isFirst: Bool, asksName: Bool, describedBy: String?) -> HTML? {
+    func html(isFirst: Bool, asksName: Bool, describedBy: String?, _ language: PageLanguage) -> HTML? {
         let focus: HTML = isFirst ? " autofocus" : ""
         let described: HTML? = describedBy.map { #" aria-describedby="\#(exact: $0)" aria-invalid="true""# }
         switch prompt {
         case .name(let label):
             return field(
-                label.isEmpty ? "User name" : label,
+                label.isEmpty ? language[.userName] : language[label],
                 #"type="text" autocomplete="username" autocapitalize="none" spellcheck="false" required\#(focus)\#(described)"#
             )
         case .password(let label):
             return field(
-                label.isEmpty ? "Password" : label,
+                label.isEmpty ? language[.password] : language[label],
                 #"type="password" autocomplete="current-password" required\#(focus)\#(described)"#)
         case .textInput(let label, let preset):
-            let hint: HTML = asksName ? "off" : "one-time-code"
+            // A telephone then shows digits; whoever needs a letter can still choose them.
+            let hint: HTML = asksName ? #"autocomplete="off""# : #"autocomplete="one-time-code" inputmode="numeric""#
             return field(
-                label.isEmpty ? "Answer" : label,
-                #"type="text" value="\#(exact: preset)" autocomplete="\#(hint)" autocapitalize="none" spellcheck="false" required\#(focus)\#(described)"#
+                label.isEmpty ? language[.answer] : language[label],
+                #"type="text" value="\#(exact: preset)" \#(hint) autocapitalize="none" spellcheck="false" required\#(focus)\#(described)"#
             )
-        case .choice(let label, let choices, let preset): return choice(label, choices, preset, focus)
-        case .textOutput(let message, let kind): return text(message, kind)
+        case .choice(let label, let choices, let preset):
+            return choice(
+                label.isEmpty ? language[.choose] : language[label], choices.map { language[$0] }, preset, focus,
+                described)
+        case .textOutput(let message, let kind): return text(language[message], kind)
         case .hiddenValue(let id, _):
             return #"<input type="hidden" name="\#(exact: inputName)" value="\#(exact: id)">"#
         case .confirmation, .approval, .custom: return nil
@@ -67,14 +72,16 @@ struct PageCallback {
         """
     }
 
-    private func choice(_ label: String, _ choices: [String], _ preset: Int, _ focus: HTML) -> HTML {
+    private func choice(
+        _ label: String, _ choices: [String], _ preset: Int, _ focus: HTML, _ described: HTML?
+    ) -> HTML {
         let choices: [HTML] = choices.enumerated().map { index, text in
             """
             <label><input type="radio" name="\(exact: inputName)" value="\(index)" required\
             \(index == preset ? " checked" : "" as HTML)\(index == preset ? focus : "")> <span>\(text)</span></label>
             """
         }
-        return "<fieldset><legend>\(label.isEmpty ? "Choose" : label)</legend>\(choices)</fieldset>"
+        return #"<fieldset role="radiogroup"\#(described)><legend>\#(label)</legend>\#(choices)</fieldset>"#
     }
 
     /// A message. Scripts are for other clients and are neither run nor shown.

@@ -12,6 +12,9 @@ struct PageDocument {
     /// What is on it.
     let body: HTML
 
+    /// What is around it.
+    let frame: PageFrame
+
     /// Where its form may lead besides this server, as sources of a Content Security Policy. Browsers check redirects
     /// that follow a form as well.
     var formTargets: [String] = []
@@ -26,23 +29,23 @@ struct PageDocument {
     private static let submission: HTML = "document.forms[0].submit()"
 
     /// The page's text.
-    func html(stylesheet: String) -> HTML {
+    var html: HTML {
         let refresh: HTML? = next.map { #"<meta http-equiv="refresh" content="0; url='\#(exact: $0)'">"# }
         return """
             <!DOCTYPE html>
-            <html lang="en">
+            <html lang="\(exact: frame.language.tag)">
             <head>
             <meta charset="utf-8">
             <meta name="viewport" content="width=device-width, initial-scale=1">
             <meta name="color-scheme" content="light dark">
             <meta name="robots" content="noindex">
-            \(refresh)<title>\(title)</title>
+            \(refresh)<title>\(title)\(frame.name.map { " – \($0)" as HTML })</title>
             <link rel="icon" href="data:,">
-            <link rel="stylesheet" href="\(exact: stylesheet)">
+            <link rel="stylesheet" href="\(exact: frame.stylesheet)">
             </head>
             <body>
             <main>
-            \(body)
+            \(frame.brand)\(body)
             </main>
             \(isSubmitted ? "<script>\(Self.submission)</script>" as HTML : nil)
             </body>
@@ -52,16 +55,17 @@ struct PageDocument {
     }
 
     /// The page as a reply that no cache keeps.
-    func response(_ status: Int = 200, stylesheet: String) -> Response {
+    func response(_ status: Int = 200) -> Response {
         var headers = Self.headers
         headers[.contentSecurityPolicy] =
             "default-src 'none'; \(scriptPolicy)style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'; form-action "
             + (["'self'"] + formTargets).joined(separator: " ")
         headers[.contentType] = "text/html; charset=utf-8"
-        headers[.contentLanguage] = "en"
+        headers[.contentLanguage] = frame.language.tag
+        headers[.vary] = "Accept-Language"
         return Response(
             status: .init(code: status), headers: headers,
-            body: ResponseBody(byteBuffer: ByteBuffer(string: html(stylesheet: stylesheet).description)))
+            body: ResponseBody(byteBuffer: ByteBuffer(string: html.description)))
     }
 
     private var scriptPolicy: String {

@@ -8,11 +8,15 @@ struct SignInContent {
     private let callbacks: [PageCallback]
     private let isApproval: Bool
     private let asker: String?
+    private let language: PageLanguage
 
     /// A page; `isApproval` says that the journey is a transaction's, and `asker` is the app that it was begun for, as
     /// users know it.
-    init(_ page: AuthenticatePage, isApproval: Bool = false, asker: String? = nil) {
+    init(
+        _ page: AuthenticatePage, isApproval: Bool = false, asker: String? = nil, language: PageLanguage = .english
+    ) {
         self.page = page
+        self.language = language
         self.isApproval = isApproval
         self.asker = asker
         callbacks = page.content.prompts.enumerated().map { PageCallback($0.element, place: $0.offset + 1) }
@@ -23,9 +27,9 @@ struct SignInContent {
 
     /// What the page is called.
     var title: String {
-        if let header = page.content.presentation.header { return header }
-        if transaction != nil { return "Approve this request?" }
-        return isApproval ? "Confirm that it is you" : "Sign in"
+        if let header = page.content.presentation.header { return language[header] }
+        if transaction != nil { return language[.approveThis] }
+        return language[isApproval ? .confirmIdentity : .signIn]
     }
 
     /// The form, or `nil` when the page asks what a form cannot.
@@ -39,12 +43,16 @@ struct SignInContent {
     func html(action: String, client: String?, notice: SignInNotice?, canCancel: Bool = false) -> HTML? {
         guard callbacks.allSatisfy(\.isSupported) else { return nil }
         let types = callbacks.map(\.prompt.kind.rawValue).joined(separator: " ")
-        let alert: HTML? = notice.map { #"<p class="alert" id="alert" role="alert">\#($0.text)</p>"# }
-        let context: HTML? = client.map { "<p class=\"lead\">to continue to <strong>\($0)</strong></p>" }
-        let description: HTML? = page.content.presentation.description.map { "<p class=\"lead\">\($0)</p>" }
+        let alert: HTML? = notice.map { #"<p class="alert" id="alert" role="alert">\#(language[$0.text])</p>"# }
+        let context: HTML? = client.map {
+            "<p class=\"lead\">\(language.html(.continueTo, ["app": "<strong>\($0)</strong>"]))</p>"
+        }
+        let description: HTML? = page.content.presentation.description.map {
+            "<p class=\"lead\">\(language[$0])</p>"
+        }
         return """
             <h1>\(title)</h1>
-            \(transaction == nil ? context : nil)\(description)\(alert)\(summary?.html)
+            \(transaction == nil ? context : nil)\(description)\(alert)\(summary?.html(language))
             <form method="post" action="\(exact: action)">
             <input type="hidden" name="authId" value="\(exact: page.authID.reveal())">
             <input type="hidden" name="types" value="\(exact: types)">
@@ -77,17 +85,18 @@ struct SignInContent {
             if hasSummary, callback.prompt.kind == .textOutput { return nil }
             return callback.html(
                 isFirst: index == firstField, asksName: asksName,
-                describedBy: callback.isField ? describedBy : nil)
+                describedBy: callback.isField ? describedBy : nil, language)
         }
     }
 
     private func buttons(canCancel: Bool) -> HTML {
-        let cancel: HTML? = canCancel ? #"<button name="cancel" value="1" formnovalidate>Cancel</button>"# : nil
+        let cancel: HTML? =
+            canCancel ? #"<button name="cancel" value="1" formnovalidate>\#(language[.cancel])</button>"# : nil
         for callback in callbacks {
             guard case .confirmation(let options, let preset) = callback.prompt else { continue }
-            return buttons(options, preset: preset, name: callback.inputName, cancel: cancel)
+            return buttons(options.map { language[$0] }, preset: preset, name: callback.inputName, cancel: cancel)
         }
-        return #"<p class="actions"><button class="primary">Continue</button>\#(cancel)</p>"#
+        return #"<p class="actions"><button class="primary">\#(language[.continueButton])</button>\#(cancel)</p>"#
     }
 
     private func buttons(_ options: [String], preset: Int, name: String, cancel: HTML?) -> HTML {
@@ -113,12 +122,14 @@ struct TransactionSummary {
     /// The app that asks, as users know it, where that is known.
     let asker: String?
 
-    var html: HTML {
-        let rows: [HTML] = approval.display.map { "<div><dt>\($0.label)</dt><dd>\($0.value)</dd></div>" }
+    func html(_ language: PageLanguage) -> HTML {
+        let rows: [HTML] = approval.display.map { "<div><dt>\(language[$0.label])</dt><dd>\($0.value)</dd></div>" }
         let list: HTML? = rows.isEmpty ? nil : "<dl class=\"summary\">\(rows)</dl>"
         let request = [approval.method, approval.resource].compactMap(\.self).joined(separator: " ")
-        let account: HTML? = username.map { "For the account <strong>\($0)</strong>, until \(end)." }
-        let asked: HTML? = asker.map { "Asked for by <strong>\($0)</strong>. " }
+        let account: HTML? = username.map {
+            language.html(.terms, ["user": "<strong>\($0)</strong>", "end": "\(end)"])
+        }
+        let asked: HTML? = asker.map { "\(language.html(.askedBy, ["app": "<strong>\($0)</strong>"])) " }
         return "\(list)<p class=\"source\">\(request)</p><p class=\"terms\">\(asked)\(account)</p>"
     }
 

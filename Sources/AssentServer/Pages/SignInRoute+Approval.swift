@@ -8,12 +8,15 @@ extension SignInRoute {
     func look(at transactionID: String, _ visit: SignInVisit) async throws -> Response {
         switch try await authentication.stage(transactionID: transactionID, visit.step(cookie)) {
         case .waiting:
-            return PageDocument(title: "Approve a request", body: SignInPages.beginning(visit.address()))
-                .response(stylesheet: stylesheet)
+            let language = visit.frame.language
+            return PageDocument(
+                title: language[.approveRequest], body: SignInPages.beginning(visit.address(), language),
+                frame: visit.frame
+            ).response()
         case .page(let waiting): return show(waiting, visit, nil, nil)
-        case .approved: return visit.target.map { go(to: $0.url, from: $0) } ?? page(.approved, 200)
-        case .used: return page(.used, 200)
-        case .declined: return page(.notApproved, 401)
+        case .approved: return visit.target.map { go(to: $0.url, from: $0, visit) } ?? visit.says(.approved, 200)
+        case .used: return visit.says(.used, 200)
+        case .declined: return visit.says(.notApproved, 401)
         }
     }
 

@@ -21,6 +21,9 @@ struct SignInRoute: Sendable {
     /// The path of the public URL, for example `/am`.
     let basePath: String
 
+    /// How the pages look.
+    let design: PageDesign
+
     let logger: Logger
 
     /// For the names of sign-ins.
@@ -31,31 +34,35 @@ struct SignInRoute: Sendable {
 
     /// Answers a browser.
     func respond(to request: Request, path: String, from client: ClientAddress) async -> Response {
-        if path == "/UI/style.css" { return Stylesheet.response(to: request) }
+        if path == "/UI/style.css" { return design.stylesheet.response }
+        let frame = design.frame(request.headers, below: basePath)
         do {
             guard [.get, .head, .post].contains(request.method) else {
-                return problem(RequestError(405, "This page can only be opened or its form sent."), nil)
+                return problem(RequestError(405, "This page can only be opened or its form sent."), nil, frame)
             }
             let wanted = try SignInRequest(request)
             guard let grants = grants[wanted.realm] else {
-                guard path == "/", (request.uri.query ?? "").isEmpty else { return page(.unknownRealm, 400) }
-                return PageDocument(title: "Assent", body: SignInPages.welcome(signIn: onlyPlace))
-                    .response(stylesheet: stylesheet)
+                guard path == "/", (request.uri.query ?? "").isEmpty else {
+                    return SignInMessage.unknownRealm.document(frame).response(400)
+                }
+                let body = SignInPages.welcome(signIn: onlyPlace, frame)
+                return PageDocument(title: "Assent", body: body, frame: frame).response()
             }
             var target: ReturnTarget?
             if let goto = wanted.goto {
                 target = ReturnTarget(goto, grants: grants, gateway: gateway)
-                guard target != nil else { return page(.foreignTarget, 400) }
+                guard target != nil else { return SignInMessage.foreignTarget.document(frame).response(400) }
             }
             let visit = SignInVisit(
-                request: request, wanted: wanted, target: target, client: client, path: "\(basePath)/UI/Login")
+                request: request, wanted: wanted, target: target, client: client, path: "\(basePath)/UI/Login",
+                frame: frame)
             do {
                 return try await answer(visit)
             } catch {
-                return problem(error, visit)
+                return problem(error, visit, frame)
             }
         } catch {
-            return problem(error, nil)
+            return problem(error, nil, frame)
         }
     }
 
@@ -64,11 +71,11 @@ struct SignInRoute: Sendable {
             if let id = visit.wanted.transactionID { return try await look(at: id, visit) }
             return try await look(visit)
         }
-        guard isOwnForm(visit.request.headers) else { return page(.foreignForm, 403) }
+        guard isOwnForm(visit.request.headers) else { return visit.says(.foreignForm, 403) }
         let form = try await SignInForm(visit.request)
         if visit.wanted.transactionID != nil { return try await approve(form, visit) }
         if form.isCancelled, let target = visit.target, let url = grants[visit.wanted.realm].flatMap(target.cancelled) {
-            var response = go(to: url, from: target)
+            var response = go(to: url, from: target, visit)
             note(visit.wanted.run, nil, visit, on: &response)
             return response
         }
@@ -79,7 +86,7 @@ struct SignInRoute: Sendable {
     private func look(_ visit: SignInVisit) async throws -> Response {
         guard let run = visit.wanted.run else { return try await begin(visit, nil) }
         switch run.state(in: visit.request.headers) {
-        case .done: return visit.target.map { go(to: $0.url, from: $0) } ?? page(.signedIn, 200)
+        case .done: return visit.target.map { go(to: $0.url, from: $0, visit) } ?? visit.says(.signedIn, 200)
         case .page(let authID, let notice):
             do {
                 let waiting = try await authentication.page(authID: authID, visit.step(cookie))
@@ -95,8 +102,8 @@ struct SignInRoute: Sendable {
         switch try await authentication.authenticate(visit.beginning(cookie)) {
         case .page(let first): return show(first, visit, SignInRun(random), notice)
         case .success(let success):
-            guard let target = visit.target else { return signedIn(success, page(.signedIn, 200)) }
-            return signedIn(success, go(to: target.url, from: target))
+            guard let target = visit.target else { return signedIn(success, visit.says(.signedIn, 200)) }
+            return signedIn(success, go(to: target.url, from: target, visit))
         }
     }
 
@@ -113,7 +120,7 @@ struct SignInRoute: Sendable {
                 guard let target = visit.target, target.formTargets != nil else {
                     return signedIn(success, lead(to: run, .done, visit))
                 }
-                var response = go(to: target.url, from: target)
+                var response = go(to: target.url, from: target, visit)
                 note(run, nil, visit, on: &response)
                 return signedIn(success, response)
             }
@@ -137,7 +144,9 @@ struct SignInRoute: Sendable {
         let asker = next.approving?.approval.clientID.map { id in
             grants[visit.wanted.realm]?.configuration.client(id)?.name ?? id
         }
-        let content = SignInContent(next, isApproval: visit.wanted.transactionID != nil, asker: asker)
+        let content = SignInContent(
+            next, isApproval: visit.wanted.transactionID != nil, asker: asker,
+            language: visit.frame.language)
         let notice = notice ?? (next.isAskedAgain && content.hasFields ? .notAccepted : nil)
         guard
             let body = content.html(
@@ -146,11 +155,13 @@ struct SignInRoute: Sendable {
         else {
             logger.notice(
                 "a journey asks what the hosted page cannot show", metadata: ["realm": "\(visit.wanted.realm)"])
-            return page(.unsupported, 501)
+            return visit.says(.unsupported, 501)
         }
-        let title = (notice == nil ? "" : "Error: ") + content.title
-        return PageDocument(title: title, body: body, formTargets: visit.target?.formTargets ?? [])
-            .response(stylesheet: stylesheet)
+        let language = visit.frame.language
+        let title = notice == nil ? content.title : language.text(.error, ["title": content.title])
+        return PageDocument(
+            title: title, body: body, frame: visit.frame, formTargets: visit.target?.formTargets ?? []
+        ).response()
     }
 
     /// The redirect to the page of a sign-in, which the browser then can load as often as it likes.
@@ -183,10 +194,12 @@ struct SignInRoute: Sendable {
     }
 
     /// Sends the browser on: by a redirect where the form's policy allows it, by a page otherwise.
-    func go(to url: String, from target: ReturnTarget) -> Response {
+    func go(to url: String, from target: ReturnTarget, _ visit: SignInVisit) -> Response {
         guard target.formTargets != nil else {
-            return PageDocument(title: "Going back", body: SignInPages.goingBack(url), next: url)
-                .response(stylesheet: stylesheet)
+            let language = visit.frame.language
+            return PageDocument(
+                title: language[.goingBack], body: SignInPages.goingBack(url, language), frame: visit.frame, next: url
+            ).response()
         }
         return Self.seeOther(url)
     }
@@ -204,23 +217,17 @@ struct SignInRoute: Sendable {
         return URLText.appending("realm", realm, to: "\(basePath)/UI/Login")
     }
 
-    var stylesheet: String { Stylesheet.path(below: basePath) }
-
-    func page(_ message: SignInMessage, _ status: Int) -> Response {
-        PageDocument(title: message.title, body: message.html).response(status, stylesheet: stylesheet)
-    }
-
-    private func problem(_ error: any Error, _ visit: SignInVisit?) -> Response {
+    private func problem(_ error: any Error, _ visit: SignInVisit?, _ frame: PageFrame) -> Response {
         let isApproval = visit?.wanted.transactionID != nil
         let again = isApproval ? nil : visit?.address()
         if let error = error as? RequestError {
-            return page(SignInMessage(error, again: again), error.status)
+            return SignInMessage(error, again: again).document(frame).response(error.status)
         }
         if let error = error as? EngineError {
-            return page(SignInMessage(error, again: again), AMError(error).status)
+            return SignInMessage(error, again: again).document(frame).response(AMError(error).status)
         }
         logger.error("the sign-in page failed", metadata: ["error": "\(type(of: error))"])
-        return page(SignInMessage(EngineError.unavailable, again: again), 503)
+        return SignInMessage(EngineError.unavailable, again: again).document(frame).response(503)
     }
 }
 

@@ -16,6 +16,12 @@ struct SignInVisit {
     /// The path of the sign-in page.
     let path: String
 
+    /// What is around each page.
+    let frame: PageFrame
+
+    /// A page that only says something.
+    func says(_ message: SignInMessage, _ status: Int) -> Response { message.document(frame).response(status) }
+
     /// What the engine is asked, without a journey and without an answer.
     func step(_ cookie: SessionCookie) -> AuthenticateRequest {
         let fields = request.headers

@@ -4,14 +4,22 @@ import Hummingbird
 import NIOCore
 
 /// How the hosted pages look.
-enum Stylesheet {
-    /// Where it is, below the path of the public URL.
-    static func path(below basePath: String) -> String { "\(basePath)/UI/style.css?\(version)" }
+struct Stylesheet: Sendable, Hashable {
+    private let text: String
 
     /// Changes with the text, so that a browser may keep it for ever.
-    static let version = Hex.encode(SHA2.sha256(text.utf8).prefix(6))
+    private let version: String
 
-    static func response(to request: Request) -> Response {
+    /// The style, with the operator's logo.
+    init(logo: PageLogo?) {
+        text = Self.text + (logo.map { ".logo { background-image: url(\"\($0.url)\"); }\n" } ?? "")
+        version = Hex.encode(SHA2.sha256(text.utf8).prefix(6))
+    }
+
+    /// Where it is, below the path of the public URL.
+    func path(below basePath: String) -> String { "\(basePath)/UI/style.css?\(version)" }
+
+    var response: Response {
         Response(
             status: .ok,
             headers: [
@@ -20,7 +28,7 @@ enum Stylesheet {
             ], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
     }
 
-    static let text = """
+    private static let text = """
         :root {
           color-scheme: light dark;
           --ink: #16202c; --dim: #566273; --line: #cbd3dc; --edge: #7d8a9a; --card: #ffffff; --back: #eef2f6;
@@ -44,6 +52,8 @@ enum Stylesheet {
           width: 100%; max-width: 25rem; padding: 2.25rem; border-radius: 1rem; background: var(--card);
           box-shadow: 0 1px 2px rgb(0 0 0 / .08), 0 12px 32px rgb(0 0 0 / .08);
         }
+        .brand { margin: 0 0 1.25rem; font-weight: 600; color: var(--dim); overflow-wrap: anywhere; }
+        .logo { display: block; height: 3rem; background: left center / contain no-repeat; forced-color-adjust: none; }
         h1 { margin: 0 0 .25rem; font-size: 1.6rem; line-height: 1.25; font-weight: 650; letter-spacing: -.01em; }
         p { margin: 0; }
         .lead { color: var(--dim); overflow-wrap: anywhere; }

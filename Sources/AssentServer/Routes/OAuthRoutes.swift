@@ -18,6 +18,9 @@ struct OAuthRoutes: Sendable {
     /// Where a browser is sent to sign in.
     let serverURL: String
 
+    /// How the pages look.
+    let design: PageDesign
+
     private static let firstSegments = RouteTable.firstSegments(of: RouteTable.oauth)
 
     /// Answers a request below `/oauth2`; `path` is what follows.
@@ -117,6 +120,7 @@ struct OAuthRoutes: Sendable {
         _ request: Request, _ rule: RouteRule, _ caller: Caller, _ provider: OAuthProvider
     ) async throws -> Response {
         let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
+        let frame = design.frame(request.headers, below: basePath)
         var decision: AuthorizationDecision?
         if let text = parameters["decision"] {
             guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
@@ -128,15 +132,16 @@ struct OAuthRoutes: Sendable {
         }
         switch try await provider.authorize(parameters, session: caller.session, decision: decision) {
         case .redirect(let redirect) where redirect.isPosted(for: parameters):
-            return posted(redirect)
+            return posted(redirect, frame)
         case .redirect(let redirect):
             // Browsers hold the redirect that follows a form against the form's policy.
             guard decision != nil, ReturnTarget.formTargets(redirectURI: redirect.uri) == nil else {
                 return Self.redirect(redirect.location)
             }
             return PageDocument(
-                title: "Going back", body: SignInPages.goingBack(redirect.location), next: redirect.location
-            ).response(stylesheet: Stylesheet.path(below: basePath))
+                title: frame.language[.goingBack], body: SignInPages.goingBack(redirect.location, frame.language),
+                frame: frame, next: redirect.location
+            ).response()
         case .login(let demand):
             let goto = "\(provider.configuration.endpointBase)/authorize?\(demand.query)"
             var location = URLText.appending("realm", provider.configuration.realm, to: "\(serverURL)/UI/Login")
@@ -154,33 +159,34 @@ struct OAuthRoutes: Sendable {
             // An app that presents its session itself has no browser that could show the question.
             guard case .session(_, .cookie) = caller else {
                 let redirect = try provider.withoutConsent(parameters)
-                return redirect.isPosted(for: parameters) ? posted(redirect) : Self.redirect(redirect.location)
+                return redirect.isPosted(for: parameters) ? posted(redirect, frame) : Self.redirect(redirect.location)
             }
-            let page = ConsentPage(demand: demand, scopeTexts: provider.configuration.scopeTexts)
+            let page = ConsentPage(
+                demand: demand, scopeTexts: provider.configuration.scopeTexts, language: frame.language)
             let action = "\(basePath)/oauth2\(RealmPath.path(of: provider.configuration.realm))/authorize"
             return PageDocument(
-                title: page.title, body: page.html(action: action),
+                title: page.title, body: page.html(action: action), frame: frame,
                 formTargets: ReturnTarget.formTargets(redirectURI: demand.redirectURI) ?? []
-            ).response(stylesheet: Stylesheet.path(below: basePath))
+            ).response()
         }
     }
 
     /// The answer as a form that sends itself to the client; where scripts are off, the user presses the button.
-    private func posted(_ redirect: AuthorizationRedirect) -> Response {
+    private func posted(_ redirect: AuthorizationRedirect, _ frame: PageFrame) -> Response {
         // What a policy cannot name, no form may be sent to.
         guard let targets = ReturnTarget.formTargets(redirectURI: redirect.uri) else {
             return Self.redirect(redirect.location)
         }
         return PageDocument(
-            title: "Going back", body: SignInPages.posting(redirect), formTargets: targets, isSubmitted: true
-        ).response(stylesheet: Stylesheet.path(below: basePath))
+            title: frame.language[.goingBack], body: SignInPages.posting(redirect, frame.language), frame: frame,
+            formTargets: targets, isSubmitted: true
+        ).response()
     }
 
     /// A page for somebody who looks at the answer of an endpoint that browsers are sent to; `nil` for a program.
     private func page(_ request: Request, _ rule: RouteRule, _ message: SignInMessage, _ status: Int) -> Response? {
         guard ["authorize", "connect/endSession"].contains(rule.path), Self.isPerson(request) else { return nil }
-        return PageDocument(title: message.title, body: message.html)
-            .response(status, stylesheet: Stylesheet.path(below: basePath))
+        return message.document(design.frame(request.headers, below: basePath)).response(status)
     }
 
     private static func isPerson(_ request: Request) -> Bool {

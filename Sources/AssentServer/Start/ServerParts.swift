@@ -96,14 +96,15 @@ struct ServerParts: Sendable {
                 consents: ConsentRoutes(providers: providers),
                 logger: context.logger),
             oauth: OAuthRoutes(
-                providers: providers, callers: callers, cookie: cookie, origins: origins, serverURL: endpoints.server),
+                providers: providers, callers: callers, cookie: cookie, origins: origins, serverURL: endpoints.server,
+                design: configuration.pages),
             signing: SigningRoutes(
                 providers: signing, clients: providers, callers: callers, cookie: cookie, origins: origins,
                 logger: context.logger),
             signIn: SignInRoute(
                 authentication: authentication, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
-                basePath: basePath, logger: context.logger),
+                basePath: basePath, design: configuration.pages, logger: context.logger),
             health: HealthRoutes(database: context.database, passwords: passwords))
     }
 

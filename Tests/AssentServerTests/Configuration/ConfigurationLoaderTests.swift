@@ -49,6 +49,17 @@ struct ConfigurationLoaderTests {
                 "passwordCost: 1024", "passwordCost: 1024\ncookiePartitioned: true", at: "cookiePartitioned:",
                 "belongs to cookieSameSite: None"),
             Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\npages: {logo: /nowhere.png, name: B}", at: "logo: /nowhere",
+                "/nowhere.png cannot be read"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\npages: {logo: /etc/passwd, name: B}", at: "logo: /etc",
+                "must be a PNG, JPEG, WebP or SVG"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\npages: {language: xx}", at: "language: xx", "no language xx"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\npages: {languages: {Deutsch: {}}}", at: "Deutsch",
+                "is no language"),
+            Mistake(
                 "http://localhost:3000", "http://intranet", at: "http://intranet", "http://intranet has no TLS"),
             Mistake(
                 #"["https://partner.example"]"#, #"["https://partner.example/app"]"#, at: "https://partner.example/app",

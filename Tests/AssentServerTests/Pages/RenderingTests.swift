@@ -46,15 +46,19 @@ import Testing
         let shown = html.description.replacing(/value="[^"]*"/, with: "").replacing(/action="[^"]*"/, with: "")
         #expect(!shown.contains("\u{202E}") && !shown.contains("\u{0}") && shown.contains("\\u{202E}"))
         #expect(shown.matches(of: /<[^>]*onerror/).isEmpty)
-        let document = PageDocument(title: evil, body: html, next: evil).html(stylesheet: evil)
-        #expect(
-            elements(document).subtracting(known) == [
-                "!DOCTYPE", "html", "head", "meta", "title", "link", "body", "main",
-            ])
+        for hasLogo in [false, true] {
+            let frame = PageFrame(
+                name: evil, hasLogo: hasLogo, stylesheet: evil, language: PageLanguage(evil, ["Sign in": evil]))
+            let document = PageDocument(title: evil, body: html, frame: frame, next: evil).html
+            #expect(
+                elements(document).subtracting(known) == [
+                    "!DOCTYPE", "html", "head", "meta", "title", "link", "body", "main",
+                ])
+        }
         let message = SignInMessage(EngineError(.forbidden, evil), again: evil)
-        #expect(elements(message.html).isSubset(of: ["h1", "p", "a"]))
-        #expect(elements(SignInPages.goingBack(evil)).isSubset(of: ["h1", "p", "a"]))
-        #expect(elements(SignInPages.beginning(evil)).isSubset(of: ["h1", "p", "form", "button"]))
+        #expect(elements(message.html(.english)).isSubset(of: ["h1", "p", "a"]))
+        #expect(elements(SignInPages.goingBack(evil, .english)).isSubset(of: ["h1", "p", "a"]))
+        #expect(elements(SignInPages.beginning(evil, .english)).isSubset(of: ["h1", "p", "form", "button"]))
     }
 
     @Test("Scripts for other clients are neither run nor shown, metadata is not to be seen")

@@ -38,7 +38,7 @@ struct SignInPageTests {
             let answer = try await fixture.send("GET", fixture.server(target))
             #expect(answer.status == 400 && answer.text.contains("There is nothing here"), "\(target)")
         }
-        let link = SignInPages.welcome(signIn: "/am/UI/Login?realm=%2Falpha").description
+        let link = SignInPages.welcome(signIn: "/am/UI/Login?realm=%2Falpha", PageFrame(stylesheet: "")).description
         #expect(link.contains(#"href="/am/UI/Login?realm=%2Falpha""#))
     }
 

@@ -34,7 +34,7 @@ struct BrowserHistoryTests {
         _ browser: WebDriver, _ title: String, _ location: SourceLocation = #_sourceLocation
     ) async throws {
         let text = try await browser.text()
-        for part in [title, "200.00 EUR", "Bob", "bank-app", "For the account ana, until "] {
+        for part in [title, "200.00 EUR", "Bob", "Asked for by Bank app.", "For the account ana, until "] {
             #expect(text.contains(part), "\(part) in \(text)", sourceLocation: location)
         }
     }

@@ -15,7 +15,7 @@ struct BrowserSignInTests {
             let browser = person.browser
             try await browser.open(url)
             #expect(try await browser.title == "Sign in")
-            #expect(try await browser.text().contains("to continue to bank-app"))
+            #expect(try await browser.text().contains("to continue to Bank app"))
             try await person.enter(password: "not the password")
             #expect(try await browser.text(".alert").contains("was not accepted"))
             #expect(try await browser.title == "Error: Sign in")

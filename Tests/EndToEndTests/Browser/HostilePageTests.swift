@@ -16,7 +16,7 @@ struct HostilePageTests {
     func signIn() async throws {
         let change = { (yaml: String) in
             yaml.replacing("header: Sign in", with: "header: '\(Self.markup)'")
-                .replacing("bank-app:", with: "'<b>bank</b>':")
+                .replacing("name: Bank app", with: "name: '<b>bank</b>'")
         }
         try await BrowserWorld.run(configuring: change) { person in
             let browser = person.browser

@@ -1,0 +1,75 @@
+import HTTPTypes
+
+/// A language of the hosted pages: what each English text is in it. What it does not have stays English.
+struct PageLanguage: Sendable, Hashable {
+    /// Its tag, for example `de` (RFC 5646).
+    let tag: String
+
+    private let table: [String: String]
+
+    /// A language; the operator's own texts come before the ones that are built in.
+    init(_ tag: String, _ texts: [String: String] = [:]) {
+        self.tag = tag
+        table = (tag == "de" ? Self.german : [:]).merging(texts) { _, own in own }
+    }
+
+    /// English, as it is built in.
+    static let english = PageLanguage("en")
+
+    /// A text of the pages' own.
+    subscript(text: PageText) -> String { table[text.rawValue] ?? text.rawValue }
+
+    /// A text of a journey, a policy or a scope.
+    subscript(text: String) -> String { table[text] ?? text }
+
+    /// A text whose words in braces are filled in.
+    func html(_ text: PageText, _ parts: [String: HTML]) -> HTML {
+        var html: HTML = ""
+        var rest = Substring(self[text])
+        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}"),
+            let part = parts[String(rest[rest.index(after: open)..<close])]
+        {
+            html = "\(html)\(rest[..<open])\(part)"
+            rest = rest[rest.index(after: close)...]
+        }
+        return "\(html)\(rest)"
+    }
+
+    /// The same as text.
+    func text(_ text: PageText, _ parts: [String: String]) -> String {
+        parts.reduce(self[text]) { $0.replacing("{\($1.key)}", with: $1.value) }
+    }
+}
+
+/// The languages that there are, and which one a browser gets.
+struct PageLanguages: Sendable, Hashable {
+    private let languages: [String: PageLanguage]
+    private let fallback: PageLanguage
+
+    /// The languages that are looked at in what a browser asks for.
+    private static let limit = 32
+
+    /// English, German and what the operator adds; `fallback` is for browsers that ask for none of them.
+    init(adding own: [String: [String: String]] = [:], fallback: String = "en") {
+        var languages: [String: PageLanguage] = [:]
+        for tag in Set(["en", "de"]).union(own.keys) { languages[tag] = PageLanguage(tag, own[tag] ?? [:]) }
+        self.languages = languages
+        self.fallback = languages[fallback] ?? .english
+    }
+
+    /// Whether there is one with this tag.
+    func contains(_ tag: String) -> Bool { languages[tag] != nil }
+
+    /// The one that a browser asks for most (RFC 9110 §12.5.4). `de-AT` is given `de`.
+    func language(for fields: HTTPFields) -> PageLanguage {
+        var best: (language: PageLanguage, quality: Double)?
+        for item in (fields[.acceptLanguage] ?? "").split(separator: ",").prefix(Self.limit) {
+            let parts = item.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" } }
+            let quality = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) } ?? 1
+            guard quality > best?.quality ?? 0, let tag = parts.first?.lowercased() else { continue }
+            let found = tag == "*" ? fallback : languages[tag] ?? languages[String(tag.prefix { $0 != "-" })]
+            if let found { best = (found, quality) }
+        }
+        return best?.language ?? fallback
+    }
+}
