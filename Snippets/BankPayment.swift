@@ -8,6 +8,11 @@ struct Transfer: Encodable {
     let currency: String
 }
 
+struct Account: Decodable {
+    let id: String
+    let balance: Decimal
+}
+
 /// What an app draws on its screen.
 protocol Screen: Sendable {
     func name() async throws -> String
@@ -36,8 +41,8 @@ func pay(on screen: some Screen, directory: URL, keyFile: URL, primary: Pin, bac
     }
 
     // A protected call: the token is attached and renewed, the pins are checked.
-    let accounts = try await assent.send(.get("https://api.bank.example/accounts"))
-    await screen.show("accounts: \(accounts.status)")
+    let read = try await assent.send(.get("https://api.bank.example/accounts"))
+    for account in try await read.json([Account].self) { await screen.show("\(account.id): \(account.balance)") }
 
     // A payment: when the server wants the user's assent, the handler is asked, once, with what is being approved.
     let transfer = Transfer(to: "Bob", amount: "200.00", currency: "EUR")

@@ -34,7 +34,8 @@ extension Assent {
         public var resources: [String: ResourceAccess]
 
         /// The keys that each host's certificate chain must have, by `host` or `host:port`. A host that is not named is
-        /// not called.
+        /// not called. A literal `[primary, backup]` means `.pins([primary, backup])`; an array of your own is written
+        /// `.pins(keys)`.
         public var pins: [String: PinRequirement]
 
         /// Where session and tokens are kept.
