@@ -74,14 +74,19 @@ struct SequenceDrawing: Sendable {
         var y = 60
         var parts: [String] = []
         for event in events { y = draw(event, at: y, into: &parts) }
-        let height = y + 24
+        let height = y + 68
         let heads = lanes.map { party in
             let x = self.x(party)
-            return #"<line class="lane" x1="\#(x)" y1="48" x2="\#(x)" y2="\#(height - 12)"/>"#
-                + #"<rect class="head" x="\#(x - 75)" y="14" width="150" height="34" rx="6"/>"#
-                + Self.text(party.rawValue, x: x, y: 36, kind: "name")
+            // Who reads the end of a long picture does not see its beginning.
+            return #"<line class="lane" x1="\#(x)" y1="48" x2="\#(x)" y2="\#(height - 48)"/>"#
+                + [14, height - 48].map { head(party, x: x, y: $0) }.joined()
         }
         return (heads.joined(separator: "\n") + "\n" + parts.joined(separator: "\n"), height)
+    }
+
+    private func head(_ party: Narration.Party, x: Int, y: Int) -> String {
+        #"<rect class="head" x="\#(x - 75)" y="\#(y)" width="150" height="34" rx="6"/>"#
+            + Self.text(party.rawValue, x: x, y: y + 22, kind: "name")
     }
 
     /// Draws one event below `y`, and answers where the next begins.
