@@ -10,7 +10,7 @@ import threading
 if not __package__:
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from tsp import evidence, http_server, invite, jose, relay, stolen, strict_json, thief  # noqa: E402
+from tsp import elsewhere, evidence, http_server, invite, jose, relay, stolen, strict_json, thief  # noqa: E402
 from tsp.device import Device, Problem  # noqa: E402
 from tsp.framing import Refused  # noqa: E402
 from tsp.server import Server  # noqa: E402
@@ -107,6 +107,11 @@ def run_verify(options):
 
 
 def run_relay(options):
+    if options.elsewhere:
+        # The session of a user is no argument of a program.
+        place = json.load(sys.stdin)
+        show(elsewhere.report(place, options.modes[-1], relay.ORDERS[:options.orders], options.every))
+        return 0
     if options.old_fingerprint:
         outcome = relay.run_weak(options.digits)
         print(f"the weak fingerprint, {options.digits} digits: {outcome}")
@@ -208,6 +213,10 @@ def parser():
     middle.add_argument("--old-fingerprint", action="store_true", help="break the weak fingerprint instead")
     middle.add_argument("--digits", type=int, default=4, help="digits of the weak fingerprint (4)")
     middle.add_argument("--modes", nargs="+", default=["device", "assisted"], choices=["device", "local", "assisted"])
+    middle.add_argument("--elsewhere", action="store_true", help="the server is the one that standard input names, in "
+                        "JSON: iss, ca, and the header fields of a user's session; prints what became of each field")
+    middle.add_argument("--orders", type=int, default=2, choices=[1, 2], help="with --elsewhere: server first, or both")
+    middle.add_argument("--every", type=int, default=1, help="with --elsewhere: every so many fields (1)")
     middle.add_argument("--verbose", action="store_true", help="print every outcome")
     middle.set_defaults(run=run_relay)
 

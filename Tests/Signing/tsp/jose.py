@@ -133,9 +133,9 @@ class Unverified:
         return self.verified(typ, jwk)
 
 
-def sign(typ, payload, key, deterministic=False):
-    """The compact JWS. A payload that is bytes is taken as it is."""
-    header = strict_json.write({"alg": "ES256", "typ": typ, "kid": key.kid})
+def sign(typ, payload, key, deterministic=False, header=lambda header: header):
+    """The compact JWS. A payload that is bytes is taken as it is; `header` may change the header."""
+    header = strict_json.write(header({"alg": "ES256", "typ": typ, "kid": key.kid}))
     content = payload if isinstance(payload, bytes) else strict_json.write(payload)
     signed = f"{b64(header)}.{b64(content)}"
     signature = (key.sign_deterministically if deterministic else key.sign)(signed.encode("ascii"))

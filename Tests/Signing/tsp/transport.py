@@ -7,11 +7,13 @@ LIMIT = 256 * 1024
 
 
 class HTTPTransport:
-    """Sends to `connect` (a URL), or to the issuer itself. `ca` is a file with the certificates to trust."""
+    """Sends to `connect` (a URL), or to the issuer itself. `ca` is a file with the certificates to trust, `source` the
+    address to send from."""
 
-    def __init__(self, ca=None, connect=None, timeout=40):
+    def __init__(self, ca=None, connect=None, timeout=40, source=None):
         self.connect = connect
         self.timeout = timeout
+        self.source = (source, 0) if source else None
         self.context = None if ca is None else ssl.create_default_context(cafile=ca)
 
     def __call__(self, method, url, headers, body):
@@ -19,9 +21,11 @@ class HTTPTransport:
         place = urlsplit(self.connect) if self.connect else target
         if place.scheme == "https":
             context = self.context or ssl.create_default_context()
-            connection = http.client.HTTPSConnection(place.hostname, place.port, timeout=self.timeout, context=context)
+            connection = http.client.HTTPSConnection(place.hostname, place.port, timeout=self.timeout, context=context,
+                                                     source_address=self.source)
         else:
-            connection = http.client.HTTPConnection(place.hostname, place.port, timeout=self.timeout)
+            connection = http.client.HTTPConnection(place.hostname, place.port, timeout=self.timeout,
+                                                    source_address=self.source)
         try:
             connection.request(method, target.path, body, {"Host": target.netloc, **headers})
             response = connection.getresponse()
