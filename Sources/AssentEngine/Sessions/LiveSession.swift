@@ -38,8 +38,9 @@ package struct LiveSession: Sendable, Hashable {
 }
 
 extension LiveSession {
-    /// What stands before the names of the columns in ``joinedColumns``.
-    static let joinedPrefix = "live_"
+    /// What stands before the names of the columns in ``joinedColumns``. It is short because a text of more than 15
+    /// bytes needs memory of its own, and these are compared for each request.
+    static let joinedPrefix = "s_"
 
     /// The columns of a session `s` beside those of other tables, all NULL when there is none.
     static let joinedColumns = SQL(
