@@ -33,19 +33,21 @@ struct DoctorPinTests {
                 authority: authority, pins: [.init(host: host, pins: pins, isSingle: single)])
         }
 
-        func examine(_ client: ClientFile) async throws -> [Diagnosis] {
+        func examine(_ client: ClientFile, asking: Bool = false) async throws -> [Diagnosis] {
             let path = directory + "/client.yaml"
             try Data(client.yaml.utf8).write(to: URL(fileURLWithPath: path))
-            return await ClientExamination(profile: "default", file: path, places: places).findings()
+            return await ClientExamination(profile: "default", file: path, places: places, asksServer: asking)
+                .findings()
         }
 
         /// The findings about a server that shows the certificates. It never gets a request.
         func examine(
-            _ pins: [Pin], single: Bool = false, showing shown: GeneratedCertificates? = nil, host: String? = nil
+            _ pins: [Pin], single: Bool = false, showing shown: GeneratedCertificates? = nil, host: String? = nil,
+            asking: Bool = false
         ) async throws -> [Diagnosis] {
             let server = try await HandshakeServer.start(shown ?? certificates)
             let findings = try await examine(
-                client(server.port, pins, single: single, host: host ?? "localhost:\(server.port)"))
+                client(server.port, pins, single: single, host: host ?? "localhost:\(server.port)"), asking: asking)
             let (connections, bytes) = await server.stop()
             #expect(connections == 1 && bytes == 0)
             return findings
@@ -74,7 +76,7 @@ struct DoctorPinTests {
     @Test("Wrong pins: it says what is shown instead, and how to get the right ones")
     func wrong() async throws {
         let world = try World()
-        let findings = try await world.examine([try Self.other(1), try Self.other(2)])
+        let findings = try await world.examine([try Self.other(1), try Self.other(2)], asking: true)
         let text = texts(findings) { $0.verdict == .problem }
         #expect(text.contains("no pin is in the chain") && text.contains("assent login --config"))
         for pin in world.certificates.pins { #expect(text.contains("\(pin)")) }
@@ -123,7 +125,7 @@ struct DoctorPinTests {
     func otherAuthority() async throws {
         let world = try World()
         let evil = try GeneratedCertificates.make(now: Date())
-        let text = texts(try await world.examine(evil.pins, showing: evil)) { $0.verdict == .problem }
+        let text = texts(try await world.examine(evil.pins, showing: evil, asking: true)) { $0.verdict == .problem }
         #expect(text.contains("is not trusted") && text.contains("\(evil.pins[0])"))
     }
 
@@ -175,7 +177,7 @@ struct DoctorPinTests {
         let world = try World()
         let server = try await HandshakeServer.start(world.certificates)
         let client = world.client(server.port, world.certificates.pins)
-        let examination = ClientExamination(profile: "work", file: nil, places: world.places)
+        let examination = ClientExamination(profile: "work", file: nil, places: world.places, asksServer: false)
         let missing = await examination.findings()
         #expect(
             missing.count == 1
@@ -189,7 +191,9 @@ struct DoctorPinTests {
         var newer = client
         newer.journey = "Other"
         try Data(newer.yaml.utf8).write(to: URL(fileURLWithPath: path))
-        let named = await ClientExamination(profile: "work", file: path, places: world.places).findings()
+        let named = await ClientExamination(
+            profile: "work", file: path, places: world.places, asksServer: false
+        ).findings()
         let work = world.places.configurationFile(profile: "work")
         #expect(texts(named) { $0.verdict == .note }.contains("use \(work)"))
         try Data("server: [".utf8).write(

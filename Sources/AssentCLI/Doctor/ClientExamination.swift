@@ -4,7 +4,8 @@ import AssentCore
 import AssentTransportNIO
 import Foundation
 
-/// Looks at what a client relies on: its file, the CA, and the pins beside the certificates that each server shows.
+/// Looks at what a client relies on: its file, the CA, the pins beside the certificates that each server shows; and
+/// when the pins hold, what the server says of the file.
 struct ClientExamination {
     let profile: String
 
@@ -13,6 +14,9 @@ struct ClientExamination {
 
     var places = Places()
     var clock: any WallClock = SystemClock()
+
+    /// Whether a server whose pins hold is asked anything.
+    var asksServer = true
 
     func findings() async -> [Diagnosis] {
         let path = file ?? places.configurationFile(profile: profile)
@@ -42,7 +46,22 @@ struct ClientExamination {
             findings += await PinExamination(client: client, origin: origin, authorities: authorities, clock: clock)
                 .findings()
         }
-        return findings
+        guard asksServer, !findings.contains(where: { $0.verdict == .problem }) else { return findings }
+        return findings + (await registration(of: client))
+    }
+
+    private func registration(of client: ClientFile) async -> [Diagnosis] {
+        do {
+            let configuration = client.configuration(vault: .memory)
+            var settings = NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins)
+            settings.maximumConnectionsPerOrigin = 1
+            let transport = try NIOTransport(configuration: settings, clock: clock)
+            let findings = await RegistrationExamination(client: client, transport: transport).findings()
+            await transport.shutdown()
+            return findings
+        } catch {
+            return [Diagnosis(.problem, "\(client.place) cannot be asked. \(error)")]
+        }
     }
 
     /// Whether the profile, which the other commands use, says something else than the file that was named.
