@@ -16,10 +16,13 @@ final class SDKWorld: Sendable {
     let world: SigningWorld
     let store: any SecretStore
     let keys: SoftwareKeyProvider
+    /// The device's clock, which may be another one than the issuer's.
+    let deviceClock: ManualClock
 
-    init(_ world: SigningWorld) throws {
+    init(_ world: SigningWorld, clock: ManualClock? = nil) throws {
         self.world = world
-        store = MemorySecretStore(clock: world.base.clock)
+        deviceClock = clock ?? world.base.clock
+        store = MemorySecretStore(clock: deviceClock)
         keys = SoftwareKeyProvider(unprotectedFile: world.base.directory.appending(path: "\(UUID()).key"))
     }
 
@@ -76,7 +79,7 @@ final class SDKWorld: Sendable {
             try await crash.around { try await Self.answer(exchange, world) }
         }
         return SigningDevice(
-            store: CrashingStore(base: store, crash: crash), keys: keys, transport: transport, clock: clock,
+            store: CrashingStore(base: store, crash: crash), keys: keys, transport: transport, clock: deviceClock,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
@@ -101,9 +104,13 @@ final class SDKWorld: Sendable {
     }
 
     /// A container of Ana's that is active.
-    func enrolled(_ device: SigningDevice) async throws -> SigningContainer {
+    func enrolled(_ device: SigningDevice, pin: Secret? = nil) async throws -> SigningContainer {
         let shown = try await world.provider.invite(world.ana, user: nil)
-        let enrolment = try await device.enrol(SigningInvite(scanned: shown.qr.reveal()), name: "Ana's laptop")
+        let invite = try SigningInvite(scanned: shown.qr.reveal())
+        let enrolment = try await device.enrol(invite, name: "Ana's laptop") { _ in
+            guard let pin else { throw TestRefusal("nobody has a password") }
+            return pin
+        }
         let status = try await world.provider.enter(
             digits: try #require(enrolment.digits), world.ana, pid: shown.pid)
         try #require(status.state == "ACTIVE")
@@ -112,12 +119,16 @@ final class SDKWorld: Sendable {
     }
 
     /// Asks for a payment, and approves it.
-    func approve(_ container: SigningContainer, on device: SigningDevice) async throws -> SigningReceipt {
+    func approve(
+        _ container: SigningContainer, on device: SigningDevice, pin: Secret? = nil
+    ) async throws -> SigningReceipt {
         let asked = try await world.asked()
         let ids = try await container.transactionIDs()
         for id in ids {
             let info = try await device.retrieveTransactionInfo(id)
-            if info.transactionID == asked.txn.text { return try await info.transaction().setStatus("accept") }
+            if info.transactionID == asked.txn.text {
+                return try await info.transaction().setStatus("accept", password: pin)
+            }
         }
         throw TestRefusal("not in the list")
     }

@@ -33,16 +33,30 @@ extension SigningStore {
         return .open(transaction)
     }
 
+    /// The same decision, sent twice at once, was made by the other request: both get its receipt.
+    struct RepeatedDecision: Error {
+        let receipt: String
+    }
+
+    /// Has whoever is about to refuse a decision look whether it was made meanwhile.
+    ///
+    /// - Throws: ``RepeatedDecision``.
+    func checkForRepetition(_ txn: String, dh: String, container: SigningContainerRecord) async throws {
+        guard let stored = try await decision(of: txn), stored.did == container.did, stored.dh == dh else { return }
+        throw RepeatedDecision(receipt: stored.receipt)
+    }
+
     /// Compares the number that the user typed. One decision may try, and that is committed before the comparison; a
     /// wrong number ends the transaction.
     ///
-    /// - Throws: ``SigningRefusal``: `match_used`, `match_wrong`, or why it is not open.
+    /// - Throws: ``SigningRefusal``: `match_used`, `match_wrong`, or why it is not open; ``RepeatedDecision``.
     package func compareNumber(
         _ number: String, txn: String, dh: String, container: SigningContainerRecord, at now: Int64
     ) async throws {
         let rows = try await context.database.run(
             SQLStatement(SigningSQL.claimNumber(txn: txn, dh: dh, at: now)))
         guard let row = rows.first else {
+            try await checkForRepetition(txn, dh: dh, container: container)
             guard let known = try await transaction(txn) else { throw SigningRefusal(.transactionUnknown) }
             let refusal = known.refusal(at: now) ?? SigningRefusal(.matchUsed)
             try await refuse(refusal.code, txn: txn, container: container)

@@ -101,6 +101,8 @@ extension SigningProvider {
                 JudgedDecision(
                     message: message, possession: body.possession, dh: dh, transaction: transaction,
                     container: container), request)
+        } catch let repeated as SigningStore.RepeatedDecision {
+            return repeated.receipt
         } catch let error as SigningProtocolError {
             throw SigningRefusal(error)
         }
@@ -216,6 +218,7 @@ extension SigningProvider {
     }
 
     private func refused(_ code: SigningRefusal.Code, _ judged: JudgedDecision) async throws -> SigningRefusal {
+        try await store.checkForRepetition(judged.txn, dh: judged.dh.text, container: judged.container)
         try await store.refuse(code, txn: judged.txn, container: judged.container)
         return SigningRefusal(code)
     }
