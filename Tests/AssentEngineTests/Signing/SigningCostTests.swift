@@ -1,0 +1,87 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+import SigningTesting
+import Testing
+
+@testable import AssentEngine
+
+/// What a call writes, statement by statement.
+private final class WrittenStatements: SQLDatabase {
+    private let database: any SQLDatabase
+    private let written = Locked<[[String]]>([])
+
+    init(_ database: any SQLDatabase) { self.database = database }
+
+    /// The transactions that write, and what: the word that begins the statement, and its table.
+    func taken() -> [[String]] {
+        written.withLock { written in
+            defer { written = [] }
+            return written
+        }
+    }
+
+    func run(_ statement: SQLStatement) async throws -> [SQLRow] { try await run([statement]).first ?? [] }
+
+    func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
+        if !statements.allSatisfy(\.isRead) {
+            written.withLock { $0.append(statements.map { Self.brief($0.sql.text()) }) }
+        }
+        return try await database.run(statements)
+    }
+
+    private static func brief(_ sql: String) -> String {
+        let words = sql.split(whereSeparator: \.isWhitespace).map(String.init)
+        guard let verb = words.first else { return "" }
+        return verb + " " + (words.dropFirst().first { $0 != "INTO" && $0 != "FROM" } ?? "")
+    }
+
+    func checkHealth() async throws { try await database.checkHealth() }
+
+    func close() async throws {}
+}
+
+@Suite("What calls of a device cost the database")
+struct SigningCostTests {
+    @Test("An unlock is one statement besides its audit record; each call is counted once before")
+    func unlock() async throws {
+        let world = try await SigningWorld.withPIN()
+        let (device, container, pin) = try await world.enrolledWithPIN()
+        let written = WrittenStatements(world.base.database)
+        let context = try TransactionFixture.context(written, clock: world.base.clock)
+        let counted = SigningProvider(context, settings: world.provider.settings)
+        func send(_ path: String, _ body: some MessagePart) async throws {
+            let sealed = try await device.sealed(body.encoded(), sender: container.did.text)
+            let proof = try await device.proof(container.did, path: path, body: sealed)
+            let call = try #require(DeviceCall(rawValue: path))
+            _ = try await counted.answer(call, proof: proof, body: Array(sealed.utf8), address: "192.0.2.1")
+        }
+        let kept = pin.kept.withLock { $0 }
+        let body = pin.body(kept, next: kept.r, element: kept.publicKey)
+        for _ in 0..<2 {
+            // The second one is the same request: not counted, not noted again, and no more statements.
+            try await send("slots/unlock", body)
+            #expect(written.taken() == [["INSERT attempts"], ["UPDATE signing_slots", "INSERT audit"]])
+        }
+        #expect(try await device.status(container.did).slots.first?.spare == 19)
+        pin.kept.withLock { $0.r = kept.r }
+        let opened = try #require(try await pin.unlock("2580"))
+        try await send("slots/confirm", try await pin.confirmation(opened))
+        #expect(
+            written.taken() == [
+                ["INSERT attempts"], ["INSERT signing_confirms", "UPDATE signing_slots", "INSERT audit"],
+            ])
+
+        let (txn, _) = try await world.asked()
+        let document = try await device.fetch(txn, container)
+        device.keys.withLock { $0["payments"] = opened.key }
+        let decision = try device.decision(document, status: "accept", unl: try opened.unl)
+        try await send("transactions/decide", try await device.signed(decision, label: "payments"))
+        let all = written.taken()
+        // The call's count, and one transaction that has all that a decision changes.
+        #expect(all.count == 2 && all.first == ["INSERT attempts"], "\(all)")
+        #expect(all.last?.contains("INSERT signing_decisions") == true && all.last?.last == "INSERT audit", "\(all)")
+        #expect(all.last.map { $0.count <= 8 } == true, "\(all)")
+        #expect(try await world.state(txn) == "APPROVED")
+    }
+}
