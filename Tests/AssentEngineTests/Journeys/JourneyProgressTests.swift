@@ -89,8 +89,8 @@ struct JourneyProgressTests {
     func damaged(name: String) throws {
         var object = try #require(Self.full.json.object)
         object[name] = ["another": "form"]
-        // Two members are objects themselves: theirs is another form only when it is none.
-        if name == "shared" || name == "memory" { object[name] = 7 }
+        // These members are objects themselves: theirs is another form only when it is none.
+        if ["shared", "memory", "presentation"].contains(name) { object[name] = 7 }
         if name == "properties" { object[name] = [] }
         if name == "failure" { object[name] = "unheard of" }
         #expect(JourneyProgress(.object(object)) == nil)
