@@ -76,6 +76,43 @@ extension Transactions {
         }
     }
 
+    /// Seconds after which nobody is expected to record any more what became of a forwarded request: its server was
+    /// lost, or the database when the answer came. A service may be silent for much less.
+    package static let forwardingLimit: Int64 = 600
+
+    /// How many lost outcomes are recorded in one go.
+    private static let lostOutcomes = 500
+
+    /// Records `unknown` for requests that were forwarded ``forwardingLimit`` ago, and of which nobody has said what
+    /// became of them. An outcome that comes later all the same replaces it. Returns how many there were.
+    package func recordLostOutcomes() async throws -> Int {
+        try await context.translatingStoreErrors {
+            let now = context.clock.epochSeconds
+            let oldest = now - Self.forwardingLimit
+            let rows = try await context.database.run(
+                .read(TransactionSQL.forwarded(before: oldest, limit: Self.lostOutcomes)))
+            var count = 0
+            for lost in try rows.map(TransactionRecord.init) {
+                var note = record(.transactionOutcome, .failed, id: lost.id, binding: lost.binding)
+                note.detail["outcome"] = UpstreamOutcome.unknown.auditDetail
+                do {
+                    _ = try await context.database.run([
+                        SQLStatement(
+                            TransactionSQL.concludeLost(lost.id, before: oldest, at: now), expecting: .exactly(1)),
+                        audit.statement(note),
+                    ])
+                } catch let error as StoreError where error.code == .unexpectedCount {
+                    continue
+                }
+                count += 1
+                context.logger.warning(
+                    "a request was forwarded, and what became of it was never recorded: ask its service",
+                    metadata: ["transaction": "\(lost.id)"])
+            }
+            return count
+        }
+    }
+
     /// What became of a transaction, for the session that it was made in; `nil` for everybody else and when there is
     /// none.
     package func outcome(id: String, session: LiveSession) async throws -> TransactionRecord? {

@@ -160,6 +160,22 @@ package enum TransactionSQL {
         """
     }
 
+    /// The records whose requests were forwarded at `oldest` or before, and whose outcome nobody has noted.
+    static func forwarded(before oldest: Int64, limit: Int) -> SQL {
+        """
+        SELECT * FROM transactions WHERE state = 'TAKEN' AND outcome IS NULL AND forwarded_at <= \(oldest)
+        ORDER BY forwarded_at, id LIMIT \(limit)
+        """
+    }
+
+    /// Notes that nobody knows what became of such a request.
+    static func concludeLost(_ id: String, before oldest: Int64, at now: Int64) -> SQL {
+        """
+        UPDATE transactions SET outcome = 'unknown', outcome_at = \(now)
+        WHERE id = \(id) AND state = 'TAKEN' AND outcome IS NULL AND forwarded_at <= \(oldest)
+        """
+    }
+
     /// Deletes unused transactions that expired before `unusedBefore`, and taken ones that expired before
     /// `takenBefore`.
     static func purge(unusedBefore: Int64, takenBefore: Int64) -> SQL {

@@ -4,8 +4,9 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Deletes what has expired, every few minutes, by one node of several. Nothing depends on it: nothing that has expired
-/// is valid anyway. Audit records are kept: how long is the operator's decision.
+/// Deletes what has expired, every few minutes, by one node of several, and records as unknown what became of requests
+/// whose outcome was lost. Nothing depends on it: nothing that has expired is valid anyway. Audit records are kept: how
+/// long is the operator's decision.
 struct Housekeeping: Service {
     let context: EngineContext
     let sessions: Sessions
@@ -55,6 +56,7 @@ struct Housekeeping: Service {
         // Longer than the pause, so that the same node goes on; when it has ended, another one follows.
         guard try await Lease("housekeeping", context).take(seconds: Nodes.interval + 30) else { return }
         _ = try await sessions.purge()
+        _ = try await transactions.recordLostOutcomes()
         _ = try await transactions.purge()
         _ = try await authentication.purge()
         for provider in providers { _ = try await provider.purge() }

@@ -109,6 +109,53 @@ struct TransactionOutcomeTests {
         #expect(try await transactions.outcome(id: id, session: fixture.ben) == nil)
     }
 
+    @Test("An outcome that nobody has recorded in ten minutes is unknown, with one record; a late answer replaces it")
+    func lost() async throws {
+        let fixture = try await TransactionFixture()
+        let transactions = fixture.transactions
+        let ids = [try await fixture.approved(), try await fixture.approved(), try await fixture.approved()]
+        for id in ids { _ = try await transactions.take(id: id, binding: try fixture.binding()) }
+        let (lost, answered, unsent) = (ids[0], ids[1], ids[2])
+        #expect(try await transactions.recordForwarding(id: lost))
+        #expect(try await transactions.recordForwarding(id: answered))
+        try await transactions.recordOutcome(id: answered, .answered(status: 201))
+        fixture.clock.advance(by: 599)
+        #expect(try await transactions.recordLostOutcomes() == 0)
+        #expect(try await fixture.outcome(lost) == .forwarded)
+        fixture.clock.advance(by: 1)
+        #expect(try await transactions.recordLostOutcomes() == 1)
+        #expect(try await transactions.recordLostOutcomes() == 0)
+        #expect(try await fixture.outcome(lost) == .unknown)
+        #expect(try await fixture.outcome(answered) == .answered(status: 201))
+        #expect(try await fixture.outcome(unsent) == .taken)
+        let records = try await AuditLog(fixture.context).records(transactionID: lost)
+        let note = try #require(records.last)
+        #expect(note.event == .transactionOutcome && note.outcome == .failed && note.userID == fixture.ana.user.id)
+        #expect(note.detail["outcome"] == ["state": "unknown"])
+        try await transactions.recordOutcome(id: lost, .answered(status: 200))
+        #expect(try await fixture.outcome(lost) == .answered(status: 200))
+        #expect(try await fixture.audited(.transactionOutcome, lost).sorted() == ["failed -", "success -"])
+    }
+
+    @Test("An answer that is recorded while an outcome is taken for lost stands, and no record says otherwise")
+    func answeredMeanwhile() async throws {
+        let fixture = try await TransactionFixture()
+        let id = try await fixture.approved()
+        _ = try await fixture.transactions.take(id: id, binding: try fixture.binding())
+        #expect(try await fixture.transactions.recordForwarding(id: id))
+        fixture.clock.advance(by: 600)
+        let database = InterruptedDatabase(fixture.database) { [transactions = fixture.transactions] statement in
+            guard !statement.isRead else { return false }
+            try await transactions.recordOutcome(id: id, .answered(status: 201))
+            return true
+        }
+        let other = Transactions(try TransactionFixture.context(database, clock: fixture.clock, seed: 2))
+        #expect(try await other.recordLostOutcomes() == 0)
+        #expect(database.wasInterrupted)
+        #expect(try await fixture.outcome(id) == .answered(status: 201))
+        #expect(try await fixture.audited(.transactionOutcome, id) == ["success -"])
+    }
+
     @Test("A repeat of the same request is told what is known, and leaves one record")
     func repeated() async throws {
         let fixture = try await TransactionFixture()

@@ -1,0 +1,83 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import StoreTesting
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("When the database fails around the forwarding of a request", .timeLimit(.minutes(5)))
+struct LostRecordTests {
+    private static let body = #"{"amount":"200.00"}"#
+
+    /// Makes the database refuse that a column of transactions is set, whichever database it is.
+    private func refuse(_ column: String, _ fixture: ServerFixture) async throws {
+        let event = "CREATE TRIGGER lost BEFORE UPDATE OF \(column) ON transactions"
+        let statements: [SQLStatement] =
+            TestDatabase.isPostgreSQL
+            ? [
+                SQLStatement(
+                    """
+                    CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
+                    'BEGIN RAISE EXCEPTION ''lost'' USING ERRCODE = ''53100''; END'
+                    """), SQLStatement("\(SQL(verbatim: event)) FOR EACH ROW EXECUTE FUNCTION lose()"),
+            ] : [SQLStatement("\(SQL(verbatim: event)) BEGIN SELECT RAISE(ABORT, 'lost'); END")]
+        _ = try await fixture.server.context.database.run(statements)
+    }
+
+    private func allow(_ fixture: ServerFixture) async throws {
+        let place: SQL = TestDatabase.isPostgreSQL ? " ON transactions" : ""
+        _ = try await fixture.server.context.database.run([SQLStatement("DROP TRIGGER lost\(place)")])
+    }
+
+    private func pay(_ id: String, _ session: String, _ fixture: ServerFixture) async throws -> Answer {
+        try await fixture.send(
+            "POST", fixture.gateway("/nods?_txid=\(id)"), ServerFixture.jsonFields + ServerFixture.session(session),
+            text: Self.body)
+    }
+
+    @Test("Between the take and the note that it forwards: 503, nothing is forwarded, then or later")
+    func beforeForwarding() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            let id = try await fixture.completedTransaction(body: Self.body, session: session)
+            try await refuse("forwarded_at", fixture)
+            let failed = try await pay(id, session, fixture)
+            #expect(failed.status == 503 && failed.json["forwarded"] == "no", "\(failed.text)")
+            #expect(failed.json["transaction"]?.string == id)
+            #expect(!failed.text.contains("lost"))
+            try await allow(fixture)
+            let again = try await pay(id, session, fixture)
+            #expect(again.status == 409 && again.json["outcome"] == ["state": "taken"], "\(again.text)")
+            #expect(fixture.upstream.requests.isEmpty)
+            #expect(try await fixture.audit(id).contains { $0.event == .transactionTake && $0.outcome == .success })
+            #expect(try await !fixture.audit(id).contains { $0.event == .transactionOutcome })
+        }
+    }
+
+    @Test("Between the answer and its note: the client has the answer, and housekeeping records that nobody knows it")
+    func beforeOutcome() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.session()
+            let id = try await fixture.completedTransaction(body: Self.body, session: session)
+            try await refuse("outcome", fixture)
+            let paid = try await pay(id, session, fixture)
+            #expect(paid.status == 201, "\(paid.text)")
+            let forwarded = try await pay(id, session, fixture)
+            #expect(forwarded.status == 409 && forwarded.json["outcome"] == ["state": "forwarded"])
+            try await allow(fixture)
+            for _ in 0..<2 {
+                while fixture.clock.sleeperCount == 0 { await Task.yield() }
+                fixture.clock.advance(by: 300)
+                while fixture.clock.sleeperCount == 0 { await Task.yield() }
+            }
+            let unknown = try await pay(id, session, fixture)
+            #expect(unknown.status == 409 && unknown.json["outcome"] == ["state": "unknown"], "\(unknown.text)")
+            let notes = try await fixture.audit(id).filter { $0.event == .transactionOutcome }
+            #expect(notes.map(\.outcome) == [.failed] && notes.first?.detail["outcome"] == ["state": "unknown"])
+            #expect(fixture.logged.contains("what became of it was never recorded".utf8))
+            #expect(fixture.upstream.requests.count == 1)
+        }
+    }
+}
