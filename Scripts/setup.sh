@@ -17,6 +17,8 @@ packages=(libsqlite3-dev libpq-dev libp11-kit-dev libtss2-dev libkeyutils-dev pk
 if [ -n "$tests" ]; then
     # Second implementations that tests compare with, and curl for the README's examples.
     packages+=(jose oathtool openssl curl python3 python3-cryptography)
+    # What shows the system calls of a program: whether it waits for the disk.
+    packages+=(strace)
     # What reads the QR codes that the command line draws.
     packages+=(zbar-tools)
     # A token and a TPM in software, and their own tools.

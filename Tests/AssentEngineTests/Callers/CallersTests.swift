@@ -71,4 +71,26 @@ struct CallersTests {
         let granted = try await callers.caller(with: .token(token), realm: realm)
         #expect(granted.presented?.session.id == fixture.session.id && granted.presented?.grantID != nil)
     }
+
+    @Test("A session lives on by each use of an access token for a service, and by no use that is refused")
+    func use() async throws {
+        let fixture = try await ProviderFixture(limits: SessionLimits(maxSession: 86_400, maxIdle: 200))
+        let callers = Self.callers(fixture)
+        let token = try await fixture.tokens().accessToken
+        func use(_ requirement: AccessTokenRequirement) async throws -> String {
+            Self.describe(
+                try await callers.caller(
+                    with: PresentedCredentials(session: nil, accessToken: .token(token)), realm: fixture.session.realm,
+                    requirement: requirement))
+        }
+        fixture.clock.advance(by: 150)
+        #expect(try await use(Self.anywhere) == "bank-app for \(fixture.user.username)")
+        fixture.clock.advance(by: 150)
+        #expect(try await Sessions(fixture.context).live(token: fixture.sessionToken) != nil)
+        let scoped = AccessTokenRequirement(
+            scopes: ["payments"], audience: ["https://api.bank.example"], includesIssuer: false)
+        #expect(try await use(scoped) == "refused: insufficientScope")
+        fixture.clock.advance(by: 51)
+        #expect(try await Sessions(fixture.context).live(token: fixture.sessionToken) == nil)
+    }
 }

@@ -40,14 +40,17 @@ struct Program: Sendable {
     ///   - arguments: its arguments.
     ///   - environment: what else it finds in its environment, or in place of what it usually finds.
     ///   - typing: whether something is going to be typed; otherwise there is nobody to ask.
+    ///   - prefix: a program that runs it, and that program's arguments.
     /// - Returns: the program while it runs.
     /// - Throws: when it cannot be started.
-    func start(_ arguments: [String], environment: [String: String] = [:], typing: Bool = false) throws -> Running {
+    func start(
+        _ arguments: [String], environment: [String: String] = [:], typing: Bool = false, under prefix: [String] = []
+    ) throws -> Running {
         // Beside the tests' own executable, where SwiftPM puts it.
         let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appending(path: "assent").path
         return try Running(
-            ["--kill-after=5", "60", executable] + arguments,
+            ["--kill-after=5", "60"] + prefix + [executable] + arguments,
             typing: typing,
             environment: [
                 "HOME": home, "XDG_STATE_HOME": home + "/state", "XDG_CONFIG_HOME": home + "/config",
