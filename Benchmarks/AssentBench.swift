@@ -10,7 +10,8 @@ struct AssentBench: AsyncParsableCommand {
         abstract: "Compares Assent with the same work done by hand, and its gateway with nginx.",
         discussion: """
             Subject and baseline take turns in each round, so that what else the machine does hits both. What counts is the \
-            median of the rounds' ratios; the smallest and the largest are shown beside it. Exit status 0 when everything \
+            median of the rounds' ratios; the smallest and the largest are shown beside it, and the medians of what was \
+            measured, which mean something on that machine only. Exit status 0 when everything \
             was measured, whether the aims are met or not.
             """,
         subcommands: [ServeGateway.self])

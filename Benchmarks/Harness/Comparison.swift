@@ -36,7 +36,7 @@ struct Comparison: Sendable {
     /// What the ratio is of: subject, baseline and quantity.
     let title: String
 
-    /// The unit of the rounds' figures; only their ratio means something.
+    /// The unit of the rounds' figures: `s`, what is counted, or `1/s`. Their ratio is what can be compared.
     let unit: String
 
     let aim: Aim
@@ -52,7 +52,16 @@ struct Comparison: Sendable {
     var median: Double { Figure.median(rounds.map(\.ratio)) }
     var least: Double { rounds.map(\.ratio).min() ?? .nan }
     var most: Double { rounds.map(\.ratio).max() ?? .nan }
+
     var isMet: Bool { aim.isMet(by: median) }
+
+    /// The medians of what was measured, with the unit.
+    var absolutes: (subject: String, baseline: String) {
+        (
+            Figure.text(Figure.median(rounds.map(\.subject)), unit: unit),
+            Figure.text(Figure.median(rounds.map(\.baseline)), unit: unit)
+        )
+    }
 
     /// Counts a round and tells who watches.
     mutating func add(subject: Double, baseline: Double, of count: Int) {
@@ -70,6 +79,28 @@ enum Figure {
         let hundredths = Int((value * 100).rounded())
         let fraction = hundredths % 100
         return "\(hundredths / 100).\(fraction < 10 ? "0" : "")\(fraction)"
+    }
+
+    /// Three digits or so, with the unit; seconds become ms or µs, large numbers thousands and millions.
+    static func text(_ value: Double, unit: String) -> String {
+        guard value.isFinite else { return "-" }
+        if unit.hasPrefix("s") {
+            let rest = unit.dropFirst()
+            switch value {
+            case 1...: return "\(short(value)) s\(rest)"
+            case 1e-3...: return "\(short(value * 1e3)) ms\(rest)"
+            default: return "\(short(value * 1e6)) µs\(rest)"
+            }
+        }
+        switch value {
+        case 1e6...: return "\(short(value / 1e6)) M \(unit)"
+        case 1e4...: return "\(short(value / 1e3)) k \(unit)"
+        default: return "\(short(value)) \(unit)"
+        }
+    }
+
+    private static func short(_ value: Double) -> String {
+        value >= 100 ? "\(Int(value.rounded()))" : text(value)
     }
 
     /// The middle of `values`, or the mean of the two in the middle.

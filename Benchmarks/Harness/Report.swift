@@ -5,14 +5,16 @@ import Foundation
 struct Report {
     let comparisons: [Comparison]
     let isQuick: Bool
+    var machine = Machine()
 
     var table: String {
-        let heading = ["", "ratio of", "median", "min–max", "rounds", "aim", ""]
+        let heading = ["", "ratio of", "median", "min–max", "rounds", "aim", "", "subject", "baseline"]
         let rows = comparisons.map { comparison in
             [
                 comparison.benchmark, comparison.title, Figure.text(comparison.median),
                 "\(Figure.text(comparison.least))–\(Figure.text(comparison.most))", "\(comparison.rounds.count)",
                 comparison.aim.text, comparison.isMet ? "met" : "not met",
+                comparison.absolutes.subject, comparison.absolutes.baseline,
             ]
         }
         let all = [heading] + rows
@@ -21,12 +23,13 @@ struct Report {
             zip(row, widths).map { text, width in text + String(repeating: " ", count: width - text.count) }
                 .joined(separator: "  ")
         }
-        return lines.joined(separator: "\n") + (isQuick ? "\nquick: few rounds, no figures to quote" : "")
+        return "on \(machine.text)\n" + lines.joined(separator: "\n")
+            + (isQuick ? "\nquick: few rounds, no figures to quote" : "")
     }
 
     var json: JSONValue {
         [
-            "quick": .bool(isQuick),
+            "quick": .bool(isQuick), "machine": machine.json,
             "comparisons": .array(
                 comparisons.map { comparison in
                     [
