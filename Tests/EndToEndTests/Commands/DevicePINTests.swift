@@ -77,9 +77,8 @@ struct DevicePINTests {
 
     private static func run(_ mode: String, _ body: (Enrolled) async throws -> Void) async throws {
         try await DeviceTests.run(with: policies(mode)) { world, user, device in
-            let inviting = try user.start(["device", "invite"], typing: true)
-            let line = try await inviting.line(with: "assent device enroll")
-            let code = try #require(line.split(separator: " ").last.map(String.init))
+            let desk = DeviceDesk(world: world, user: user, device: device)
+            let (inviting, code) = try await desk.invite()
             let issuer = world.endpoints.server + "/signing/realms/root/realms/alpha"
             let enrolled = Enrolled(
                 world: world, user: user, home: device.home,
@@ -88,9 +87,7 @@ struct DevicePINTests {
                 ])
             let pin = try enrolled.file("pin", Self.pin)
             let shown = try await enrolled.python("enrol", "--code", code, "--iss", issuer, "--pin", pin)
-            let digits = try #require(shown.firstMatch(of: /([0-9]{4}) ([0-9]{4})/)?.output)
-            try inviting.type(["\(digits.1)\(digits.2)"])
-            #expect(await inviting.result().status == 0)
+            _ = try await desk.confirm(inviting, shown: shown)
             try await body(enrolled)
         }
     }
@@ -98,31 +95,11 @@ struct DevicePINTests {
     @Test("The command line asks for a new PIN twice, and for the PIN again before it signs a payment")
     func commandLine() async throws {
         try await DeviceTests.run(with: Self.policies("assisted")) { world, user, device in
-            let here = ["--config", device.clientFile]
-            let inviting = try user.start(["device", "invite"], typing: true)
-            let line = try await inviting.line(with: "assent device enroll")
-            let code = try #require(line.split(separator: " ").last.map(String.init))
-            let enrolling = try device.start(["device", "enroll", code] + here, typing: true)
-            try enrolling.type(["12", Self.pin, Self.next, Self.pin, Self.pin])
-            let enrolled = await enrolling.result()
-            try #require(enrolled.status == 0, "\(enrolled.errors)")
+            let desk = DeviceDesk(world: world, user: user, device: device)
+            let enrolled = try await desk.enrol(typing: ["12", Self.pin, Self.next, Self.pin, Self.pin]).enrolled
             #expect(enrolled.errors.contains("at least 4 characters") && enrolled.errors.contains("not the same"))
-            let digits = try #require(enrolled.output.firstMatch(of: /([0-9]{4}) ([0-9]{4})/)?.output)
-            try inviting.type(["\(digits.1)\(digits.2)"])
-            #expect(await inviting.result().status == 0)
-
-            let paying = try user.start([
-                "request", "POST", "\(world.endpoints.gateway ?? "")/transfers", "--data",
-                #"{"to":"Bob","amount":"200.00","currency":"EUR"}"#,
-            ])
-            let number = try #require(
-                try await paying.errorLine(with: "Number").firstMatch(of: /Number: ([0-9]{2})/)?.output.1)
-            let listening = try device.start(["device", "listen", "--once"] + here, typing: true)
-            try listening.type(["Approve", String(number), Self.next, Self.pin])
-            let signed = await listening.result()
-            #expect(signed.status == 0 && signed.errors.contains("Tries left: 4."), "\(signed.errors)")
-            let paid = await paying.result()
-            #expect(paid.status == 0 && paid.output.contains(#""amount":"200.00""#), "\(paid.errors)")
+            let signed = try await desk.payAndSign(typing: [Self.next, Self.pin]).signed
+            #expect(signed.errors.contains("Tries left: 4."), "\(signed.errors)")
         }
     }
 

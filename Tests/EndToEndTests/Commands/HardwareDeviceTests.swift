@@ -1,0 +1,82 @@
+#if PKCS11 && TPM && os(Linux)
+import AssentCore
+import AssentPeers
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AssentCLI
+
+@Suite("A device on the command line whose keys are in hardware", .timeLimit(.minutes(5)))
+struct HardwareDeviceTests {
+    private static let pin = "87654321"
+
+    private static func file(_ desk: DeviceDesk, _ name: String, _ text: String) throws -> String {
+        let path = desk.device.home + "/" + name
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    /// Enrols, pays, and has the evidence judged; then nothing of the device's keys is in a file of ours.
+    private static func story(_ desk: DeviceDesk, _ keys: [String], provider: String) async throws {
+        try await desk.enrol(["--keys", provider] + keys)
+        let chosen = try String(
+            contentsOfFile: desk.device.home + "/config/assent/default.device.yaml", encoding: .utf8)
+        #expect(chosen.contains("provider: \(provider)") && !chosen.contains(pin))
+        #expect(!FileManager.default.fileExists(atPath: desk.device.home + "/state/assent/default/signing.key"))
+        let transaction = try await desk.payAndSign().transaction
+        let (bundle, key) = try desk.write(try await desk.evidence(of: transaction))
+        let judged = try await desk.user.run("verify", bundle, "--trust", key)
+        #expect(judged.status == 0 && judged.output.contains("200.00 EUR"), "\(judged.output)\(judged.errors)")
+
+        var wrong = desk
+        wrong.options = ["--passphrase-file", try file(desk, "wrong", "11111111\n")]
+        let refused = try await wrong.onDevice("device", "list")
+        #expect(refused.status == 1 && refused.errors.contains("PIN is wrong"), "\(refused.errors)")
+        #expect(try await desk.onDevice("device", "list").output.contains("ACTIVE"))
+    }
+
+    @Test("In a PKCS#11 token: it enrols, signs and verifies, and without the token it signs nothing")
+    func token() async throws {
+        try await DeviceTests.run { world, user, device in
+            var desk = DeviceDesk(world: world, user: user, device: device)
+            let tokens = device.home + "/tokens"
+            try FileManager.default.createDirectory(atPath: tokens, withIntermediateDirectories: false)
+            desk.environment["SOFTHSM2_CONF"] = try Self.file(
+                desk, "softhsm.conf", "directories.tokendir = \(tokens)\nlog.level = ERROR\n")
+            let environment = desk.environment
+            let made = try await offPool {
+                try FinishedProcess.run(
+                    "/usr/bin/softhsm2-util",
+                    ["--init-token", "--free", "--label", "mine", "--so-pin", "12345678", "--pin", Self.pin],
+                    environment: environment)
+            }
+            try #require(made.status == 0, "\(made.complaints)")
+            desk.options = ["--passphrase-file", try Self.file(desk, "pin", Self.pin + "\n")]
+            try await Self.story(
+                desk, ["--module", "/usr/lib/softhsm/libsofthsm2.so", "--token", "mine"], provider: "pkcs11")
+            try FileManager.default.moveItem(atPath: tokens, toPath: device.home + "/pulled")
+            try FileManager.default.createDirectory(atPath: tokens, withIntermediateDirectories: false)
+            let pulled = try await desk.onDevice("device", "list")
+            #expect(pulled.status == 1 && pulled.errors.contains("No token with this label"), "\(pulled.errors)")
+        }
+    }
+
+    @Test("In a TPM: it enrols, signs and verifies, and without the TPM it signs nothing")
+    func tpm() async throws {
+        // Its sockets' paths must be short.
+        let directory = URL(
+            fileURLWithPath: NSTemporaryDirectory() + "/assent-tpm-" + SystemRandom().token(byteCount: 6))
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try await DeviceTests.run { world, user, device in
+            var desk = DeviceDesk(world: world, user: user, device: device)
+            let tpm = try await offPool { try SwTPM(in: directory) }
+            desk.options = ["--passphrase-file", try Self.file(desk, "pin", Self.pin + "\n")]
+            try await Self.story(desk, ["--tcti", tpm.tcti], provider: "tpm")
+            tpm.stop()
+            let gone = try await desk.onDevice("device", "list")
+            #expect(gone.status == 1 && gone.errors.contains("There is no TPM at"), "\(gone.errors)")
+        }
+    }
+}
+#endif

@@ -1,0 +1,123 @@
+import AssentCore
+import AssentServer
+import Foundation
+import StoreTesting
+import Testing
+
+@testable import AssentCLI
+
+@Suite("assent admin signing-keys and assent restore-fence", .timeLimit(.minutes(5)))
+struct SigningKeysCommandTests {
+    @Test("An administrator changes the keys: devices go on, old evidence stays good, and the others are refused")
+    func rotation() async throws {
+        try await DeviceTests.run { world, user, device in
+            let desk = DeviceDesk(world: world, user: user, device: device)
+            try await desk.enrol()
+            let before = try await desk.payAndSign().transaction
+            let old = try await desk.evidence(of: before)
+            let (file, key) = try desk.write(old)
+
+            let signedOut = try await device.run(
+                "admin", "signing-keys", "rotate-identity", "--config", device.clientFile)
+            #expect(signedOut.status == 1 && signedOut.errors.contains("assent login"), "\(signedOut.errors)")
+            let denied = try await user.run("admin", "signing-keys", "rotate-identity")
+            #expect(denied.status == 2 && denied.errors.contains("The server says no"), "\(denied.errors)")
+            let token = try #require(world.endpoints.bootstrapFile)
+            #expect(try await user.run("admin", "bootstrap", "--token-file", token).status == 0)
+
+            let rotated = try await user.run("admin", "signing-keys", "rotate-identity")
+            #expect(rotated.status == 0, "\(rotated.errors)")
+            let first = try Self.told(rotated)
+            let withdrawn = try await user.run("admin", "signing-keys", "withdraw-online")
+            #expect(withdrawn.status == 0, "\(withdrawn.errors)")
+            let second = try Self.told(withdrawn)
+            #expect(second.identity == first.identity && second.generation > first.generation)
+
+            let after = try await desk.payAndSign().transaction
+            let new = try await desk.evidence(of: after)
+            let judged = try await user.run("verify", file, "--trust", key)
+            #expect(judged.status == 0, "\(judged.output)\(judged.errors)")
+            // The key that the first command named is the one by which the new evidence is judged.
+            let newFile = try desk.write(new).file
+            let byNew = try await user.run("verify", newFile, "--trust", first.identity)
+            #expect(byNew.status == 0, "\(byNew.output)\(byNew.errors)")
+        }
+    }
+
+    private static func told(_ result: Program.Result) throws -> (generation: Int, identity: String) {
+        let generation = try #require(result.output.firstMatch(of: /generation ([0-9]+) on/)?.output.1)
+        let identity = try #require(result.output.firstMatch(of: /--trust':\s+(\S+)/)?.output.1)
+        return (try #require(Int(generation)), String(identity))
+    }
+
+    @Test(
+        "What cannot be run is refused before anything happens",
+        arguments: [
+            (["admin", "signing-keys", "rotate-identity", "now"], 64), (["admin", "signing-keys", "rotate"], 64),
+            (["admin", "signing-keys", "withdraw-online", "--all"], 64), (["restore-fence"], 64),
+            (["restore-fence", "--config"], 64), (["restore-fence", "--config", "/nowhere/assent.yaml"], 78),
+        ] as [([String], Int32)])
+    func badInput(words: [String], status: Int32) async throws {
+        let directory = NSTemporaryDirectory() + "/assent-words-" + SystemRandom().token(byteCount: 9)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let result = try await Program(below: directory, client: "").start(words).result()
+        #expect(result.status == status && !result.errors.isEmpty, "\(result.output)\(result.errors)")
+    }
+
+    @Test(
+        "After a backup was restored, what was open in it is ended once; a database in use, or one without its key, is not touched",
+        .disabled(if: TestDatabase.isPostgreSQL, "it copies SQLite's files"))
+    func restoreFence() async throws {
+        try await DeviceTests.run { world, user, device in
+            let desk = DeviceDesk(world: world, user: user, device: device)
+            try await desk.enrol()
+            let paying = try await desk.pay().paying
+            let inviting = try await desk.invite().inviting
+            let data = world.configuration.dataDirectory
+            let backup = device.home + "/backup"
+            try FileManager.default.createDirectory(
+                atPath: backup, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            for name in ["assent.sqlite", "assent.sqlite-wal", "master.key"] {
+                try FileManager.default.copyItem(atPath: "\(data)/\(name)", toPath: "\(backup)/\(name)")
+            }
+            paying.interrupt()
+            inviting.interrupt()
+            _ = await (paying.result(), inviting.result())
+
+            let example = try String(contentsOfFile: World.configurationFile, encoding: .utf8)
+            func fence(_ directory: String, _ more: String...) async throws -> Program.Result {
+                let file = device.home + "/server.yaml"
+                try example.replacing("dataDirectory: .assent", with: "dataDirectory: \(directory)")
+                    .write(toFile: file, atomically: false, encoding: .utf8)
+                return try await device.start(["restore-fence", "--config", file] + more).result()
+            }
+            let inUse = try await fence(data)
+            #expect(inUse.status == 78 && inUse.errors.contains("uses this data directory"), "\(inUse.errors)")
+            let nothing = try await fence(device.home + "/nothing")
+            #expect(nothing.status == 78 && nothing.errors.contains("restore the backup first"), "\(nothing.errors)")
+
+            let key = backup + "/master.key"
+            let right = try Data(contentsOf: URL(fileURLWithPath: key))
+            try FileManager.default.removeItem(atPath: key)
+            let missing = try await fence(backup)
+            #expect(missing.status == 78 && missing.errors.contains("master key is missing"), "\(missing.errors)")
+            let other = Data(SystemRandom().bytes(32)).base64EncodedData()
+            for (content, isRight) in [(other, false), (right, true)] {
+                try? FileManager.default.removeItem(atPath: key)
+                _ = FileManager.default.createFile(
+                    atPath: key, contents: content, attributes: [.posixPermissions: 0o600])
+                let done = try await fence(backup, "--json")
+                guard isRight else {
+                    #expect(done.status == 78 && done.errors.contains("not the master key"), "\(done.errors)")
+                    continue
+                }
+                #expect(done.status == 0, "\(done.errors)")
+                let ended = try JSONValue.parse(done.output)
+                // The invite by which the device was enrolled is known for a while, and counts.
+                #expect(ended == ["transactions": 1, "invites": 2, "enrolments": 0], "\(done.output)")
+            }
+            let again = try await fence(backup)
+            #expect(again.status == 0 && again.output.contains("0 open transactions, 0 invites"), "\(again.output)")
+        }
+    }
+}
