@@ -56,6 +56,12 @@ struct TerminalAnswers: Sendable {
             case let waiting as PollingWaitCallback:
                 console.say(DisplayText.escapedForTerminal(waiting.message))
                 return waiting
+            case var unknown as UnknownCallback
+            where !unknown.prompt.isEmpty && unknown.fields.inputNames.count == 1
+                && unknown.fields.input(at: 0)?.string != nil:
+                // A text of a kind that is not known here: it may be a secret.
+                unknown.answer(.text(try prompt.secret(question(unknown.prompt, "Answer"))))
+                return unknown
             default: return callback
             }
         }

@@ -13,7 +13,8 @@ struct TerminalInput: Sendable {
     /// Standard input.
     init() { descriptor = STDIN_FILENO }
 
-    private init(descriptor: Int32) { self.descriptor = descriptor }
+    /// An open file or pipe.
+    init(descriptor: Int32) { self.descriptor = descriptor }
 
     /// The terminal of this process, for commands that read something else from standard input. Where there is none,
     /// nothing can be read.

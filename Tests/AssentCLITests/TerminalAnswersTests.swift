@@ -1,0 +1,65 @@
+import Assent
+import AssentCore
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import AssentCLI
+
+@Suite("A journey's questions at the terminal", .timeLimit(.minutes(1)))
+struct TerminalAnswersTests {
+    /// Asks one page, and keeps what comes back.
+    private struct Server: HTTPTransport {
+        let page: JSONValue
+        let answers = Locked<[JSONValue]>([])
+
+        @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+            let body = try await call.body?.collect(upTo: 1 << 20) ?? []
+            answers.withLock { $0.append((try? JSONValue.parse(body)) ?? .null) }
+            return HTTPReply(HTTPResponse(status: .ok), body: HTTPBody(page.serializedBytes()))
+        }
+    }
+
+    /// What goes back for a callback when `typed` is typed.
+    private func answer(_ callback: JSONValue, typing typed: String) async throws -> JSONValue? {
+        let server = Server(page: ["authId": "a", "callbacks": [callback]])
+        let client = JourneyClient(
+            configuration: try JourneyConfiguration(server: "https://am.example/am"), transport: server)
+        guard case .continue(var step) = await client.start("Login") else { return nil }
+        let pipe = Pipe()
+        try pipe.fileHandleForWriting.write(contentsOf: Data(typed.utf8))
+        try pipe.fileHandleForWriting.close()
+        let input = TerminalInput(descriptor: pipe.fileHandleForReading.fileDescriptor)
+        _ = try TerminalAnswers(console: Console(silent: true), prompt: Prompt(input: input)).answer(&step)
+        _ = await client.next(step)
+        return server.answers.withLock { $0.last }?["callbacks"]?.array?.first
+    }
+
+    @Test("A callback of a kind that is not known here is asked by its prompt where it takes one text")
+    func unknown() async throws {
+        let asked: JSONValue = [
+            "type": "ColourCallback", "output": [["name": "prompt", "value": "Which colour?"]],
+            "input": [["name": "IDToken1", "value": ""]],
+        ]
+        let answered = try await answer(asked, typing: "green\n")
+        #expect(answered?["input"]?.array?.first?["value"] == "green")
+        #expect(answered?["type"] == "ColourCallback")
+    }
+
+    @Test(
+        "What has no prompt, several inputs or no text in them goes back as it came",
+        arguments: [
+            ["type": "C", "output": [], "input": [["name": "IDToken1", "value": "x"]]],
+            [
+                "type": "C", "output": [["name": "prompt", "value": "?"]],
+                "input": [["name": "IDToken1", "value": 1]],
+            ],
+            [
+                "type": "C", "output": [["name": "prompt", "value": "?"]],
+                "input": [["name": "IDToken1a", "value": "x"], ["name": "IDToken1b", "value": "y"]],
+            ],
+        ] as [JSONValue])
+    func unchanged(callback: JSONValue) async throws {
+        #expect(try await answer(callback, typing: "green\n") == callback)
+    }
+}
