@@ -158,8 +158,8 @@ struct AdminCall {
     }
 
     /// Posts what is only read when the command has begun: its errors are the command's.
-    func post(_ action: String, _ body: @escaping () throws -> JSONValue) async throws {
-        _ = try await send { .post("administration?_action=\(action)", json: try body()) }
+    func post(_ action: String, _ body: () throws -> JSONValue) async throws {
+        _ = try await SessionCalls(client, console: console).administer(action, body)
         console.say("Done.")
         try console.finish()
     }

@@ -24,17 +24,15 @@ struct DatabaseMigrateCommand: AsyncParsableCommand {
             SQLite file must be stopped; nodes on PostgreSQL may run, as long as the new schema has what they need.
             """)
 
-    @Option(name: .shortAndLong, help: "The server's file.", completion: .file(extensions: ["yaml", "yml"]))
-    var config: String
-
-    @Flag(name: .long, help: "Print the result as JSON.")
-    var json = false
+    @OptionGroup var server: ServerFileOptions
 
     func run() async throws {
-        let console = Console(json: json)
-        try await Outcome.run(console, reportsErrors: true) {
-            let outcome = try await DatabaseMigration.run(ServerConfiguration.load(file: config))
-            if json { console.emit(outcome.json) } else { console.say(outcome.text) }
+        try await server.run {
+            try await DatabaseMigration.run(ServerConfiguration.load(file: $0))
+        } text: {
+            $0.text
+        } json: {
+            $0.json
         }
     }
 }

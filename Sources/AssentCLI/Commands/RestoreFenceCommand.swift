@@ -15,26 +15,19 @@ struct RestoreFenceCommand: AsyncParsableCommand {
             be stopped.
             """)
 
-    @Option(name: .shortAndLong, help: "The server's file.", completion: .file(extensions: ["yaml", "yml"]))
-    var config: String
-
-    @Flag(name: .long, help: "Print the result as JSON.")
-    var json = false
+    @OptionGroup var server: ServerFileOptions
 
     func run() async throws {
-        let console = Console(json: json)
-        try await Outcome.run(console, reportsErrors: true) {
-            let outcome = try await RestoreFence.run(ServerConfiguration.load(file: config))
-            if json {
-                console.emit([
-                    "transactions": .integer(Int64(outcome.transactions)), "invites": .integer(Int64(outcome.invites)),
-                    "enrolments": .integer(Int64(outcome.enrolments)),
-                ])
-            } else {
-                console.say(
-                    "Ended: \(outcome.transactions) open transactions, \(outcome.invites) invites, "
-                        + "\(outcome.enrolments) unfinished enrolments. Start the servers now.")
-            }
+        try await server.run {
+            try await RestoreFence.run(ServerConfiguration.load(file: $0))
+        } text: { outcome in
+            "Ended: \(outcome.transactions) open transactions, \(outcome.invites) invites, "
+                + "\(outcome.enrolments) unfinished enrolments. Start the servers now."
+        } json: { outcome in
+            [
+                "transactions": .integer(Int64(outcome.transactions)), "invites": .integer(Int64(outcome.invites)),
+                "enrolments": .integer(Int64(outcome.enrolments)),
+            ]
         }
     }
 }

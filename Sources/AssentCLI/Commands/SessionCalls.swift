@@ -63,6 +63,22 @@ struct SessionCalls {
         }
     }
 
+    /// Asks the server's administration for a change, or for what it knows.
+    ///
+    /// - Parameters:
+    ///   - action: the action's name.
+    ///   - body: what is sent. It is read when the command has begun: its errors are the command's.
+    /// - Returns: the reply's JSON.
+    /// - Throws: `ExitCode`, after the reason was written.
+    func administer(_ action: String, _ body: () throws -> JSONValue) async throws -> JSONValue {
+        var answer = JSONValue.null
+        try await run { send in
+            let body = try body()
+            answer = try await send(200) { .post("\($0("json"))/administration?_action=\(action)", json: body) }
+        }
+        return answer
+    }
+
     private func answer(_ reply: HTTPReply, expecting status: Int) async throws -> JSONValue {
         let answer = try JSONValue.parse(
             try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))

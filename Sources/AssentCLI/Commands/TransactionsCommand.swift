@@ -155,17 +155,9 @@ struct TransactionsCommand: AsyncParsableCommand {
             abstract: "Decline a transaction, without opening it.",
             discussion: "No PIN is needed to say no, and the document is not fetched.")
 
-        @OptionGroup var choice: TransactionChoice
+        @OptionGroup var refusal: Refusal
 
-        @Option(name: .long, help: "Why, at most 200 characters.")
-        var reason: String?
-
-        func run() async throws {
-            try await choice.run { info, console in
-                let receipt = try await info.deny(reason: reason)
-                choice.show(receipt, console)
-            }
-        }
+        func run() async throws { try await refusal.run { try await $0.deny(reason: $1) } }
     }
 
     /// `assent transactions report`
@@ -173,17 +165,9 @@ struct TransactionsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Decline a transaction that you did not ask for, and report it, without opening it.")
 
-        @OptionGroup var choice: TransactionChoice
+        @OptionGroup var refusal: Refusal
 
-        @Option(name: .long, help: "Why, at most 200 characters.")
-        var reason: String?
-
-        func run() async throws {
-            try await choice.run { info, console in
-                let receipt = try await info.report(reason: reason)
-                choice.show(receipt, console)
-            }
-        }
+        func run() async throws { try await refusal.run { try await $0.report(reason: $1) } }
     }
 
     /// `assent transactions cancel`
@@ -191,22 +175,31 @@ struct TransactionsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Give a transaction up, where it has a status for that.")
 
-        @OptionGroup var choice: TransactionChoice
-
-        @Option(name: .long, help: "Why, where the transaction takes a reason.")
-        var reason: String?
+        @OptionGroup var refusal: Refusal
 
         func run() async throws {
-            try await choice.run { info, console in
+            try await refusal.run { info, reason in
                 let transaction = try await info.transaction()
                 guard transaction.isCancelable else {
                     throw CommandFailure(
                         "This transaction cannot be canceled. Decline it: assent transactions decline",
                         status: .refused)
                 }
-                let receipt = try await transaction.cancel(.userCancel, reason: reason)
-                choice.show(receipt, console)
+                return try await transaction.cancel(.userCancel, reason: reason)
             }
+        }
+    }
+
+    /// Which transaction is not approved, and why.
+    struct Refusal: ParsableArguments {
+        @OptionGroup var choice: TransactionChoice
+
+        @Option(name: .long, help: "Why, at most 200 characters, where the transaction takes a reason.")
+        var reason: String?
+
+        /// Sends what `answer` makes of it, and prints what the server says.
+        func run(_ answer: (SigningTransactionInfo, _ reason: String?) async throws -> SigningReceipt) async throws {
+            try await choice.run { info, console in choice.show(try await answer(info, reason), console) }
         }
     }
 }

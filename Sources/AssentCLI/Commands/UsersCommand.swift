@@ -183,13 +183,14 @@ struct UserCalls {
     ///   - body: what is sent. It is read when the command has begun: its errors are the command's.
     /// - Throws: `ExitCode`, after the reason was written.
     func change(_ action: String, _ done: String, _ body: () throws -> JSONObject) async throws {
-        try await SessionCalls(client, console: console).run { send in
-            let body = JSONValue.object(try body())
-            let answer = try await send(200) { .post("\($0("json"))/administration?_action=\(action)", json: body) }
-            if console.json { return console.emit(answer) }
+        let answer = try await SessionCalls(client, console: console).administer(action) { .object(try body()) }
+        if console.json {
+            console.emit(answer)
+        } else {
             console.say(DisplayText.escapedForTerminal(done))
             if let uri = answer["otpauth"]?.string { show(uri) }
         }
+        try console.finish()
     }
 
     private func show(_ uri: String) {

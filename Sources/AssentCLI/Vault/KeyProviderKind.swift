@@ -22,8 +22,10 @@ protocol KeyProviderKind: Sendable, Equatable {
     /// Reads its lines of a file; what is wrong is noted in the settings.
     init(_ settings: SettingsReader<Void>)
 
-    /// Reads the options of `assent vault rekey`, of which the required ones are there.
-    init(_ options: RekeyOptions) throws
+    /// Reads the command line's options, of which the required ones are there; `keyFile` is the path of a key file.
+    ///
+    /// - Throws: ``RekeyOptions/Mistake``.
+    init(_ options: HardwareOptions, keyFile: String) throws
 
     /// Its lines of a file.
     var yaml: [String] { get }

@@ -27,26 +27,7 @@ struct RekeyOptions: ParsableArguments {
     @Option(name: .long, help: "The new unprotected key file (with --to key-file).", completion: .file())
     var newKeyFile: String?
 
-    @Option(name: .long, help: "The path of the token's PKCS#11 module (with --to pkcs11).", completion: .file())
-    var module: String?
-
-    @Option(name: .long, help: "The token's label (with --to pkcs11).")
-    var token: String?
-
-    @Option(
-        name: .long,
-        help: "How to reach the TPM, as tpm2-tools take it (with --to tpm). Default: \(TPMKind().tcti).")
-    var tcti: String?
-
-    @Option(
-        name: .long,
-        help: "The handle of a persistent storage key, such as 0x81000001, when the owner made one (with --to tpm).")
-    var tpmParent: String?
-
-    @Flag(
-        name: .long,
-        help: "No PIN: everyone who may use this TPM and can read the files can open the vault (with --to tpm).")
-    var withoutPin = false
+    @OptionGroup var hardware: HardwareOptions
 
     @Option(
         name: .long,
@@ -60,11 +41,10 @@ struct RekeyOptions: ParsableArguments {
     /// The names of the options that were given, beside `--to`. The new secret is one, wherever it comes from.
     private var given: Set<String> {
         let all: [(String, Bool)] = [
-            ("new-key-file", newKeyFile != nil), ("module", module != nil), ("token", token != nil),
-            ("tcti", tcti != nil), ("tpm-parent", tpmParent != nil), ("without-pin", withoutPin),
+            ("new-key-file", newKeyFile != nil),
             ("new-passphrase", newPassphraseFile != nil || newPassphraseDescriptor != nil),
         ]
-        return Set(all.filter(\.1).map(\.0))
+        return Set(all.filter(\.1).map(\.0)).union(hardware.given)
     }
 
     func validate() throws {
@@ -80,7 +60,7 @@ struct RekeyOptions: ParsableArguments {
             throw ValidationError(
                 "--\(extra) belongs to \(kinds.map { "--to \($0.name)" }.joined(separator: " or ")).")
         }
-        if withoutPin, given.contains("new-passphrase") {
+        if hardware.withoutPin, given.contains("new-passphrase") {
             throw ValidationError("Give a new PIN or say --without-pin, not both.")
         }
         _ = try kind()
@@ -89,7 +69,7 @@ struct RekeyOptions: ParsableArguments {
     /// What guards the vault from now on; `nil` when that stays.
     func kind() throws -> (any KeyProviderKind)? {
         do {
-            return try to?.kind.init(self)
+            return try to?.kind.init(hardware, keyFile: newKeyFile ?? "")
         } catch let mistake as Mistake {
             throw ValidationError(mistake.text)
         }

@@ -13,7 +13,7 @@ struct KeyFileKind: KeyProviderKind {
 
     init(_ settings: SettingsReader<Void>) { path = settings.string("file") }
 
-    init(_ options: RekeyOptions) { path = URL(fileURLWithPath: options.newKeyFile ?? "").path }
+    init(_ options: HardwareOptions, keyFile: String) { path = URL(fileURLWithPath: keyFile).path }
 
     var yaml: [String] { [Self.line("file", path)] }
 

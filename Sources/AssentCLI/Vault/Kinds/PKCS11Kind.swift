@@ -23,7 +23,7 @@ struct PKCS11Kind: KeyProviderKind {
         token = settings.string("token")
     }
 
-    init(_ options: RekeyOptions) {
+    init(_ options: HardwareOptions, keyFile: String) {
         module = options.module ?? ""
         token = options.token ?? ""
     }

@@ -12,7 +12,7 @@ struct PassphraseKind: KeyProviderKind {
 
     init(_ settings: SettingsReader<Void>) {}
 
-    init(_ options: RekeyOptions) {}
+    init(_ options: HardwareOptions, keyFile: String) {}
 
     var yaml: [String] { [] }
 

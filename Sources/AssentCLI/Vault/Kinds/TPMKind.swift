@@ -35,7 +35,7 @@ struct TPMKind: KeyProviderKind {
         hasPIN = settings.bool("pin", default: true)
     }
 
-    init(_ options: RekeyOptions) throws {
+    init(_ options: HardwareOptions, keyFile: String) throws {
         if let tcti = options.tcti { self.tcti = tcti }
         hasPIN = !options.withoutPin
         guard let text = options.tpmParent else { return }

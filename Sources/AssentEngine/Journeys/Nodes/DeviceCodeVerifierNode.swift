@@ -24,17 +24,7 @@ struct DeviceCodeVerifierNode: RunnableNode {
             return .ask([.textInput(prompt)])
         }
         guard let user = try await context.claimedUser() else { return .outcome("failureOutcome") }
-        switch try await signing.verify(oneTimeCode: answer.text, label: label, user: user) {
-        case .accepted:
-            context.progress.subject.prove(user)
-            return .outcome("successOutcome")
-        case .wrong, .replayed:
-            return .outcome("failureOutcome")
-        case .locked:
-            context.progress.failure = .locked
-            return .outcome("failureOutcome")
-        case .notEnrolled:
-            return .outcome("notRegisteredOutcome")
-        }
+        return context.result(
+            of: try await signing.verify(oneTimeCode: answer.text, label: label, user: user), for: user)
     }
 }

@@ -23,16 +23,23 @@ struct OathTokenVerifierNode: RunnableNode {
             return .ask([.textInput(prompt)])
         }
         guard let user = try await context.claimedUser() else { return .outcome("failureOutcome") }
-        switch try await context.services.oneTimePasswords.verify(
+        let check = try await context.services.oneTimePasswords.verify(
             answer.text, user: user, transactionID: context.approval?.id, from: context.clientAddress)
-        {
+        return context.result(of: check, for: user)
+    }
+}
+
+extension NodeContext {
+    /// Where a checked one-time code of a user leads, in each node that asks for one.
+    mutating func result(of check: OneTimePasswords.Check, for user: User) -> NodeResult {
+        switch check {
         case .accepted:
-            context.progress.subject.prove(user)
+            progress.subject.prove(user)
             return .outcome("successOutcome")
         case .wrong, .replayed:
             return .outcome("failureOutcome")
         case .locked:
-            context.progress.failure = .locked
+            progress.failure = .locked
             return .outcome("failureOutcome")
         case .notEnrolled:
             return .outcome("notRegisteredOutcome")
