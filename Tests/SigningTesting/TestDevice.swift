@@ -55,6 +55,8 @@ package final class TestDevice: Sendable {
     package let keys = Locked<[String: SoftwareSigningKey]>([:])
     /// What it says that it can do.
     package let modes: [ProtectionMode]
+    /// Whether a call that has ended so is made again, with another proof; by default none is.
+    package let repeats = Locked<(@Sendable (any Error) -> Bool)>({ _ in false })
     private let stored = Locked<IssuerTrust?>(nil)
 
     /// A device that has not enrolled.
@@ -101,9 +103,15 @@ package final class TestDevice: Sendable {
     package func call(_ path: String, _ did: SigningID, _ body: some MessagePart) async throws
         -> (reply: String, request: SigningHash)
     {
-        let sealed = try await sealed(body.encoded(), sender: did.text)
-        let proof = try await proof(did, path: path, body: sealed)
-        return (try await issuer.send(path, proof: proof, body: sealed), .request(proof))
+        while true {
+            let sealed = try await sealed(body.encoded(), sender: did.text)
+            let proof = try await proof(did, path: path, body: sealed)
+            do {
+                return (try await issuer.send(path, proof: proof, body: sealed), .request(proof))
+            } catch let error {
+                guard repeats.withLock({ $0(error) }) else { throw error }
+            }
+        }
     }
 
     /// Makes a call whose reply is signed, and verifies it.
@@ -141,8 +149,15 @@ extension TestDevice {
     package func start(_ message: String) async throws -> SignedMessage<Offer> {
         let kid = try ProtocolKey(deviceKey).thumbprint.text
         let body = try await sealed(StartBody(start: message).encoded(), sender: kid)
-        let reply = try await issuer.send("provision/start", proof: nil, body: body)
-        return try await trust().reply(reply, as: Offer.self, audience: kid, request: .request(message))
+        var reply: String?
+        while reply == nil {
+            do {
+                reply = try await issuer.send("provision/start", proof: nil, body: body)
+            } catch let error {
+                guard repeats.withLock({ $0(error) }) else { throw error }
+            }
+        }
+        return try await trust().reply(reply ?? "", as: Offer.self, audience: kid, request: .request(message))
     }
 
     /// The key list for an offer: makes the keys that are missing.
