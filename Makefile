@@ -27,9 +27,11 @@ test: setup-tests check build
 races: setup-tests
 	@Scripts/check_races.sh
 
-# What takes too long for every run: thousands of requests over two processes, and a database that is away for minutes.
+# What takes too long for every run: thousands of requests over two processes, a database that is away for minutes,
+# programs that are killed at their write points, a hundred thousand unlocks.
 soak: build
-	@ASSENT_SOAK=1 Scripts/run_tests.sh --filter NodeProcessTests
+	@ASSENT_SOAK=1 ASSENT_TEST_LIMIT=7200 Scripts/run_tests.sh --filter \
+		'NodeProcessTests|SigningKillTests|DeviceKillTests|SigningRelayTests|SigningRatchetTests|AssentSigningProtocolTests'
 
 demo: setup
 	@swift build $(ASSENT_BUILD_FLAGS) --product assent

@@ -18,18 +18,20 @@ DEAF = re.compile(r"harness:|refused: 5|rate_limited|device_limit|unauthorized|f
 
 
 class Elsewhere:
-    """`place` has `iss`, `ca`, and `fields`: the header fields of a user's session."""
+    """`place` has `iss`, `ca`, `connect` if the server is reached by another URL, and `fields`: the header fields of a
+    user's session."""
 
     # A server counts bad calls by their address; each enrolment comes from one of its own.
     addresses = (f"127.{a}.{b}.{c}" for a, b, c in itertools.product(range(1, 255), range(256), range(1, 255)))
 
     def __init__(self, place, fingerprint=None):
         self.iss, self.ca, self.fields = place["iss"], place["ca"], place["fields"]
+        self.connect = place.get("connect")
         self.fingerprint = fingerprint
         self.users, self.back, self.pid, self.source = {}, None, None, None
 
     def transport(self):
-        return HTTPTransport(self.ca, source=self.source)
+        return HTTPTransport(self.ca, connect=self.connect, source=self.source)
 
     def ask(self, method, path, content=None):
         body = None if content is None else json.dumps(content).encode()
@@ -88,9 +90,14 @@ def _apart():
 
 
 def run(place, mode, orders, every=1, workers=2):
-    """Every field, or only every third or so; [(order, target, outcome)]."""
+    """Every field, or only every third or so and one of each message; [(order, target, outcome)]."""
     server = Elsewhere(place)
-    targets = list(relay.targets(mode, server))[::every]
+    seen = collections.Counter()
+    targets = []
+    for number, target in enumerate(relay.targets(mode, server)):
+        seen[target[:2]] += 1
+        if number % every == 0 or seen[target[:2]] == 1:
+            targets.append(target)
     server.end()
     work = [(place, order, mode, target) for order in orders for target in targets]
     with concurrent.futures.ProcessPoolExecutor(workers, initializer=_apart) as pool:
