@@ -85,4 +85,33 @@ struct PythonServerTests {
         try await password.verify(new)
         #expect(try await device.container(container.id).passwords[0].spare == 20)
     }
+
+    @Test(
+        "New keys in every mode: when they are due behind the same PIN, after a reset behind another",
+        arguments: ["device", "local", "assisted"])
+    func renewals(mode: String) async throws {
+        let device = device()
+        let container = try await enrolled(device, mode)
+        try await server.control("pass", ["seconds": .integer(340 * 86400)])
+        let (pin, new, hasPIN) = (pin, new, mode != "device")
+        #expect(try await container.renew { _ in pin }.isDone)
+        _ = try await approve(container, on: self.device(), hasPIN ? pin : nil)
+        let invite = try await server.control("invite", ["did": .string(container.id)])
+        let scanned = try SigningInvite(scanned: #require(invite["qr"]?.string))
+        let reset = try await container.renew(invite: scanned) { request in
+            #expect(request.isNew)
+            return new
+        }
+        let typed = try await server.control(
+            "digits", ["pid": #require(invite["pid"]), "digits": .string(#require(reset.digits))])
+        #expect(typed["state"] == "ACTIVE")
+        let renewed = try await container.renewed()
+        #expect(Set(renewed.keys.map(\.id)).isDisjoint(with: container.keys.map(\.id)))
+        if hasPIN {
+            await #expect(throws: SigningError(.wrongPassword)) {
+                _ = try await approve(renewed, on: self.device(), pin)
+            }
+        }
+        _ = try await approve(renewed, on: self.device(), hasPIN ? new : nil)
+    }
 }

@@ -20,7 +20,7 @@ struct DeviceCommand: AsyncParsableCommand {
             'assent transactions' lists, shows and answers transactions one by one.
             """,
         subcommands: [
-            Invite.self, Enroll.self, List.self, Listen.self, Scan.self, Renew.self, Rename.self,
+            Invite.self, Enroll.self, List.self, Listen.self, Scan.self, Renew.self, PIN.self, Rename.self,
             Evidence.self, Remove.self,
         ])
 

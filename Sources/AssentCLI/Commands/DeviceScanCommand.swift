@@ -58,6 +58,9 @@ extension DeviceCommand {
                 Without a code it works from the day that 'assent device list' names (renewable). With the code of a reset \
                 ('assent device invite --container …') it works at any time before the keys expire: type the digits where the \
                 code was shown, and run the command again with the same code.
+
+                Keys behind a PIN or password need the current one, which goes on guarding the new keys; after a reset you choose \
+                a new one.
                 """)
 
         @Argument(help: "The code of a reset.")
@@ -73,7 +76,10 @@ extension DeviceCommand {
             try await SigningProfile.run(client, console) { profile in
                 let container = try await profile.container(container)
                 let invite = try code.map { try SigningInvite(typed: $0, issuer: container.issuer) }
-                let renewal = try await container.renew(invite: invite)
+                let password = TerminalPassword(console: console)
+                let renewal = try await password.retrying {
+                    try await container.renew(invite: invite) { try password.renewing($0) }
+                }
                 if let digits = renewal.digits {
                     let user = DisplayText.escapedForTerminal(renewal.userName)
                     let issuer = DisplayText.escapedForTerminal(renewal.issuerName)

@@ -9,13 +9,40 @@ struct TerminalPassword: Sendable {
     /// How often it asks before it gives up.
     private static let tries = 5
 
+    private static let question = "Your PIN or password"
+
     /// Has the user choose one, and type it twice; or type the one that they chose before an interruption.
     func enrolling(_ request: SigningPasswordRequest) throws -> Secret {
         let issuer = DisplayText.escapedForTerminal(request.issuerName)
         guard request.isNew else { return try prompt.secret("The PIN or password that you chose for \(issuer)") }
+        return try choosing(for: issuer, by: request.rules)
+    }
+
+    /// Asks for the current one, or has the user choose another where the server's rules or a reset want that.
+    func renewing(_ request: SigningPasswordRequest) throws -> Secret {
+        guard request.isNew else { return try prompt.secret(Self.question) }
+        return try choosing(for: DisplayText.escapedForTerminal(request.issuerName), by: request.rules)
+    }
+
+    /// Asks for the current one and for another, and sets that.
+    func changing(_ password: SigningPassword, issuer: String) async throws {
+        let issuer = DisplayText.escapedForTerminal(issuer)
+        try await retrying {
+            let old = try prompt.secret(Self.question)
+            let new = try choosing(for: issuer, by: password.rules)
+            do {
+                try await password.change(from: old, to: new)
+            } catch let error as SigningError where error.code == .invalidPassword {
+                if let rule = error.rule { console.warn(rule.sentence) }
+                throw error
+            }
+        }
+    }
+
+    private func choosing(for issuer: String, by rules: SigningPasswordRules) throws -> Secret {
         for _ in 0..<Self.tries {
             let chosen = try prompt.secret("Choose a PIN or password for \(issuer)")
-            if let rule = request.rules.broken(by: chosen) {
+            if let rule = rules.broken(by: chosen) {
                 console.warn(rule.sentence)
                 continue
             }
@@ -30,15 +57,20 @@ struct TerminalPassword: Sendable {
         with key: SigningContainer.Key?, _ body: (Secret?) async throws -> Result
     ) async throws -> Result {
         guard key?.password != nil else { return try await body(nil) }
+        return try await retrying { try await body(try prompt.secret(Self.question)) }
+    }
+
+    /// Runs what asks for the current password, and once more after a wrong one.
+    func retrying<Result>(_ body: () async throws -> Result) async throws -> Result {
         for _ in 1..<Self.tries {
             do {
-                return try await body(try prompt.secret("Your PIN or password"))
+                return try await body()
             } catch let error as SigningError where error.code == .wrongPassword {
                 let left = error.remaining.map { " Tries left: \($0)." } ?? ""
                 console.warn("\(DisplayText.escapedForTerminal(error.detail))\(left)")
             }
         }
-        return try await body(try prompt.secret("Your PIN or password"))
+        return try await body()
     }
 }
 

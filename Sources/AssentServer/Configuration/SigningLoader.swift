@@ -23,6 +23,12 @@ struct SigningLoader {
         settings.approvalDelay = Int64(reader.integer("approvalDelaySeconds", default: 0, in: 0...30 * 86400))
         settings.freshness = Int64(reader.integer("freshSeconds", default: 300, in: 10...3600))
         settings.freshLevel = reader.integer("freshLevel", default: 0, in: 0...1000)
+        if let maker = reader.optionalString("resets") {
+            guard ["user", "administrator"].contains(maker) else {
+                throw reader.issue("resets", "can only be: user, administrator")
+            }
+            settings.resetsByAdministrator = maker == "administrator"
+        }
         for (name, template) in reader.mappings("templates") {
             guard SigningLabel.isValid(name) else {
                 throw reader.issue("templates", "a template's name has 1 to 32 of a–z, 0–9 and -")

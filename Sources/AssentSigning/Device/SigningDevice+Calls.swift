@@ -97,7 +97,7 @@ extension SigningDevice {
     }
 
     /// Whether a newer configuration may have the key, or a certificate of it for this time.
-    private static func asksForNewKeys(_ error: SigningProtocolError) -> Bool {
+    static func asksForNewKeys(_ error: SigningProtocolError) -> Bool {
         error.code == .unknownKey || error.code == .outsideCertificate
     }
 

@@ -1,4 +1,5 @@
 public import AssentCore
+import AssentJOSE
 import AssentSigningProtocol
 public import Logging
 
@@ -47,6 +48,9 @@ public actor SigningDevice {
     /// Private keys that an enrolment has sealed and still needs, by record and label: they cannot be opened again
     /// before the enrolment is complete.
     var unsealedKeys: [SigningID: [String: Secret]] = [:]
+
+    /// Old keys behind a password that are to vouch for new ones, by record: while a renewal needs them.
+    var endorsers: [SigningID: SoftwareSigningKey] = [:]
 
     /// A device with what is in `store` and `keys`. Nothing is sent.
     ///
@@ -213,7 +217,7 @@ public actor SigningDevice {
     /// Removes all keys but the device key.
     func removeKeys(of record: ContainerRecord) async throws {
         forget(record.id)
-        unsealedKeys[record.id] = nil
+        forgetSealedKeys(record.id)
         if !record.slots.isEmpty {
             try await records.modify(record.id) { record in
                 for index in record.slots.indices { record.slots[index].shred() }

@@ -4,15 +4,31 @@ import Foundation
 
 extension SigningDevice {
     /// Refuses ways to protect keys that the app does not allow, or that cannot be kept.
-    func checkPasswords(_ offer: Offer) throws(SigningError) {
+    ///
+    /// - Parameters:
+    ///   - offer: the server's.
+    ///   - record: the container that is to get new keys; `nil` for a new one.
+    /// - Throws: ``SigningError`` with code `protectionPolicy` or `offerRefused`.
+    func checkPasswords(_ offer: Offer, renewing record: ContainerRecord? = nil) throws(SigningError) {
         for slot in offer.slots {
+            let kept = record?.slotRecord(slot.slot)
+            guard kept?.mode != .assisted || slot.mode == .assisted else {
+                throw SigningError(
+                    .protectionPolicy, "The offer lets this device check a password that the server counts guesses of.")
+            }
             let mode: ProtectionMode = slot.mode == .local ? .local : .assisted
             guard configuration.modes.contains(mode) else {
                 throw SigningError(.protectionPolicy, "The server asks for passwords that this app does not allow.")
             }
-            guard slot.generation == 0, Set(offer.keys.filter { $0.slot == slot.slot }.map(\.policy)).count == 1 else {
+            let isNext =
+                switch kept {
+                case nil: record != nil || slot.generation == 0
+                // The device counts the changes of a local one by itself.
+                case let kept?: slot.mode == .local || slot.generation > kept.current.generation
+                }
+            guard isNext, Set(offer.keys.filter { $0.slot == slot.slot }.map(\.policy)).count == 1 else {
                 throw SigningError(
-                    .offerRefused, "The offer has a password of a later generation, or of several policies.")
+                    .offerRefused, "The offer has a password of another generation, or of several policies.")
             }
             if let key = slot.publicKey {
                 try Self.mapped { () throws(SigningProtocolError) in _ = try ObliviousElement(key) }
@@ -47,7 +63,7 @@ extension SigningDevice {
                 contents.append(
                     (label, SealedKeyContent(scalar: scalar, passwordTime: offer.head.issuedAt, history: [])))
             }
-            let plan = try await enrolmentPlan(offered, policy, normalized, record)
+            let plan = try await firstPlan(offered, policy, normalized, record, by: "/device/provision/evaluate")
             slots.append(
                 SlotRecord(
                     slot: offered.slot, mode: offered.mode, current: try await sealed(contents, plan, record),
@@ -57,19 +73,19 @@ extension SigningDevice {
         return slots
     }
 
-    private func policy(_ record: ContainerRecord, _ slot: PasswordSlot) throws -> ProtectionPolicy.Password {
+    func policy(_ record: ContainerRecord, _ slot: PasswordSlot) throws -> ProtectionPolicy.Password {
         guard let policy = try record.policy(slot) else { throw SigningError(.internal) }
         return policy
     }
 
-    private func ask(
+    func ask(
         _ prompt: SigningPasswordPrompt?, isNew: Bool, _ record: ContainerRecord, _ slot: PasswordSlot,
         _ mode: PasswordMode, _ policy: ProtectionPolicy.Password
     ) async throws -> Secret {
         guard let prompt else {
             throw SigningError(
                 .passwordRequired, "The server's policy asks for a password.",
-                suggestion: "Go on with the enrolment and let the app ask the user for one.")
+                suggestion: "Go on with it and let the app ask the user for one.")
         }
         return try await prompt(
             SigningPasswordRequest(
@@ -77,10 +93,10 @@ extension SigningDevice {
                 issuerName: record.issuerName))
     }
 
-    /// The first generation, evaluated if it is `assisted`.
-    private func enrolmentPlan(
+    /// The generation of an offer, evaluated if it is `assisted`.
+    func firstPlan(
         _ offered: OfferedSlot, _ policy: ProtectionPolicy.Password, _ password: NormalizedPassword,
-        _ record: ContainerRecord
+        _ record: ContainerRecord, by path: String
     ) async throws -> SealingPlan {
         let salt = random.bytes(16)
         let s = try Self.mapped { () throws(SigningProtocolError) in
@@ -94,7 +110,7 @@ extension SigningDevice {
         let body = EvaluateBody(
             slot: offered.slot, generation: offered.generation, rid: SigningID(random: random),
             blinded: input.element.bytes)
-        let evaluation = try await call(record.id, "/device/provision/evaluate", body) { received in
+        let evaluation = try await call(record.id, path, body) { received in
             try await self.evaluation(
                 received, .enrol, offered.slot, offered.generation, publicKey: offered.publicKey
             ).content

@@ -47,7 +47,15 @@ extension SigningDevice {
         let opening = try await self.opening(id, slot, password, for: purpose)
         switch opening.kept.mode {
         case .local: return try await openLocal(opening)
-        case .assisted: return try await unlock(opening)
+        case .assisted:
+            do {
+                return try await unlock(opening)
+            } catch let error as SigningError where error.code == .wrongGeneration {
+                // A renewal may have ended meanwhile, and these be the keys that it has replaced.
+                let now = try await self.opening(id, slot, password, for: purpose)
+                guard now.record.keyID != opening.record.keyID, now.kept.mode == .assisted else { throw error }
+                return try await unlock(now)
+            }
         }
     }
 

@@ -48,9 +48,9 @@ public struct SigningPasswordRules: Sendable {
     }
 }
 
-/// A question for a password during an enrolment.
+/// A question for a password during an enrolment, or a renewal.
 public struct SigningPasswordRequest: Sendable {
-    /// Whether the user chooses it, or types one that was chosen before a crash.
+    /// Whether the user chooses it, or types the current one, or one that was chosen before a crash.
     public let isNew: Bool
     /// Which keys it opens.
     public let slot: PasswordSlot
@@ -62,7 +62,7 @@ public struct SigningPasswordRequest: Sendable {
     public let issuerName: String
 }
 
-/// Asks the user for a password. Whoever throws ends the enrolment's step; it can be gone on with.
+/// Asks the user for a password. Whoever throws ends the step; it can be gone on with.
 public typealias SigningPasswordPrompt = @Sendable (SigningPasswordRequest) async throws -> Secret
 
 /// A password of a container.

@@ -16,29 +16,53 @@ extension SigningDevice {
         case over
     }
 
-    func renew(_ id: SigningID, invite: SigningInvite?) async throws -> SigningRenewal {
+    func renew(
+        _ id: SigningID, invite: SigningInvite?, password: SigningPasswordPrompt?
+    ) async throws -> SigningRenewal {
         try await alone(id) {
             if case .done = try await self.end(id) { return try await self.outcome(id, digits: nil, isDone: true) }
             var renewal = try await self.begun(id, invite)
+            var isRestarted = false
             while true {
-                switch renewal.next.step {
-                case .start: try await self.start(&renewal)
-                case .makeKeys: try await self.makeKeys(&renewal)
-                case .commit: try await self.commit(&renewal)
-                case .sign: try await self.sign(&renewal)
-                case .complete: try await self.complete(&renewal)
-                case .confirm: try await self.confirm(&renewal)
-                case .done:
-                    let digits = try renewal.next.enrolmentValue()?.digits
-                    switch try await self.end(id) {
-                    case .waiting: return try await self.outcome(id, digits: digits, isDone: false)
-                    // The record goes when the new keys are in use.
-                    case .done, .none: return try await self.outcome(id, digits: nil, isDone: true)
-                    case .over: throw SigningError(.enrolmentVoid)
-                    }
+                do {
+                    if let outcome = try await self.advance(&renewal, password) { return outcome }
+                } catch let error as SigningError where Self.isOver(error) && renewal.next.echo == nil {
+                    // Nothing of it counts: nothing was confirmed. Without a code it can begin anew.
+                    try await self.give(up: renewal)
+                    guard !renewal.hasCode, !isRestarted else { throw error }
+                    isRestarted = true
+                    renewal = try await self.begun(id, invite)
                 }
             }
         }
+    }
+
+    private static func isOver(_ error: SigningError) -> Bool {
+        error.code == .enrolmentVoid || error.code == .commitmentChanged
+    }
+
+    /// One step; the outcome after the last one.
+    private func advance(
+        _ renewal: inout RenewalRecord, _ password: SigningPasswordPrompt?
+    ) async throws -> SigningRenewal? {
+        try await checkSealedKeys(&renewal)
+        switch renewal.next.step {
+        case .start: try await start(&renewal)
+        case .makeKeys: try await makeKeys(&renewal, password)
+        case .commit: try await commit(&renewal)
+        case .sign: try await sign(&renewal, password)
+        case .complete: try await complete(&renewal, password)
+        case .confirm: try await confirm(&renewal)
+        case .done:
+            let (id, digits) = (renewal.next.id, try renewal.next.enrolmentValue()?.digits)
+            switch try await end(id) {
+            case .waiting: return try await outcome(id, digits: digits, isDone: false)
+            // The record goes when the new keys are in use.
+            case .done, .none: return try await outcome(id, digits: nil, isDone: true)
+            case .over: throw SigningError(.enrolmentVoid)
+            }
+        }
+        return nil
     }
 
     /// Takes the new keys of a renewal into use if they count.
@@ -59,7 +83,7 @@ extension SigningDevice {
 
     /// The renewal that is under way, or a new one. One with another code is given up for this.
     private func begun(_ id: SigningID, _ invite: SigningInvite?) async throws -> RenewalRecord {
-        let record = try await records.load(id)
+        var record = try await records.load(id)
         guard record.step == .done, record.deletion == nil, !record.ended, let offer = record.offer else {
             throw SigningError(.invalidContainer)
         }
@@ -71,14 +95,12 @@ extension SigningDevice {
             try await give(up: known)
         }
         if let scanned = invite?.scanned {
-            let trust = try record.trust()
-            guard scanned.content.identity == record.identity.thumbprint else { throw SigningError(.untrustedIdentity) }
-            _ = try Self.mapped { () throws(SigningProtocolError) in
-                try trust.verified(scanned.compact, as: Invite.self)
-            }
+            try await check(scanned, id)
+            record = try await records.load(id)
         }
         var next = record
         next.keyID = SigningID(random: random)
+        next.slots = []
         next.offer = nil
         next.nonceD = nil
         next.nonceS = nil
@@ -93,6 +115,25 @@ extension SigningDevice {
         return renewal
     }
 
+    /// Verifies an invite, which may be signed by a key that the device has not heard of.
+    private func check(_ invite: UnverifiedMessage<Invite>, _ id: SigningID) async throws {
+        func verify(_ record: ContainerRecord) throws(SigningProtocolError) {
+            _ = try record.trust().verified(invite.compact, as: Invite.self)
+        }
+        let record = try await records.load(id)
+        do throws(SigningProtocolError) {
+            try verify(record)
+        } catch {
+            guard Self.asksForNewKeys(error) else { throw SigningError(error) }
+            try await refresh(id)
+            let newer = try await records.load(id)
+            try Self.mapped { () throws(SigningProtocolError) in try verify(newer) }
+        }
+        guard try await records.load(id).identity.thumbprint == invite.content.identity else {
+            throw SigningError(.untrustedIdentity)
+        }
+    }
+
     // MARK: Steps
 
     private func start(_ renewal: inout RenewalRecord) async throws {
@@ -102,41 +143,41 @@ extension SigningDevice {
         let offer = try await call(id, "/device/renew/start", body) { received in
             try received.trust.reply(received.text, as: Offer.self, audience: old.text, request: received.request)
         }
-        let identity = try await records.load(id).identity
-        try Self.accept(offer.content, renewal, identity: identity)
+        try accept(offer.content, renewal, try await records.load(id))
         renewal.next.offer = offer.compact
         try await records.keep(renewal)
     }
 
     /// Refuses an offer that breaks a rule, or takes protection from a key.
-    private static func accept(
-        _ offer: Offer, _ renewal: RenewalRecord, identity: ProtocolKey
+    private func accept(
+        _ offer: Offer, _ renewal: RenewalRecord, _ record: ContainerRecord
     ) throws(SigningError) {
-        try mapped { () throws(SigningProtocolError) in try offer.check(isRenewal: true) }
-        guard offer.did == renewal.next.did, offer.identity == identity.thumbprint else {
+        try Self.mapped { () throws(SigningProtocolError) in try offer.check(isRenewal: true) }
+        guard offer.did == renewal.next.did, offer.identity == record.identity.thumbprint else {
             throw SigningError(.offerRefused, "The offer is for another container, or names another identity key.")
         }
         guard renewal.next.pid.map({ $0 == offer.pid }) ?? true,
             offer.commit == (renewal.hasCode ? .digits : .exchange)
         else { throw SigningError(.offerRefused, "The offer does not fit the renewal.") }
-        let old = try mapped { () throws(SigningProtocolError) in
+        let old = try Self.mapped { () throws(SigningProtocolError) in
             try UnverifiedMessage<Offer>(renewal.oldOffer).content
         }
         for key in offer.keys where key.slot == nil {
-            guard !old.keys.contains(where: { $0.label == key.label && $0.slot != nil }) else {
+            // Under another name it would be the same loss.
+            let others = old.keys.filter { $0.usage == key.usage }
+            let isTaken =
+                old.keys.contains { $0.label == key.label && $0.slot != nil }
+                || (!others.isEmpty && others.allSatisfy { $0.slot != nil })
+            guard !isTaken else {
                 throw SigningError(.protectionPolicy, "The offer takes the password from the key \(key.label).")
             }
         }
-        guard offer.slots.isEmpty, offer.keys.allSatisfy({ $0.slot == nil }) else {
-            throw SigningError(
-                .unsupportedOperation, "The server renews keys with a password. This version does not.",
-                suggestion: "Delete the container and enrol again.")
-        }
+        try checkPasswords(offer, renewing: record)
     }
 
-    private func makeKeys(_ renewal: inout RenewalRecord) async throws {
+    private func makeKeys(_ renewal: inout RenewalRecord, _ password: SigningPasswordPrompt?) async throws {
         let next = renewal.next
-        for key in try next.offerContent()?.keys ?? [] where key.usage != .otp {
+        for key in try next.offerContent()?.keys ?? [] where key.usage != .otp && key.slot == nil {
             let name = next.keyName(key.usage, key.label)
             if key.usage == .transport {
                 guard try await keys.agreementKey(named: name) == nil else { continue }
@@ -146,6 +187,7 @@ extension SigningDevice {
                 _ = try await keys.makeSigningKey(named: name, algorithm: .es256)
             }
         }
+        renewal.next.slots = try await renewedSlots(renewal, password)
         renewal.next.nonceD = SigningNonce(random: random)
         try await records.keep(renewal)
     }
@@ -172,14 +214,26 @@ extension SigningDevice {
     }
 
     /// Signs the new key list with the new keys, and endorses it with the old ones.
-    private func sign(_ renewal: inout RenewalRecord) async throws {
+    private func sign(_ renewal: inout RenewalRecord, _ password: SigningPasswordPrompt?) async throws {
         let enrol = try await signedKeyList(renewal.next, nil)
+        renewal.endorsements = try await endorsements(of: enrol, renewal, password)
+        renewal.next.enrol = enrol
+        try await records.keep(renewal)
+    }
+
+    /// What old keys say of the new ones. A key behind a password is not asked after a reset.
+    private func endorsements(
+        of enrol: String, _ renewal: RenewalRecord, _ password: SigningPasswordPrompt?
+    ) async throws -> [String] {
         let record = try await records.load(renewal.next.id)
         var signers = [try await deviceKey(record)]
         let old = try Self.mapped { () throws(SigningProtocolError) in
             try UnverifiedMessage<Offer>(renewal.oldOffer).content
         }
-        if let key = old.keys.first(where: \.usage.needsPossession) {
+        let approving = old.keys.filter(\.usage.needsPossession)
+        if let key = approving.first(where: { $0.slot != nil }), let slot = key.slot {
+            if !renewal.hasCode { signers.append(try await endorser(record, slot, key.label, password)) }
+        } else if let key = approving.first {
             signers.append(try await signingKey(record, key.usage, key.label))
         }
         guard let did = record.did else { throw SigningError(.internal) }
@@ -189,21 +243,32 @@ extension SigningDevice {
                 issuer: record.issuer, did: did, enrol: .enrolment(enrol), jti: SigningID(random: random))
             endorsements.append(try await SignedMessage.sign(content, with: signer).compact)
         }
-        renewal.next.enrol = enrol
-        renewal.endorsements = endorsements
-        try await records.keep(renewal)
+        return endorsements
     }
 
-    private func complete(_ renewal: inout RenewalRecord) async throws {
+    private func complete(_ renewal: inout RenewalRecord, _ password: SigningPasswordPrompt?) async throws {
         let next = renewal.next
         guard let enrol = next.enrol else { throw SigningError(.internal) }
-        let body = CompleteBody(enrol: enrol, endorsements: renewal.endorsements)
-        let reply = try await call(next.id, "/device/renew/complete", body) { received in
-            // It is for the new transport key.
-            let opened = try await self.opened(
-                Received(trust: received.trust, record: next, text: received.text, request: received.request),
-                with: self.transportKey(next))
-            return try await self.verified(opened, received, as: Enrolled.self).content
+        let transport = try await newTransportKey(next)
+        func send(_ endorsements: [String]) async throws -> Enrolled {
+            let body = CompleteBody(enrol: enrol, endorsements: endorsements)
+            return try await call(next.id, "/device/renew/complete", body) { received in
+                // It is for the new transport key.
+                let opened = try await self.opened(
+                    Received(trust: received.trust, record: next, text: received.text, request: received.request),
+                    with: transport)
+                return try await self.verified(opened, received, as: Enrolled.self).content
+            }
+        }
+        let reply: Enrolled
+        do {
+            reply = try await send(renewal.endorsements)
+        } catch let error as SigningError where error.code == .unlockRequired && !renewal.hasCode {
+            // The old password was typed too long ago.
+            endorsers[next.id] = nil
+            renewal.endorsements = try await endorsements(of: enrol, renewal, password)
+            try await records.keep(renewal)
+            reply = try await send(renewal.endorsements)
         }
         try await keep(reply.otp, offered: next)
         renewal.next.name = reply.name
@@ -212,6 +277,7 @@ extension SigningDevice {
         renewal.next.handle = reply.handle
         renewal.next.echo = reply.echo
         try await records.keep(renewal)
+        forgetSealedKeys(next.id)
     }
 
     private func confirm(_ renewal: inout RenewalRecord) async throws {
@@ -273,6 +339,7 @@ extension SigningDevice {
         let next = renewal.next
         try await records.modify(next.id) { record in
             record.keyID = next.keyID
+            record.slots = next.slots
             record.offer = next.offer
             record.nonceD = next.nonceD
             record.nonceS = next.nonceS
@@ -284,6 +351,7 @@ extension SigningDevice {
             record.renewable = next.renewable
             record.adopt(status)
         }
+        forget(next.id)
         try await removeOldKeys(renewal)
         return true
     }
@@ -305,7 +373,12 @@ extension SigningDevice {
         for key in try renewal.next.offerContent()?.keys ?? [] where key.usage != .otp {
             try await keys.removeKey(named: renewal.next.keyName(key.usage, key.label))
         }
-        try await records.removeRenewal(of: renewal.next.id)
+        let id = renewal.next.id
+        forgetSealedKeys(id)
+        if try await records.load(id).slots.isEmpty {
+            try await keys.removeKey(named: renewal.next.sealingKeyName)
+        }
+        try await records.removeRenewal(of: id)
     }
 }
 

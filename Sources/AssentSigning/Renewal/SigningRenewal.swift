@@ -27,13 +27,22 @@ extension SigningContainer {
     /// Until the new keys count the old ones do. If it fails on the way, call it again with the same invite: it goes on
     /// where it was. Afterwards get the container anew (``SigningDevice/container(_:)``).
     ///
-    /// - Parameter invite: what was scanned or typed, after a reset.
+    /// Where keys are behind a password, the user types the current one, and it guards the new keys, too; only if the
+    /// server's rules have become stricter a new one is asked for. After a reset the user chooses a new one.
+    ///
+    /// - Parameters:
+    ///   - invite: what was scanned or typed, after a reset.
+    ///   - password: asks the user for each password. Without it a container with passwords gets no new keys, and this
+    ///     stops with code `passwordRequired`.
     /// - Returns: the digits, if there are any, and whether the new keys count already.
     /// - Throws: ``SigningError``: with code `fresh_authentication_required` before ``renewableFrom``, `key_expired`,
-    ///   `invalid_code`, `enrolment_void` when it took too long.
+    ///   `invalid_code`, `enrolment_void` when it took too long, `wrongPassword` with what is left, `locked`,
+    ///   `credentialsLost` when the keys behind a password were destroyed (ask for a reset); what `password` throws.
     @discardableResult
-    public func renew(invite: SigningInvite? = nil) async throws -> SigningRenewal {
-        try await device.renew(record, invite: invite)
+    public func renew(
+        invite: SigningInvite? = nil, password: SigningPasswordPrompt? = nil
+    ) async throws -> SigningRenewal {
+        try await device.renew(record, invite: invite, password: password)
     }
 
     /// Waits until the new keys of a renewal count: asks for the status every two seconds.

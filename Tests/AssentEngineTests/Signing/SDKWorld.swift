@@ -78,9 +78,12 @@ final class SDKWorld: Sendable {
         let transport = InMemoryTransport { [world] exchange in
             try await crash.around { try await Self.answer(exchange, world) }
         }
+        // A guess costs nothing, which the server cannot see.
         return SigningDevice(
-            store: CrashingStore(base: store, crash: crash), keys: keys, transport: transport, clock: deviceClock,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            store: CrashingStore(base: store, crash: crash), keys: keys, transport: transport,
+            configuration: SigningDeviceConfiguration(), clock: deviceClock, random: SystemRandom(),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, uptime: { .zero },
+            stretch: { password, salt, _ in Secret(bytes: SHA2.sha256(salt + password.secret.revealBytes())) })
     }
 
     private static func answer(_ exchange: InMemoryTransport.Exchange, _ world: SigningWorld) async throws -> HTTPReply
@@ -107,10 +110,8 @@ final class SDKWorld: Sendable {
     func enrolled(_ device: SigningDevice, pin: Secret? = nil) async throws -> SigningContainer {
         let shown = try await world.provider.invite(world.ana, user: nil)
         let invite = try SigningInvite(scanned: shown.qr.reveal())
-        let enrolment = try await device.enrol(invite, name: "Ana's laptop") { _ in
-            guard let pin else { throw TestRefusal("nobody has a password") }
-            return pin
-        }
+        let prompt = pin.map { pin -> SigningPasswordPrompt in { _ in pin } }
+        let enrolment = try await device.enrol(invite, name: "Ana's laptop", password: prompt)
         let status = try await world.provider.enter(
             digits: try #require(enrolment.digits), world.ana, pid: shown.pid)
         try #require(status.state == "ACTIVE")

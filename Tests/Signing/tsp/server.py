@@ -545,9 +545,9 @@ class Server:
                     raise Refused("an endorsement of something else")
             by.append("device" if key["usage"] == "device" else "sign")
         reset = renewing.invite.get("reset")
-        if by != (["invite", "device"] if reset else ["device", "sign"]):
+        if by not in ([["invite", "device"], ["invite", "device", "sign"]] if reset else [["device", "sign"]]):
             raise Refused("an endorsement too many or too few", "bad_signature")
-        return by + (["reset"] if reset else [])
+        return by + (["reset"] if reset and "sign" not in by else [])
 
     # --- transactions ------------------------------------------------------------------------------------------------
 

@@ -179,6 +179,9 @@ package struct SigningKeyRow: Sendable, Hashable {
     /// Since when they do, in seconds since 1970.
     package var since: Int64 = 0
 
+    /// Whether it approves.
+    var approves: Bool { usage == "sign" || usage == "auth" }
+
     /// A new key.
     package init(
         kid: String, usage: String, label: String, policy: String, slot: String?, keystore: String, publicJWK: String

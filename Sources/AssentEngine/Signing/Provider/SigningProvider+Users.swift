@@ -58,6 +58,9 @@ extension SigningProvider {
                 guard let found = try await find(user: user) else { throw SigningRefusal(.notFound) }
                 owner = found
             }
+            if did != nil, settings.resetsByAdministrator, !caller.isAdministrator {
+                throw SigningRefusal(.forbidden, "Ask an administrator for new keys for this device.")
+            }
             try requireFreshness(of: caller, at: now)
             do {
                 try ShownText.check(owner.username, 1...64, at: "user")

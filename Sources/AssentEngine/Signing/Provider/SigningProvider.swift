@@ -98,6 +98,7 @@ package struct SigningProvider: Sendable {
         case .delete: try await delete(request)
         case .claim: try await claim(request)
         case .renewStart: try await renewStart(request, address: address)
+        case .renewEvaluate: try await renewEvaluate(request)
         case .renewCommit: try await renewCommit(request)
         case .renewComplete: try await renewComplete(request)
         case .renewConfirm: try await renewConfirm(request)
@@ -221,6 +222,8 @@ package enum DeviceCall: String, Sendable, Hashable, CaseIterable {
     case delete
     /// Asks for an offer of new keys.
     case renewStart = "renew/start"
+    /// Evaluates a password for new keys.
+    case renewEvaluate = "renew/evaluate"
     /// Commits to new keys.
     case renewCommit = "renew/commit"
     /// Brings new keys.

@@ -38,6 +38,10 @@ package struct SigningSettings: Sendable {
     /// The level of that authentication.
     package var freshLevel = 0
 
+    /// Whether only an administrator begins a reset: new keys that no old ones vouch for, for example after a forgotten
+    /// PIN.
+    package var resetsByAdministrator = false
+
     /// How a realm offers it. The keys are those beside `device` and `transport`.
     package init(
         issuer: SigningIssuer, name: String,

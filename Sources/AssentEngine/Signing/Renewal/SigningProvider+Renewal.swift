@@ -35,6 +35,7 @@ extension SigningProvider {
         guard let container = request.container else { throw SigningRefusal(.enrolmentVoid) }
         let invite = try await invite(body.code, for: container, address: address, at: request.now)
         if let refusal = Self.refusal(renewing: container, hasCode: invite != nil, at: request.now) { throw refusal }
+        if invite == nil { try await requireSigner(of: container) }
         for _ in 0..<3 {
             if let offer = try await renewalOffer(container, invite: invite, request) { return offer }
         }
@@ -64,14 +65,21 @@ extension SigningProvider {
         return hasCode || container.renewAt <= now ? nil : SigningRefusal(.freshAuthenticationRequired)
     }
 
+    /// Refuses a renewal that only the device key could vouch for, since the keys that approve were destroyed: whoever
+    /// has the device would get new ones behind a password of their own.
+    private func requireSigner(of container: SigningContainerRecord) async throws {
+        let hasApproved = try UnverifiedMessage<Offer>(container.offer).content.keys.contains(
+            where: \.usage.needsPossession)
+        guard hasApproved else { return }
+        guard try await store.keys(did: container.did).contains(where: { $0.isActive && $0.approves }) else {
+            throw SigningRefusal(.freshAuthenticationRequired)
+        }
+    }
+
     /// The offer for a renewal; `nil` when another call was faster, or the code has a commitment already.
     private func renewalOffer(
         _ container: SigningContainerRecord, invite: SigningInviteRecord?, _ request: DeviceRequest
     ) async throws -> String? {
-        // New keys behind a password need a new generation of its slot, which is not built.
-        guard settings.offeredKeys.allSatisfy({ $0.slot == nil }) else {
-            throw SigningRefusal(.ruleUnsupported, "Keys with a password are not renewed by this server.")
-        }
         let known = try await store.renewal(of: container.did, at: request.now)
         if let invite, known?.invite == invite.pid, known?.state != .started { return nil }
         let again = known?.state == .started && known?.invite == invite?.pid ? known : nil
@@ -80,18 +88,65 @@ extension SigningProvider {
         else { throw SigningRefusal(.unavailable) }
         let expires = invite?.expiresAt ?? request.now + SigningRenewalRecord.lifetime
         let mode: CommitMode = invite == nil ? .exchange : .digits
+        let (slots, made) = try await plannedSlots(of: container, renewal: pid.text)
         let offer = try await keys.sign(
             Offer(
                 head: SigningReplyHead(
                     issuer: iss, audience: device.text, issuedAt: Int(request.now), request: request.hash),
                 pid: pid, did: request.did, identity: identity.thumbprint, name: settings.name, commit: mode,
-                expiresAt: Int(expires), keys: settings.offeredKeys, slots: [],
-                policies: [ProtectionPolicy(deviceOnly: SigningSettings.policyID)]))
+                expiresAt: Int(expires), keys: settings.offeredKeys, slots: slots,
+                policies: settings.offeredPolicies))
         let renewal = SigningRenewalRecord(
             pid: pid.text, did: container.did, invite: invite?.pid, commitMode: mode, offer: offer, expiresAt: expires)
         let done = try await store.start(
-            renewal, isAgain: again != nil, user: container.userID, proof: request.proof, at: request.now)
+            renewal, slots: made, isAgain: again != nil, user: container.userID, proof: request.proof,
+            at: request.now)
         return done ? offer : nil
+    }
+
+    /// The slots of a renewal's offer, one generation after the container's, and those keys of them that are new: a
+    /// device that begins again keeps its own.
+    private func plannedSlots(of container: SigningContainerRecord, renewal pid: String) async throws
+        -> ([OfferedSlot], made: [SigningOfferedSlot])
+    {
+        let plan = settings.plannedSlots
+        guard !plan.isEmpty else { return ([], []) }
+        let did = container.did
+        let known = try await store.offeredSlots(did: did, pid: pid)
+        let rows = try await store.slots(did: did)
+        let before = try UnverifiedMessage<Offer>(container.offer).content.slots
+        var (slots, made): ([OfferedSlot], [SigningOfferedSlot]) = ([], [])
+        for (slot, mode) in plan {
+            let last = [
+                rows.first { $0.slot == slot }?.generation,
+                before.first { $0.slot == slot }.map { Int64($0.generation) },
+            ].compactMap(\.self).max()
+            let generation = last.map { $0 + 1 } ?? 0
+            guard mode == .assisted else {
+                slots.append(OfferedSlot(slot: slot, mode: mode, generation: Int(generation)))
+                continue
+            }
+            var key = known.first { $0.slot == slot }
+            if key == nil {
+                let new = try slotKey(slot, did: did, generation: generation)
+                made.append(new)
+                key = new
+            }
+            slots.append(
+                OfferedSlot(
+                    slot: slot, mode: mode, generation: Int(key?.generation ?? generation), publicKey: key?.publicKey))
+        }
+        return (slots, made)
+    }
+
+    // MARK: evaluate
+
+    /// For a password of new keys: there is nothing sealed yet that it could help to open.
+    func renewEvaluate(_ request: DeviceRequest) async throws -> String {
+        let body = try EvaluateBody(plaintext: request.plaintext)
+        let (container, renewal) = try await renewal(request)
+        return try await evaluate(
+            body, of: SlotEvaluation(renewal, user: container.userID, slot: body.slot), request)
     }
 
     // MARK: commit
@@ -124,7 +179,7 @@ extension SigningProvider {
         let offer = try UnverifiedMessage<Offer>(renewal.offer).content
         let message = try UnverifiedMessage<Enrolment>(body.enrol).verifiedByItself()
         try check(message, of: renewal, sub: container.userID, offer: offer)
-        _ = try await endorsed(body, container, hasCode: renewal.invite != nil)
+        let endorsed = try await endorsed(body, container, hasCode: renewal.invite != nil)
         let transcript = message.content.transcript(identity: offer.identity)
         let sent = try completion(body, message, transcript, request)
         let rows = message.content.keys.map { key in
@@ -136,6 +191,7 @@ extension SigningProvider {
         let added = try makeOneTimeKeys(offer, for: container).filter { !kept.contains($0.label) }
         let done = try await store.complete(
             renewal, sent, keys: rows, seq: try await store.sequence(of: container.did) + 1, oneTimeKeys: added,
+            taking: endorsed.slot,
             digits: renewal.invite == nil ? nil : transcript.digits, user: container.userID, proof: request.proof,
             at: request.now)
         guard let known = try await store.renewal(pid: renewal.pid) else { throw SigningRefusal(.enrolmentVoid) }
@@ -186,13 +242,13 @@ extension SigningProvider {
 
     /// Verifies what old keys say of the new ones.
     ///
-    /// - Returns: what the record relies on.
+    /// - Returns: what the record relies on, and the `assisted` slot whose password the endorsement needed.
     /// - Throws: ``SigningRefusal`` `hash_mismatch` or `bad_signature` when something is missing, or is not good.
     private func endorsed(
         _ body: CompleteBody, _ container: SigningContainerRecord, hasCode: Bool
-    ) async throws -> [RecordGround] {
+    ) async throws -> (grounds: [RecordGround], slot: PasswordSlot?) {
         let keys = try await store.keys(did: container.did).filter(\.isActive)
-        var usages: [String] = []
+        var endorsers: [SigningKeyRow] = []
         for compact in body.endorsements ?? [] {
             let message = try UnverifiedMessage<Endorsement>(compact)
             guard let key = keys.first(where: { $0.kid == message.kid.text }),
@@ -202,17 +258,26 @@ extension SigningProvider {
             guard StrictJSON.same(content.issuer, iss), content.did.text == container.did,
                 content.enrol == .enrolment(body.enrol)
             else { throw SigningRefusal(.hashMismatch, "An endorsement is for other keys.") }
-            usages.append(key.usage)
+            endorsers.append(key)
         }
-        let signing = usages.filter { $0 == "sign" || $0 == "auth" }
-        guard usages.filter({ $0 == "device" }).count == 1, signing.count <= 1, usages.count == 1 + signing.count else {
-            throw SigningRefusal(.invalidRequest, "The old device key must endorse the new keys, once.")
+        let signing = endorsers.filter(\.approves)
+        guard endorsers.count(where: { $0.usage == "device" }) == 1, signing.count <= 1,
+            endorsers.count == 1 + signing.count
+        else { throw SigningRefusal(.invalidRequest, "The old device key must endorse the new keys, once.") }
+        if !hasCode {
+            try await requireSigner(of: container)
+            guard !keys.contains(where: \.approves) || !signing.isEmpty else {
+                throw SigningRefusal(.invalidRequest, "An old sign or auth key must endorse the new keys.")
+            }
+            // A key that needs no password does not vouch for those that do.
+            guard
+                signing.contains(where: { $0.slot != nil }) || !keys.contains(where: { $0.approves && $0.slot != nil })
+            else {
+                throw SigningRefusal(.invalidRequest, "An old key behind the password must endorse the new keys.")
+            }
         }
-        let hasSigner = keys.contains { $0.usage == "sign" || $0.usage == "auth" }
-        guard hasCode || !hasSigner || !signing.isEmpty else {
-            throw SigningRefusal(.invalidRequest, "An old sign or auth key must endorse the new keys.")
-        }
-        return [.device] + (signing.isEmpty ? (hasCode ? [.reset] : []) : [.sign])
+        let slot = try signing.first?.slot.flatMap(PasswordSlot.init).flatMap { try container.assisted($0)?.slot }
+        return ([.device] + (signing.isEmpty ? (hasCode ? [.reset] : []) : [.sign]), slot)
     }
 
     private func renewed(
@@ -261,7 +326,9 @@ extension SigningProvider {
         let offer = try UnverifiedMessage<Offer>(renewal.offer).content
         let enrol = try UnverifiedMessage<Enrolment>(sent.enrol).content
         var grounds = try await endorsed(
-            CompleteBody(enrol: sent.enrol, endorsements: sent.endorsements), container, hasCode: renewal.invite != nil)
+            CompleteBody(enrol: sent.enrol, endorsements: sent.endorsements), container,
+            hasCode: renewal.invite != nil
+        ).grounds
         if let invite = renewal.invite {
             let maker = try await store.invite(pid: invite)?.maker ?? .user
             grounds.insert(maker == .administrator ? .administrator : .invite, at: 0)

@@ -27,11 +27,22 @@ extension SigningSQL {
         """
     }
 
-    static func voidRenewals(of did: String) -> SQL {
-        """
-        UPDATE signing_renewals SET state = 'VOID'
-        WHERE did = \(did) AND state IN ('STARTED', 'COMMITTED', 'COMPLETED')
-        """
+    /// Ends the renewals of a container that are under way, with their keys; without `evenWithCode` only those that no
+    /// fresh authentication has begun.
+    static func endRenewals(of did: String, evenWithCode: Bool = true) -> [SQL] {
+        [
+            """
+            UPDATE signing_renewals SET state = 'VOID'
+            WHERE did = \(did) AND state IN ('STARTED', 'COMMITTED', 'COMPLETED')
+                AND (invite IS NULL OR \(evenWithCode) = 1)
+            """,
+            deletePendingKeys(of: did),
+            """
+            DELETE FROM signing_offered_slots WHERE did = \(did) AND NOT EXISTS (
+                SELECT 1 FROM signing_renewals r WHERE r.pid = signing_offered_slots.pid
+                    AND r.state IN ('STARTED', 'COMMITTED', 'COMPLETED'))
+            """,
+        ]
     }
 
     static func voidRenewal(invite pid: String) -> SQL {
@@ -163,6 +174,49 @@ extension SigningSQL {
             DELETE FROM signing_documents WHERE did = \(did) AND \(isDone)
                 AND NOT EXISTS (SELECT 1 FROM signing_decisions d WHERE d.txn = signing_documents.txn)
             """,
+        ] + replaceSlots(of: did, renewal, when: isDone, at: now)
+    }
+
+    /// The keys of password slots that belong to the new keys. After a renewal that the old password was needed for,
+    /// what was counted and when it was set stay as they were; after a reset the password is another one.
+    private static func replaceSlots(
+        of did: String, _ renewal: SigningRenewalRecord, when isDone: SQL, at now: Int64
+    ) -> [SQL] {
+        let pid = renewal.pid
+        let isOffered: SQL = """
+            EXISTS (SELECT 1 FROM signing_offered_slots o
+                WHERE o.did = \(did) AND o.pid = \(pid) AND o.slot = signing_slots.slot)
+            """
+        func offered(_ column: SQL) -> SQL {
+            """
+            (SELECT o.\(column) FROM signing_offered_slots o
+                WHERE o.did = \(did) AND o.pid = \(pid) AND o.slot = signing_slots.slot)
+            """
+        }
+        let anew: SQL =
+            renewal.invite == nil
+            ? ""
+            : ", floor = n, unconfirmed = 0, cleared = n, forgive_after = NULL, next_at = 0, held = 0, changed_at = \(now)"
+        return [
+            """
+            UPDATE signing_slots SET sealed_k = NULL, pending_k = NULL
+            WHERE did = \(did) AND \(isDone) AND NOT \(isOffered)
+            """,
+            """
+            UPDATE signing_slots SET generation = \(offered("generation")), public_key = \(offered("public_key")),
+                sealed_k = \(offered("sealed_k")), pending_k = NULL, pending_public_key = NULL,
+                pending_generation = NULL, request = NULL, blinded = NULL, cur = NULL, next = NULL, ahead = NULL\(anew)
+            WHERE did = \(did) AND \(isDone) AND \(isOffered)
+            """,
+            """
+            INSERT INTO signing_slots
+                (did, slot, generation, public_key, sealed_k, n, floor, unconfirmed, cleared, next_at, at, counted,
+                held, changed_at)
+            SELECT did, slot, generation, public_key, sealed_k, 0, 0, 0, 0, 0, 0, 0, 0, \(now)
+            FROM signing_offered_slots o WHERE o.did = \(did) AND o.pid = \(pid) AND \(isDone)
+                AND NOT EXISTS (SELECT 1 FROM signing_slots s WHERE s.did = o.did AND s.slot = o.slot)
+            """,
+            "DELETE FROM signing_offered_slots WHERE did = \(did) AND pid = \(pid) AND \(isDone)",
         ]
     }
 }

@@ -35,7 +35,8 @@ extension SigningStore {
     /// - Returns: false when the container may not be renewed any more, or another call was faster.
     /// - Throws: ``SigningRefusal`` `replay`.
     func start(
-        _ new: SigningRenewalRecord, isAgain: Bool, user: String, proof: SpentProof?, at now: Int64
+        _ new: SigningRenewalRecord, slots: [SigningOfferedSlot] = [], isAgain: Bool, user: String, proof: SpentProof?,
+        at now: Int64
     ) async throws -> Bool {
         let did = new.did
         var statements = [
@@ -45,11 +46,15 @@ extension SigningStore {
         if isAgain {
             statements.append(SQLStatement(SigningSQL.restart(new), expecting: .exactly(1)))
         } else {
-            statements += [
-                SQLStatement(SigningSQL.voidRenewals(of: did)),
-                SQLStatement(SigningSQL.deletePendingKeys(of: did)),
-                SQLStatement(SigningSQL.start(new, issuer: issuer.name, at: now), expecting: .exactly(1)),
-            ]
+            statements += SigningSQL.endRenewals(of: did).map { SQLStatement($0) }
+            statements.append(
+                SQLStatement(SigningSQL.start(new, issuer: issuer.name, at: now), expecting: .exactly(1)))
+        }
+        statements += slots.map {
+            SQLStatement(
+                SigningSQL.insert(
+                    $0, of: did, pid: new.pid, expiresAt: new.expiresAt + SigningInviteRecord.completion),
+                expecting: .exactly(1))
         }
         let note = audit.statement(
             record(.signingContainer, user: user, did: did, ["step": "renewal", "pid": new.pid]))
@@ -86,26 +91,27 @@ extension SigningStore {
         switch known?.state {
         case .committed, .completed:
             if let stored = known?.nonce, known?.commitment == commitment { return stored }
-            _ = try await context.database.run([
-                SQLStatement(SigningSQL.voidRenewals(of: renewal.did)),
-                SQLStatement(SigningSQL.deletePendingKeys(of: renewal.did)),
-                audit.statement(
-                    record(
-                        .signingContainer, .refused, reason: .commitmentChanged, user: user, did: renewal.did,
-                        ["step": "renewal commit"])),
-            ])
+            _ = try await context.database.run(
+                SigningSQL.endRenewals(of: renewal.did).map { SQLStatement($0) } + [
+                    audit.statement(
+                        record(
+                            .signingContainer, .refused, reason: .commitmentChanged, user: user, did: renewal.did,
+                            ["step": "renewal commit"]))
+                ])
             throw SigningRefusal(.commitmentChanged)
         default: throw SigningRefusal(try await isSpent(proof) ? .replay : .enrolmentVoid)
         }
     }
 
-    /// COMMITTED → COMPLETED: the new keys are known, and do not count yet.
+    /// COMMITTED → COMPLETED: the new keys are known, and do not count yet. Where an `assisted` slot's password opened
+    /// the key that endorses, the newest evaluation of the slot is spent for this (`taking`).
     ///
     /// - Returns: false when the renewal is over, or another call was faster: read again.
-    /// - Throws: ``SigningRefusal``: `invalid_request` when a key is known already; `replay`.
+    /// - Throws: ``SigningRefusal``: `unlock_required`; `invalid_request` when a key is known already; `replay`.
     func complete(
         _ renewal: SigningRenewalRecord, _ sent: SigningRenewalRecord.Completion, keys: [SigningKeyRow], seq: Int,
-        oneTimeKeys: [SigningOneTimeSecret], digits: String?, user: String, proof: SpentProof?, at now: Int64
+        oneTimeKeys: [SigningOneTimeSecret], taking: PasswordSlot?, digits: String?, user: String, proof: SpentProof?,
+        at now: Int64
     ) async throws -> Bool {
         let did = renewal.did
         var first: [SQLStatement] = []
@@ -120,13 +126,19 @@ extension SigningStore {
             SQLStatement(
                 SigningSQL.insertPending(key, of: did, position: seq * 16 + index, at: now), expecting: .exactly(1))
         }
+        let spent = taking.map {
+            SQLStatement(SigningSQL.take(renewal: renewal.pid, $0, of: did, at: now), expecting: .exactly(1))
+        }
         let secrets = try inserting(oneTimeKeys, of: did, at: now)
         let note = audit.statement(
             record(.signingContainer, user: user, did: did, ["step": "renewal complete", "pid": renewal.pid]))
-        let known = first.count + insertions.count + secrets.count
-        switch try await attempt(first + insertions + secrets + spending(proof, at: now) + [note]) {
+        let isKnown = first.count + (spent == nil ? 0 : 1)
+        let known = isKnown + insertions.count + secrets.count
+        let statements = first + [spent].compactMap(\.self) + insertions + secrets
+        switch try await attempt(statements + spending(proof, at: now) + [note]) {
         case .done: return true
         case .refused(let statement) where statement < first.count: return false
+        case .refused(let statement) where statement < isKnown: throw SigningRefusal(.unlockRequired)
         case .refused(let statement) where statement < known:
             throw SigningRefusal(.invalidRequest, "A key is known already.")
         case .refused: throw SigningRefusal(.replay)

@@ -30,17 +30,22 @@ extension SigningProvider {
     /// At enrolment: there is no sealed key yet that it could help to open.
     func evaluate(_ request: DeviceRequest) async throws -> String {
         let body = try EvaluateBody(plaintext: request.plaintext)
-        let element = try ObliviousElement(body.blinded)
         guard case .enrolment(let enrolment) = request.party else {
             throw SigningRefusal(.invalidRequest, "There is nothing to evaluate now.")
         }
-        let did = request.did.text
+        let user = try await store.invite(pid: enrolment.pid)?.userID
+        return try await evaluate(body, of: SlotEvaluation(enrolment, user: user, slot: body.slot), request)
+    }
+
+    /// At enrolment, or for new keys.
+    func evaluate(_ body: EvaluateBody, of evaluation: SlotEvaluation, _ request: DeviceRequest) async throws -> String
+    {
+        let element = try ObliviousElement(body.blinded)
         let slot = try await store.evaluate(
-            body.slot, of: enrolment, generation: Int64(body.generation), rid: body.rid.text,
-            element: Base64URL.encode(body.blinded), user: try await store.invite(pid: enrolment.pid)?.userID,
-            at: request.now)
+            evaluation, generation: Int64(body.generation), rid: body.rid.text,
+            element: Base64URL.encode(body.blinded), at: request.now)
         let made = try evaluated(
-            element, with: slot.sealedKey, slot.slot, did: did, generation: slot.generation)
+            element, with: slot.sealedKey, slot.slot, did: request.did.text, generation: slot.generation)
         return try await keys.sign(
             Evaluation(
                 head: head(request), purpose: .enrol, slot: slot.slot, generation: Int(slot.generation),

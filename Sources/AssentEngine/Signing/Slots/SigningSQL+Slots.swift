@@ -110,6 +110,16 @@ extension SigningSQL {
         """
     }
 
+    /// Spends the newest confirmed evaluation for a renewal that an old key of the slot endorses.
+    static func take(renewal pid: String, _ slot: PasswordSlot, of did: String, at now: Int64) -> SQL {
+        """
+        UPDATE signing_confirms SET taken_by = \("renewal:\(pid)")
+        WHERE did = \(did) AND slot = \(slot.rawValue) AND taken_by IS NULL
+            AND evaluated_at > \(now - evaluationLifetime)
+            AND n = (SELECT max(s.n) FROM signing_confirms s WHERE s.did = \(did) AND s.slot = \(slot.rawValue))
+        """
+    }
+
     static func begin(_ change: SlotChange, with key: SigningOfferedSlot, setBefore: Int64, at now: Int64) -> SQL {
         """
         UPDATE signing_slots SET pending_k = \(key.sealedKey), pending_public_key = \(key.publicKey),
@@ -212,19 +222,24 @@ extension SigningSQL {
         "SELECT * FROM signing_offered_slots WHERE did = \(did) AND pid = \(pid) ORDER BY slot"
     }
 
-    /// Counts an evaluation at enrolment: there is no sealed key yet that it could help to open, but it costs time.
+    /// Counts an evaluation at enrolment, or for new keys: there is no sealed key yet that it could help to open, but
+    /// it costs time.
     static func evaluate(
-        _ slot: PasswordSlot, of did: String, pid: String, generation: Int64, rid: String, element: String,
-        at now: Int64
+        _ evaluation: SlotEvaluation, generation: Int64, rid: String, element: String, at now: Int64
     ) -> SQL {
+        let (did, pid, slot) = (evaluation.did, evaluation.pid, evaluation.slot)
         let same: SQL = "(request = \(rid) AND blinded = \(element))"
+        let isStarted: SQL =
+            evaluation.isRenewal
+            ? "SELECT 1 FROM signing_renewals r WHERE r.pid = \(pid) AND r.did = \(did) AND r.state = 'STARTED'"
+            : "SELECT 1 FROM signing_enrolments e WHERE e.did = \(did) AND e.state = 'STARTED'"
         return """
             UPDATE signing_offered_slots SET
                 evaluations = CASE WHEN \(same) THEN evaluations ELSE evaluations + 1 END,
                 request = \(rid), blinded = \(element)
             WHERE did = \(did) AND pid = \(pid) AND slot = \(slot.rawValue) AND generation = \(generation)
                 AND (\(same) OR evaluations < \(evaluationsAtEnrolment)) AND expires_at > \(now)
-                AND EXISTS (SELECT 1 FROM signing_enrolments e WHERE e.did = \(did) AND e.state = 'STARTED')
+                AND EXISTS (\(isStarted))
             RETURNING slot, generation, public_key, sealed_k, evaluations
             """
     }

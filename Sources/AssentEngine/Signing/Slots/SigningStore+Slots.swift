@@ -109,7 +109,8 @@ extension SigningStore {
     ) async throws {
         let outcome = try await attempt(
             [SQLStatement(SigningSQL.commit(change, at: now), expecting: .exactly(1))]
-                + spending(proof, at: now) + [
+                // A renewal that is under way has the number of this generation.
+                + SigningSQL.endRenewals(of: change.did).map { SQLStatement($0) } + spending(proof, at: now) + [
                     audit.statement(
                         record(
                             .signingSlot, user: container.userID, did: change.did,
@@ -167,15 +168,17 @@ extension SigningStore {
         _ slot: PasswordSlot, of container: SigningContainerRecord, cap: Int? = nil, by actor: String
     ) async throws -> Bool {
         let did = container.did
-        return try await succeeds([
-            SQLStatement(SigningSQL.lock(container: did), expecting: .exactly(1)),
-            SQLStatement(SigningSQL.retireKeys(of: did, in: slot)),
-            SQLStatement(SigningSQL.destroy(slot, of: did, cap: cap), expecting: .exactly(1)),
-            audit.statement(
-                record(
-                    .signingSlot, user: container.userID, did: did,
-                    ["slot": slot.rawValue, "step": "destroyed", "by": actor])),
-        ])
+        return try await succeeds(
+            [
+                SQLStatement(SigningSQL.lock(container: did), expecting: .exactly(1)),
+                SQLStatement(SigningSQL.retireKeys(of: did, in: slot)),
+                SQLStatement(SigningSQL.destroy(slot, of: did, cap: cap), expecting: .exactly(1)),
+            ] + SigningSQL.endRenewals(of: did, evenWithCode: false).map { SQLStatement($0) } + [
+                audit.statement(
+                    record(
+                        .signingSlot, user: container.userID, did: did,
+                        ["slot": slot.rawValue, "step": "destroyed", "by": actor]))
+            ])
     }
 }
 
@@ -185,29 +188,66 @@ extension SigningStore {
         try await context.database.run(.read(SigningSQL.offeredSlots(of: did, pid: pid))).map(SigningOfferedSlot.init)
     }
 
-    /// Counts an evaluation at enrolment.
+    /// Counts an evaluation at enrolment, or for new keys.
     ///
     /// - Throws: ``SigningRefusal``: `invalid_request`, `enrolment_void`, `wrong_generation`, `rate_limited`.
     package func evaluate(
-        _ slot: PasswordSlot, of enrolment: SigningEnrolmentRecord, generation: Int64, rid: String, element: String,
-        user: String?, at now: Int64
+        _ evaluation: SlotEvaluation, generation: Int64, rid: String, element: String, at now: Int64
     ) async throws -> SigningOfferedSlot {
-        let (did, pid) = (enrolment.did, enrolment.pid)
+        let (did, pid, slot) = (evaluation.did, evaluation.pid, evaluation.slot)
         let outcome = try await attempt([
             SQLStatement(
-                SigningSQL.evaluate(
-                    slot, of: did, pid: pid, generation: generation, rid: rid, element: element, at: now),
+                SigningSQL.evaluate(evaluation, generation: generation, rid: rid, element: element, at: now),
                 expecting: .exactly(1)),
             audit.statement(
-                record(.signingEnrol, user: user, did: did, ["step": "evaluate", "slot": slot.rawValue])),
+                record(
+                    evaluation.isRenewal ? .signingContainer : .signingEnrol, user: evaluation.user, did: did,
+                    ["step": "evaluate", "slot": slot.rawValue])),
         ])
         if case .done(let results) = outcome, let row = results.first?.first { return try SigningOfferedSlot(row) }
-        guard let known = try await self.enrolment(did: did), known.state != .void, known.expiresAt > now else {
-            throw SigningRefusal(.enrolmentVoid)
-        }
-        guard known.state == .started,
-            let offered = try await offeredSlots(did: did, pid: pid).first(where: { $0.slot == slot })
+        guard let isStarted = try await isStarted(evaluation, at: now) else { throw SigningRefusal(.enrolmentVoid) }
+        guard isStarted, let offered = try await offeredSlots(did: did, pid: pid).first(where: { $0.slot == slot })
         else { throw SigningRefusal(.invalidRequest, "There is nothing to evaluate now.") }
         throw SigningRefusal(offered.generation == generation ? .rateLimited : .wrongGeneration)
+    }
+
+    /// Whether what a password is evaluated for waits for it; `nil` when it is over.
+    private func isStarted(_ evaluation: SlotEvaluation, at now: Int64) async throws -> Bool? {
+        if evaluation.isRenewal {
+            guard let known = try await renewal(pid: evaluation.pid), known.state != .void, known.expiresAt > now else {
+                return nil
+            }
+            return known.state == .started
+        }
+        guard let known = try await enrolment(did: evaluation.did), known.state != .void, known.expiresAt > now else {
+            return nil
+        }
+        return known.state == .started
+    }
+}
+
+/// For what a password is evaluated that seals nothing yet.
+package struct SlotEvaluation: Sendable, Hashable {
+    /// The container, or what will be one.
+    package let did: String
+    /// The enrolment, or the renewal.
+    package let pid: String
+    /// Whether it is for new keys of a container.
+    package let isRenewal: Bool
+    /// Whose it is.
+    package let user: String?
+    /// The slot.
+    package let slot: PasswordSlot
+
+    /// A password of an enrolment.
+    package init(_ enrolment: SigningEnrolmentRecord, user: String?, slot: PasswordSlot) {
+        (did, pid, isRenewal) = (enrolment.did, enrolment.pid, false)
+        (self.user, self.slot) = (user, slot)
+    }
+
+    /// A password for new keys.
+    package init(_ renewal: SigningRenewalRecord, user: String?, slot: PasswordSlot) {
+        (did, pid, isRenewal) = (renewal.did, renewal.pid, true)
+        (self.user, self.slot) = (user, slot)
     }
 }

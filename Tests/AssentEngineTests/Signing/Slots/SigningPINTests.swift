@@ -17,7 +17,8 @@ extension SigningWorld {
 
     /// An issuer whose devices have a PIN.
     static func withPIN(
-        biometry: Bool = false, _ change: (inout PasswordRules) -> Void = { _ in }
+        biometry: Bool = false, _ change: (inout PasswordRules) -> Void = { _ in },
+        change settings: (inout SigningSettings) -> Void = { _ in }
     ) async throws -> SigningWorld {
         let cost = try #require(PasswordCost("$scrypt$ln=15,r=8,p=1"))
         return try await SigningWorld {
@@ -29,6 +30,7 @@ extension SigningWorld {
                         lock: .assisted(AssistedPasswordLock(max: 5, cap: 20, delays: []))))
             ]
             $0.keys = [SigningSettings.offered(.sign, "payments", policy: "pin", of: $0.policies)]
+            settings(&$0)
         }
     }
 

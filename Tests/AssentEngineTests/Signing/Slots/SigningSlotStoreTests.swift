@@ -301,7 +301,8 @@ struct SigningSlotStoreTests {
         {
             try await signingCode {
                 _ = try await fixture.store.evaluate(
-                    slot, of: enrolment, generation: generation, rid: rid, element: "e", user: nil, at: fixture.now)
+                    SlotEvaluation(enrolment, user: nil, slot: slot), generation: generation, rid: rid, element: "e",
+                    at: fixture.now)
             }
         }
         #expect(try await evaluate("a", 1) == .wrongGeneration)

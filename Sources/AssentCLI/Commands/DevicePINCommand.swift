@@ -1,0 +1,96 @@
+import ArgumentParser
+import Assent
+import AssentSigning
+
+extension DeviceCommand {
+    /// `assent device pin`
+    struct PIN: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "pin", abstract: "The PIN or password of a container's keys.",
+            discussion: """
+                Is it forgotten? Then nobody can open the keys, and the container gets new ones:
+
+                assent device invite --container ID     where you are signed in
+                assent device renew CODE                on the device; it asks for a new PIN
+                """,
+            subcommands: [Show.self, Change.self])
+
+        /// The password that is meant.
+        struct Choice: ParsableArguments {
+            @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+            var container: String?
+
+            @Option(name: .long, help: "Which keys it opens, where a container has several: session, signing or otp.")
+            var slot: String?
+
+            func password(_ profile: SigningProfile) async throws -> SigningPassword {
+                let all = try await profile.container(container).passwords
+                guard let slot else {
+                    guard let only = all.first else {
+                        throw CommandFailure("The keys of this container need no PIN or password.")
+                    }
+                    guard all.count == 1 else {
+                        let names = all.map(\.slot.rawValue).joined(separator: ", ")
+                        throw CommandFailure("There are several; name one with --slot: \(names).")
+                    }
+                    return only
+                }
+                guard let found = all.first(where: { $0.slot.rawValue == slot }) else {
+                    throw CommandFailure("The container has no PIN or password \(slot).")
+                }
+                return found
+            }
+        }
+
+        /// `assent device pin show`
+        struct Show: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Print what is left of each container's tries as JSON, one a line.",
+                discussion: "The server is asked. Nothing is opened, and no try is used.")
+
+            @OptionGroup var client: ClientOptions
+
+            func run() async throws {
+                let console = Console()
+                try await SigningProfile.run(client, console) { profile in
+                    for known in try await profile.device.containers() where !known.passwords.isEmpty {
+                        try await known.status()
+                        let container = try await profile.device.container(known.id)
+                        for password in container.passwords {
+                            console.emit(
+                                .object(
+                                    JSONObject(omittingNil: [
+                                        "container": .string(container.id), "slot": .string(password.slot.rawValue),
+                                        "mode": .string(password.mode.rawValue),
+                                        "state": .string(password.state.rawValue),
+                                        "tries": password.remaining.map { .integer($0) },
+                                        "spare": password.spare.map { .integer($0) },
+                                    ])))
+                        }
+                    }
+                }
+            }
+        }
+
+        /// `assent device pin change`
+        struct Change: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Set another PIN or password: asks for the current one, and for the new one twice.")
+
+            @OptionGroup var choice: Choice
+
+            @OptionGroup var client: ClientOptions
+
+            func run() async throws {
+                let console = Console()
+                try await SigningProfile.run(client, console) { profile in
+                    let password = try await choice.password(profile)
+                    let terminal = TerminalPassword(console: console)
+                    let issuer = try await profile.container(choice.container).issuerName
+                    try await terminal.changing(password, issuer: issuer)
+                    console.say("Changed. The old one opens nothing any more.")
+                }
+            }
+        }
+    }
+}
