@@ -28,6 +28,8 @@ struct SigningRatchetTests {
         var sent: [SlotTry] = []
         var alarms = 0
         var evaluations = 0
+        /// Whether the user has authenticated and not yet opened a key since then.
+        var hasAuthenticated = false
 
         /// Chance 1 in `n`.
         mutating func once(in n: Int) -> Bool { Int(random.bytes(2).reduce(0) { $0 << 8 | Int($1) }) % n == 0 }
@@ -38,17 +40,23 @@ struct SigningRatchetTests {
                 let lock = AssistedPasswordLock(max: 10, cap: 100, delays: [])
                 let n = try await fixture.unlock(container, attempt, lock: lock).n
                 evaluations += 1
-                if !once(in: 3) { try await fixture.store.confirm(fixture.confirmed(container, n), of: container) }
+                if hasAuthenticated || !once(in: 3) {
+                    try await fixture.store.confirm(fixture.confirmed(container, n), of: container)
+                    hasAuthenticated = false
+                }
+                // Before what was never confirmed reaches the cap, which would destroy the key.
+                if evaluations.isMultiple(of: 50) { try await authenticate() }
                 return true
             } catch let refusal as SigningRefusal {
                 if refusal.code == .containerSuspect { alarms += 1 }
-                if refusal.code == .locked {
-                    _ = try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana")
-                    let n = try await fixture.slot(container).n
-                    try await fixture.store.confirm(fixture.confirmed(container, n), of: container)
-                }
+                if refusal.code == .locked { try await authenticate() }
                 return false
             }
+        }
+
+        private mutating func authenticate() async throws {
+            _ = try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana")
+            hasAuthenticated = true
         }
 
         /// One unlock of the device, as it may go wrong.
