@@ -49,6 +49,34 @@ struct LocalPasswordTests {
         }
     }
 
+    @Test("An app that says how is asked once for what opens the details, and again when that was changed")
+    func askedOnce() async throws {
+        let asked = Locked(0)
+        let right = Locked(session)
+        var configuration = SigningDeviceConfiguration()
+        configuration.sessionPassword = { request in
+            #expect(request.slot == .session && !request.isNew)
+            asked.withLock { $0 += 1 }
+            return right.withLock { $0 }
+        }
+        let device = scene.device(configuration: configuration)
+        let container = try await enrolled(device)
+        let txn = await scene.server.ask()
+        #expect(try await container.transactionIDs().count == 1)
+        let info = try await device.retrieveTransactionInfo(scene.server.ticket(txn))
+        #expect(try await info.transaction().id == txn.text)
+        #expect(asked.withLock { $0 } == 1)
+        let next = Secret("br1dge-over")
+        let other = try #require(await scene.device().container(container.id).password(.session))
+        try await other.change(from: session, to: next)
+        right.withLock { $0 = next }
+        #expect(try await container.transactionIDs().count == 1)
+        #expect(asked.withLock { $0 } == 2)
+        right.withLock { $0 = wrong }
+        await container.forgetPasswords()
+        await #expect(throws: SigningError(.wrongPassword)) { try await container.transactionIDs() }
+    }
+
     @Test("One password for both is refused")
     func same() async throws {
         let error = await #expect(throws: SigningError.self) {

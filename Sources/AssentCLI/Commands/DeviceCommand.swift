@@ -159,7 +159,11 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device listen`
     struct Listen: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Wait for transactions, show each, ask for an answer and sign it. Ctrl-C ends it.")
+            abstract: "Wait for transactions, show each, ask for an answer and sign it. Ctrl-C ends it.",
+            discussion: """
+                It also says what happens to your other devices. Keys that come near their end get successors by themselves; where \
+                that needs your PIN or password, it only tells you.
+                """)
 
         @OptionGroup var client: ClientOptions
 
@@ -182,7 +186,8 @@ struct DeviceCommand: AsyncParsableCommand {
                     )
                 }
                 console.say("Waiting for transactions of \(DisplayText.escapedForTerminal(container.userName)).")
-                for try await transaction in container.transactions() {
+                let events = ListenEvents(console: console, container: container)
+                for try await transaction in container.transactions(onEvent: { await events.hear($0) }) {
                     let receipt = try await TerminalDecision(console: console).decide(transaction)
                     console.say("Signed and sent: \(receipt.status), transaction \(receipt.transactionID).")
                     if once { break }

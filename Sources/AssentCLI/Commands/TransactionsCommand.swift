@@ -13,7 +13,7 @@ struct TransactionsCommand: AsyncParsableCommand {
 
             Exit status: 0 done, 1 failed, 2 refused by the server, declined by you, or nothing is open, 64 wrong usage.
             """,
-        subcommands: [List.self, Show.self, Approve.self, Decline.self, Report.self, Cancel.self])
+        subcommands: [List.self, Show.self, Approve.self, Decline.self, Report.self, Cancel.self, Sign.self])
 
     /// `assent transactions list`
     struct List: AsyncParsableCommand {

@@ -33,8 +33,11 @@ struct SigningProfile: Sendable {
             configuration: NIOTransportConfiguration(trustRoots: configuration.trustRoots, pins: configuration.pins),
             logger: logger)
         let realm = try JourneyRealm(profile.file.realm)
+        var device = SigningDeviceConfiguration()
+        device.sessionPassword = { _ in try Prompt().secret("Your PIN or password for reading transactions") }
         return SigningProfile(
-            device: SigningDevice(store: vault, keys: keys, transport: transport, logger: logger),
+            device: SigningDevice(
+                store: vault, keys: keys, transport: transport, configuration: device, logger: logger),
             issuer: "\(profile.file.server)/signing/\(realm.path)", transport: transport)
     }
 

@@ -124,10 +124,14 @@ public struct SigningContainer: Sendable, Identifiable {
 
     /// Open transactions as they come, each once.
     ///
-    /// - Parameter password: the password `session`, if the container has one. It is kept as long as the sequence is.
+    /// - Parameters:
+    ///   - password: the password `session`, if the container has one. It is kept as long as the sequence is.
+    ///   - onEvent: hears what comes besides transactions. Nothing is asked of the server meanwhile.
     /// - Returns: a sequence that waits.
-    public func transactions(password: Secret? = nil) -> SigningTransactions {
-        SigningTransactions(container: self, password: password)
+    public func transactions(
+        password: Secret? = nil, onEvent: (@Sendable (SigningEvent) async -> Void)? = nil
+    ) -> SigningTransactions {
+        SigningTransactions(container: self, password: password, onEvent: onEvent)
     }
 
     /// The password that opens these keys; `nil` when they need none.

@@ -67,14 +67,17 @@ extension SigningDevice {
         }
         let record = try await records.load(id)
         let transport = try await transportKey(record, password)
-        return try await call(id, "/device/transactions/list", ListBody(wait: wait), wait: wait) {
+        let body = ListBody(wait: wait, seen: heardNotices[id]?.received ?? [])
+        let list = try await call(id, "/device/transactions/list", body, wait: wait) {
             let key = try await self.current(transport, of: record, $0, password)
-            return try await self.verified(self.opened($0, with: key), $0, as: TransactionList.self).content.tickets
+            return try await self.verified(self.opened($0, with: key), $0, as: TransactionList.self).content
         }
+        hear(list.notices, id)
+        return list.tickets
     }
 
     /// A transport key that was there before a call, or the one that a renewal has put in its place meanwhile.
-    private func current(
+    func current(
         _ transport: any KeyAgreementKey, of record: ContainerRecord, _ received: Received, _ password: Secret?
     ) async throws -> any KeyAgreementKey {
         received.record.keyID == record.keyID ? transport : try await transportKey(received.record, password)

@@ -49,6 +49,12 @@ public actor SigningDevice {
     /// before the enrolment is complete.
     var unsealedKeys: [SigningID: [String: Secret]] = [:]
 
+    /// What was heard of the user's other devices, by record.
+    var heardNotices: [SigningID: HeardNotices] = [:]
+
+    /// Passwords that ``SigningDeviceConfiguration/sessionPassword`` has asked for and that were right, by record.
+    var sessionPasswords: [SigningID: Secret] = [:]
+
     /// Old keys behind a password that are to vouch for new ones, by record: while a renewal needs them.
     var endorsers: [SigningID: SoftwareSigningKey] = [:]
 
@@ -195,7 +201,7 @@ public actor SigningDevice {
             throw SigningError(.credentialsLost)
         }
         if let slot = offered.slot {
-            return try await opened(record.id, slot, password, for: .use).agreementKey(offered.label)
+            return try await sessionKeys(record, slot, password).agreementKey(offered.label)
         }
         guard let key = try await keys.agreementKey(named: record.keyName(.transport, offered.label)) else {
             throw SigningError(.credentialsLost)

@@ -21,6 +21,11 @@ public struct SigningDeviceConfiguration: Sendable {
     /// Bounds of each exchange; a long poll adds its own time.
     public var limits = HTTPLimits(replyBytes: 256 << 10)
 
+    /// Asks the user for the password that opens what the server sends, where a call needs it and was given none. The
+    /// right one is kept in memory as long as the ``SigningDevice``. Without it such a call stops with code
+    /// `passwordRequired`.
+    public var sessionPassword: SigningPasswordPrompt?
+
     /// A configuration.
     public init(issuers: Set<String>? = nil) {
         self.issuers = issuers

@@ -32,6 +32,25 @@ extension SigningDevice {
         try await alone(id, slot) { try await self.open(id, slot, password, for: purpose) }
     }
 
+    /// Opens the keys of the session: by the password that is given, the one that is kept, or the one that the app asks
+    /// for.
+    func sessionKeys(_ record: ContainerRecord, _ slot: PasswordSlot, _ password: Secret?) async throws -> OpenedKeys {
+        let known = password ?? sessionPasswords[record.id]
+        do {
+            return try await opened(record.id, slot, known, for: .use)
+        } catch let error as SigningError
+            where password == nil && [.passwordRequired, .wrongPassword].contains(error.code)
+        {
+            // A kept one may have been changed by another process.
+            sessionPasswords[record.id] = nil
+            guard let prompt = configuration.sessionPassword, let kept = record.slotRecord(slot) else { throw error }
+            let typed = try await ask(prompt, isNew: false, record, slot, kept.mode, policy(record, slot))
+            let keys = try await opened(record.id, slot, typed, for: .use)
+            sessionPasswords[record.id] = typed
+            return keys
+        }
+    }
+
     /// What nobody else does with a password at the same time, in this process or another one.
     func alone<Value>(
         _ id: SigningID, _ slot: PasswordSlot, _ body: () async throws -> Value

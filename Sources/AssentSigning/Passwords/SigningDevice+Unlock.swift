@@ -64,7 +64,7 @@ extension SigningDevice {
     }
 
     /// The server does not count the same request twice, and a reply that was lost would be a try that was lost.
-    private func repeated<Value>(_ body: () async throws -> Value) async throws -> Value {
+    func repeated<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()
         } catch let error as SigningError

@@ -12,9 +12,12 @@ public struct SigningTransactions: AsyncSequence, Sendable {
 
     let container: SigningContainer
     let password: Secret?
+    let onEvent: (@Sendable (SigningEvent) async -> Void)?
 
     /// Waits for transactions.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(container: container, password: password) }
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(container: container, password: password, onEvent: onEvent)
+    }
 
     /// Waits for transactions, one after the other.
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -28,12 +31,17 @@ public struct SigningTransactions: AsyncSequence, Sendable {
 
         fileprivate let container: SigningContainer
         private let password: Secret?
+        private let onEvent: (@Sendable (SigningEvent) async -> Void)?
         private var waiting: [String] = []
         private var seen: Set<String> = []
+        private var hasSaidDue = false
 
-        fileprivate init(container: SigningContainer, password: Secret?) {
+        fileprivate init(
+            container: SigningContainer, password: Secret?, onEvent: (@Sendable (SigningEvent) async -> Void)?
+        ) {
             self.container = container
             self.password = password
+            self.onEvent = onEvent
         }
 
         /// The next transaction; waits until there is one, or the task is cancelled.
@@ -52,6 +60,7 @@ public struct SigningTransactions: AsyncSequence, Sendable {
                 }
                 try Task.checkCancellation()
                 let ids = try await container.transactionIDs(wait: 25, password: password)
+                await sayEvents()
                 // A ticket may be signed again; its transaction is what was seen.
                 let open = ids.compactMap { id in
                     (try? UnverifiedMessage<Ticket>(id)).map { (id: id, txn: $0.content.txn.text) }
@@ -63,6 +72,16 @@ public struct SigningTransactions: AsyncSequence, Sendable {
                     try await clock.sleep(until: clock.now.addingTimeInterval(Self.pause))
                 }
             }
+        }
+
+        private mutating func sayEvents() async {
+            guard let onEvent else { return }
+            for notice in await container.notices() { await onEvent(.notice(notice)) }
+            guard !hasSaidDue, let needsPassword = try? await container.device.renewalDue(container.record) else {
+                return
+            }
+            hasSaidDue = true
+            await onEvent(.renewalDue(needsPassword: needsPassword))
         }
     }
 }

@@ -240,6 +240,18 @@ package struct MemberReader {
         return thumbprints
     }
 
+    /// Different ids.
+    package mutating func ids(_ name: String, _ count: ClosedRange<Int>) throws(SigningProtocolError) -> [SigningID] {
+        var ids: [SigningID] = []
+        for element in try elements(name, count) {
+            guard let text = element.string, let id = SigningID(text: text), !ids.contains(id) else {
+                throw .invalid(path(name), "has a value that is no id, or one twice")
+            }
+            ids.append(id)
+        }
+        return ids
+    }
+
     /// Texts that may be shown, by their names.
     package mutating func shownTexts(
         _ name: String, limit: Int, names: (String) -> Bool, count: ClosedRange<Int>

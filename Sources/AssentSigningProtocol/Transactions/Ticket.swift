@@ -52,22 +52,25 @@ package struct ListBody: MessagePart {
     /// How many seconds to wait for a transaction.
     package let wait: Int
 
+    /// Notices that the device has got, which need not come again.
+    package let seen: [SigningID]
+
     /// The content with these members; the reader checks their bounds.
-    package init(
-        wait: Int
-    ) {
+    package init(wait: Int, seen: [SigningID] = []) {
         self.wait = wait
+        self.seen = seen
     }
 
     /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         wait = try reader.integer("wait", 0...25)
+        seen = reader.has("seen") ? try reader.ids("seen", 1...Notice.limit) : []
     }
 
     /// The members, in the order of the specification's example.
     package var members: JSONObject {
         JSONObject(omittingNil: [
-            "wait": .integer(wait)
+            "wait": .integer(wait), "seen": seen.isEmpty ? nil : .array(seen.map(\.json)),
         ])
     }
 }
@@ -83,14 +86,17 @@ package struct TransactionList: ReplyContent {
     package let tickets: [String]
     /// Whether there are more than these.
     package let more: Bool
+    /// What has happened to the user's other devices, the oldest first.
+    package let notices: [Notice]
 
     /// The content with these members; the reader checks their bounds.
     package init(
-        head: SigningReplyHead, tickets: [String], more: Bool
+        head: SigningReplyHead, tickets: [String], more: Bool, notices: [Notice] = []
     ) {
         self.head = head
         self.tickets = tickets
         self.more = more
+        self.notices = notices
     }
 
     /// Reads the members and checks their bounds.
@@ -98,12 +104,14 @@ package struct TransactionList: ReplyContent {
         head = try SigningReplyHead(reading: &reader)
         tickets = try reader.compacts("ids", 0...20)
         more = try reader.bool("more")
+        notices = reader.has("notices") ? try reader.objects("notices", 1...Notice.limit) : []
     }
 
     /// The members, in the order of the specification's example.
     package var members: JSONObject {
         head.with([
             "ids": tickets.jsonArray(JSONValue.string), "more": .bool(more),
+            "notices": notices.isEmpty ? nil : .array(notices.map(\.json)),
         ])
     }
 }

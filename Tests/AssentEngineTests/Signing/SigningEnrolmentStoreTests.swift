@@ -246,4 +246,17 @@ struct SigningEnrolmentStoreTests {
         let left = try await fixture.base.database.run(.read("SELECT jti FROM signing_proofs"))
         #expect(left.isEmpty)
     }
+
+    @Test("The keys of a device that was never confirmed go with it when the user enrols the next one")
+    func keysOfOverdue() async throws {
+        let fixture = try await SigningStoreFixture()
+        let overdue = try await fixture.completed()
+        let other = try await fixture.active()
+        #expect(try await fixture.store.keys(did: overdue.did).count == 3)
+        fixture.base.clock.advance(by: 30 * 60)
+        _ = try await fixture.completed()
+        #expect(try await fixture.state(overdue) == .void)
+        #expect(try await fixture.store.keys(did: overdue.did).isEmpty)
+        #expect(try await fixture.store.keys(did: other.did).count == 3)
+    }
 }

@@ -24,7 +24,7 @@ final class SigningWorld: TestIssuer {
         [{"type":"payment","instructedAmount":{"amount":"200.00","currency":"EUR"},"creditorName":"Bob"}]
         """
 
-    init(_ change: (inout SigningSettings) -> Void = { _ in }) async throws {
+    init(notifier: (any Notifier)? = nil, _ change: (inout SigningSettings) -> Void = { _ in }) async throws {
         base = try await TransactionFixture()
         var numbered = Self.payment
         numbered.matchesNumber = true
@@ -34,7 +34,7 @@ final class SigningWorld: TestIssuer {
         settings.limits.perMinute = 100
         change(&settings)
         #expect(settings.faults().isEmpty)
-        provider = SigningProvider(base.context, settings: settings)
+        provider = SigningProvider(base.context, settings: settings, notifier: notifier)
     }
 
     var name: String { provider.settings.issuer.name }

@@ -366,7 +366,10 @@ class Device:
 
     def list(self, wait=0):
         """The ids of the open transactions that are meant for this container."""
-        answer = self.call("transactions/list", {"wait": wait})
+        known = self.state.get("notices", [])
+        answer = self.call("transactions/list", {"wait": wait, **({"seen": known} if known else {})})
+        self.state["notices"] = [one["id"] for one in answer.get("notices", [])]
+        self.save()
         found = []
         for compact in answer["ids"]:
             content = self.information(compact)

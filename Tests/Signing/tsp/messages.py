@@ -336,7 +336,10 @@ REGISTRY = {
     "tsp-tds+jwt": either(lambda value: members(
         {"v": version, "iss": issuer, "txn": identifier, "exp": time,
          **({"claim": yes} if "claim" in value else {"h": identifier})})),
-    "tsp-list+jwt": reply({"ids": array(compact, 0, 20), "more": boolean}),
+    "tsp-list+jwt": reply(
+        {"ids": array(compact, 0, 20), "more": boolean, "notices?": array(members(
+            {"id": identifier, "at": time, "event": exactly("enrolled", "reset", "suspect", "removed"),
+             "did": identifier, "name": text(1, 128)}), 1, 16)}),
     "tsp-fetched+jwt": reply({"txd": compact}),
     "tsp-txd+jwt": document(
         {"exp": time, "txn": identifier, "sub": user_id, "kind": exactly("transaction", "authentication", "record"),
@@ -384,7 +387,7 @@ REQUESTS = {
     "provision/confirm": members({"echo": data(32)}),
     "renew/start": members({"code?": pattern("[A-Z2-7]{20}")}),
     "status": members({}),
-    "transactions/list": members({"wait": integer(0, 25)}),
+    "transactions/list": members({"wait": integer(0, 25), "seen?": array(identifier, 1, 16)}),
     "transactions/claim": members({"tds": compact}),
     "transactions/fetch": members({"txn": identifier}),
     "transactions/create": members({"message": text(1, 1000), "label": name, "rid": identifier}),

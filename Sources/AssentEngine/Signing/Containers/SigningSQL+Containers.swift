@@ -105,6 +105,14 @@ extension SigningSQL {
         """
     }
 
+    /// The same for those of a user whose time was over.
+    static func deleteKeysOfVoid(user: String) -> SQL {
+        """
+        DELETE FROM signing_keys WHERE did IN
+            (SELECT c.did FROM signing_containers c WHERE c.user_id = \(user) AND c.state = 'VOID')
+        """
+    }
+
     static func block(did: String) -> SQL {
         "UPDATE signing_containers SET state = 'BLOCKED' WHERE did = \(did) AND state IN ('ACTIVE', 'SUSPECT')"
     }

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 
 /// What somebody does to a container.
@@ -69,7 +70,7 @@ extension SigningStore {
         if change == .revoke {
             statements += [
                 SQLStatement(SigningSQL.retireKeys(did: did)), SQLStatement(SigningSQL.destroySlots(of: did)),
-                SQLStatement(SigningSQL.deleteOneTimeKeys(of: did)),
+                SQLStatement(SigningSQL.deleteOneTimeKeys(of: did)), telling(.removed, about: did, at: now),
             ]
         }
         let spend = spending(proof, at: now)

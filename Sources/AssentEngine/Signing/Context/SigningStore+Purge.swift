@@ -18,6 +18,8 @@ extension SigningStore {
             _ = try await context.database.run(
                 SQLStatement("DELETE FROM signing_proofs WHERE expires_at <= \(now)"))
             _ = try await context.database.run(
+                SQLStatement("DELETE FROM signing_notices WHERE expires_at <= \(now)"))
+            _ = try await context.database.run(
                 SQLStatement("DELETE FROM signing_offered_slots WHERE expires_at <= \(now)"))
             _ = try await context.database.run(
                 SQLStatement(

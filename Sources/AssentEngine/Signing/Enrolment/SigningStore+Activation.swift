@@ -50,6 +50,8 @@ extension SigningStore {
             SQLStatement(SigningSQL.complete(did: new.did), expecting: .exactly(1)),
             SQLStatement(SigningSQL.voidOverdue(user: new.userID, at: now)),
             SQLStatement(SigningSQL.deleteSlotsOfVoid(user: new.userID)),
+            SQLStatement(SigningSQL.deleteKeysOfVoid(user: new.userID)),
+            SQLStatement(SigningSQL.deleteOneTimeKeysOfVoid(user: new.userID)),
             SQLStatement(
                 SigningSQL.insert(new, issuer: issuer.name, limit: limit, at: now), expecting: .exactly(1)),
         ]
@@ -64,7 +66,7 @@ extension SigningStore {
         switch try await attempt(first + insertions + secrets + adopted + spending(proof, at: now) + [note]) {
         case .done: return true
         case .refused(by: 0...2): return false
-        case .refused(by: 5):
+        case .refused(let statement) where statement == first.count - 1:
             try await audit.write(
                 record(.signingEnrol, .refused, reason: .deviceLimit, user: new.userID, did: new.did))
             throw SigningRefusal(.deviceLimit)
@@ -137,6 +139,7 @@ extension SigningStore {
             SQLStatement(SigningSQL.activate(did: did, activation)),
             SQLStatement(SigningSQL.start(keysOf: did, at: now, when: isDone)),
             SQLStatement(SigningSQL.insert(activation, of: did, at: now)),
+            telling(.enrolled, about: did, when: isDone, at: now),
             audit.statement(
                 record(.signingEnrol, user: container.userID, did: did, ["step": "active"]), when: isDone),
         ]

@@ -67,6 +67,13 @@ extension SigningStore {
 
 extension SigningSQL {
     /// Destroys the secrets of a container that has ended.
+    static func deleteOneTimeKeysOfVoid(user: String) -> SQL {
+        """
+        DELETE FROM signing_otp_keys WHERE did IN
+            (SELECT c.did FROM signing_containers c WHERE c.user_id = \(user) AND c.state = 'VOID')
+        """
+    }
+
     static func deleteOneTimeKeys(of did: String) -> SQL {
         """
         DELETE FROM signing_otp_keys WHERE did = \(did) AND EXISTS (

@@ -8,7 +8,7 @@ import Logging
 final class SigningBell: Sendable {
     /// What a call waits for.
     enum Topic: Hashable, Sendable {
-        /// An open transaction of a container.
+        /// An open transaction of a container, or a notice for it.
         case container(String)
         /// The end of a transaction.
         case transaction(String)
@@ -117,6 +117,8 @@ final class SigningBell: Sendable {
                 WHERE c.did IN (\(containers)) AND c.state = 'ACTIVE' AND t.state = 'PENDING' AND t.expires_at > \(now)
                     AND (t.did IS NULL OR t.did = c.did) AND (t.claimed_by IS NULL OR t.claimed_by = c.did)
                     AND \(SigningSQL.hasKey(for: "t.kind", did: "c.did"))
+                UNION ALL
+                SELECT DISTINCT n.did AS id, 1 AS is_container FROM signing_notices n WHERE n.did IN (\(containers))
                 UNION ALL
                 SELECT txn AS id, 0 AS is_container FROM signing_transactions
                 WHERE txn IN (\(transactions)) AND (state <> 'PENDING' OR expires_at <= \(now))

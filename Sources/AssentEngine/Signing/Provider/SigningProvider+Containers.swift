@@ -60,8 +60,9 @@ extension SigningProvider {
         let body = try DeleteBody(plaintext: request.plaintext)
         guard let container = request.container else { throw SigningRefusal(.enrolmentVoid) }
         // A repeated call finds it ended, and is answered the same.
-        _ = try await store.change(
+        let isChanged = try await store.change(
             container, .revoke, by: "device", reason: body.reason ?? "USER", proof: request.proof, at: request.now)
+        if isChanged { await tell(.removed, container) }
         return try await status(request)
     }
 }

@@ -236,10 +236,11 @@ extension SigningProvider {
     func confirm(_ request: DeviceRequest) async throws -> String {
         let body = try ConfirmBody(plaintext: request.plaintext)
         guard let container = request.container else { throw SigningRefusal(.enrolmentVoid) }
+        let activation = try await activation(container, at: request.now)
         let done = try await store.confirm(
-            container, echoHash: Self.hash(body.echo), activation: try await activation(container, at: request.now),
-            at: request.now)
+            container, echoHash: Self.hash(body.echo), activation: activation, at: request.now)
         guard done else { throw SigningRefusal(.enrolmentVoid) }
+        try await tell(.enrolled, container.did, ifBy: activation)
         return try await status(request)
     }
 

@@ -8,12 +8,15 @@ extension SigningProvider {
     func list(_ request: DeviceRequest) async throws -> String {
         let body = try ListBody(plaintext: request.plaintext)
         let container = try request.active()
+        if !body.seen.isEmpty { try await store.forget(notices: body.seen, for: container.did) }
         var open = try await listable(container)
-        if open.answerable.isEmpty, body.wait > 0 {
+        var notices = try await store.notices(for: container.did)
+        if open.answerable.isEmpty, notices.isEmpty, body.wait > 0 {
             // What this container cannot answer must not wake it again and again.
             let topic = open.other.map { SigningBell.Topic.transaction($0) } ?? .container(container.did)
             await bell.wait(for: topic, seconds: body.wait)
             open = try await listable(container)
+            notices = try await store.notices(for: container.did)
         }
         let key = try handleKey(container)
         var tickets: [String] = []
@@ -26,7 +29,8 @@ extension SigningProvider {
                         handle: .handle(key: key, issuer: iss, txn: txn))))
         }
         let reply = try await keys.sign(
-            TransactionList(head: head(request), tickets: tickets, more: open.answerable.count > Self.listed))
+            TransactionList(
+                head: head(request), tickets: tickets, more: open.answerable.count > Self.listed, notices: notices))
         return try sealed(reply, for: container)
     }
 

@@ -151,13 +151,17 @@ extension SigningProvider {
         digitsOf invite: SigningInviteRecord, _ container: SigningContainerRecord, at now: Int64
     ) async throws -> Bool {
         guard invite.did != nil else {
-            return try await store.acceptDigits(
-                container, activation: try await activation(container, at: now), at: now)
+            let activation = try await activation(container, at: now)
+            guard try await store.acceptDigits(container, activation: activation, at: now) else { return false }
+            try await tell(.enrolled, container.did, ifBy: activation)
+            return true
         }
         guard let renewal = try await store.renewal(pid: invite.pid), renewal.state == .completed else { return false }
-        return try await store.acceptDigits(
-            renewal, of: container, seq: try await store.sequence(of: container.did) + 1,
-            try await activation(container, renewal, at: now), at: now)
+        let activation = try await activation(container, renewal, at: now)
+        let done = try await store.acceptDigits(
+            renewal, of: container, seq: try await store.sequence(of: container.did) + 1, activation, at: now)
+        if done { try await tell(.reset, container.did, ifBy: activation) }
+        return done
     }
 
     /// Whether the digits of an invite were right before.
@@ -209,7 +213,8 @@ extension SigningProvider {
             if case .rename(let name) = change, (try? ShownText.check(name, 1...128, at: "name")) == nil {
                 throw SigningRefusal(.invalidRequest, "A name has 1 to 128 characters that can be shown.")
             }
-            _ = try await store.change(container, change, by: caller.session.user.id, at: now)
+            let isChanged = try await store.change(container, change, by: caller.session.user.id, at: now)
+            if isChanged, change == .revoke { await tell(.removed, container) }
             let after = try await store.container(did: did)?.state(at: now) ?? .void
             let isDone =
                 switch change {

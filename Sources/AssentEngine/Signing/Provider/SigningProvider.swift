@@ -15,9 +15,15 @@ package struct SigningProvider: Sendable {
     let nonces: SigningNonces
     let bell: SigningBell
     let attempts: AttemptCounter
+    let notifier: any Notifier
 
     /// Transaction signing on a context's database.
-    package init(_ context: EngineContext, settings: SigningSettings) {
+    ///
+    /// - Parameters:
+    ///   - context: the database, the clock and what else comes from outside.
+    ///   - settings: how it is offered.
+    ///   - notifier: who tells users what happens to their devices; without one it is only logged.
+    package init(_ context: EngineContext, settings: SigningSettings, notifier: (any Notifier)? = nil) {
         self.context = context
         self.settings = settings
         store = SigningStore(context, issuer: settings.issuer)
@@ -25,6 +31,7 @@ package struct SigningProvider: Sendable {
         nonces = SigningNonces(context, issuer: settings.issuer)
         bell = SigningBell(context)
         attempts = AttemptCounter(context)
+        self.notifier = notifier ?? LogNotifier(context.logger)
     }
 
     var iss: String { settings.issuer.name }

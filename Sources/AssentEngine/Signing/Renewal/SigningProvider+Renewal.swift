@@ -308,10 +308,12 @@ extension SigningProvider {
             guard container.echoHash == echoHash else { throw SigningRefusal(.badProof) }
             return try await status(request)
         }
+        let activation = try await activation(container, renewal, at: request.now)
         let done = try await store.confirm(
             renewal, echoHash: echoHash, of: container, seq: try await store.sequence(of: container.did) + 1,
-            try await activation(container, renewal, at: request.now), at: request.now)
+            activation, at: request.now)
         guard done else { throw SigningRefusal(.enrolmentVoid) }
+        if renewal.invite != nil { try await tell(.reset, container.did, ifBy: activation) }
         return try await status(request)
     }
 

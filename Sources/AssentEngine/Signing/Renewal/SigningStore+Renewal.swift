@@ -190,6 +190,8 @@ extension SigningStore {
                 .signingContainer, user: container.userID, did: did,
                 ["step": renewal.invite == nil ? "renewed" : "reset", "pid": renewal.pid]),
             when: SigningSQL.has(did: did, record: activation.hash))
-        return first + rest.map { SQLStatement($0) } + [note]
+        let isDone = SigningSQL.has(did: did, record: activation.hash)
+        let news = renewal.invite.map { _ in telling(.reset, about: did, when: isDone, at: now) }
+        return first + rest.map { SQLStatement($0) } + [news].compactMap(\.self) + [note]
     }
 }

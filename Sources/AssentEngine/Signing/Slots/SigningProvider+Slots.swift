@@ -67,12 +67,17 @@ extension SigningProvider {
         }
         let did = request.did.text
         let generation = Int64(body.generation)
-        let counted = try await store.unlock(
-            SlotTry(
-                did: did, slot: body.slot, generation: generation, rid: body.rid.text,
-                element: Base64URL.encode(body.blinded), ratchet: SigningHash.ratchet(body.r).text,
-                next: body.next.text, last: last, nonceMadeAt: request.nonceMadeAt),
-            of: container, lock: assisted.lock, at: request.now)
+        let attempt = SlotTry(
+            did: did, slot: body.slot, generation: generation, rid: body.rid.text,
+            element: Base64URL.encode(body.blinded), ratchet: SigningHash.ratchet(body.r).text,
+            next: body.next.text, last: last, nonceMadeAt: request.nonceMadeAt)
+        let counted: CountedTry
+        do {
+            counted = try await store.unlock(attempt, of: container, lock: assisted.lock, at: request.now)
+        } catch let refusal as SigningRefusal where refusal.code == .containerSuspect {
+            if container.state == .active { await tell(.suspect, container) }
+            throw refusal
+        }
         let made = try evaluated(element, with: counted.sealedKey, body.slot, did: did, generation: generation)
         return try await keys.sign(
             Evaluation(

@@ -102,6 +102,7 @@ extension SigningStore {
     private func suspect(_ container: SigningContainerRecord, because alarm: RatchetAlarm) async throws {
         _ = try await succeeds([
             SQLStatement(SigningSQL.suspect(did: container.did), expecting: .exactly(1)),
+            telling(.suspect, about: container.did, at: now),
             audit.statement(
                 record(
                     .signingContainer, user: container.userID, did: container.did,

@@ -17,11 +17,11 @@ extension SigningWorld {
 
     /// An issuer whose devices have a PIN.
     static func withPIN(
-        biometry: Bool = false, _ change: (inout PasswordRules) -> Void = { _ in },
+        biometry: Bool = false, notifier: (any Notifier)? = nil, _ change: (inout PasswordRules) -> Void = { _ in },
         change settings: (inout SigningSettings) -> Void = { _ in }
     ) async throws -> SigningWorld {
         let cost = try #require(PasswordCost("$scrypt$ln=15,r=8,p=1"))
-        return try await SigningWorld {
+        return try await SigningWorld(notifier: notifier) {
             $0.policies = [
                 ProtectionPolicy(
                     id: "pin", biometry: biometry,

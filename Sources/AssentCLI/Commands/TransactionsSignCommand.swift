@@ -1,0 +1,38 @@
+import ArgumentParser
+import Assent
+import AssentSigning
+
+extension TransactionsCommand {
+    /// `assent transactions sign`
+    struct Sign: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Sign a text of yours with a key of this device; the server keeps it as evidence.",
+            discussion: """
+                The text is shown as the server has it, and you are asked whether to sign it. 'assent device evidence' gives the \
+                bundle that others can verify.
+                """)
+
+        @Argument(help: "The text, 1 to 1000 characters.")
+        var text: String
+
+        @Option(name: .long, help: "The key, by its label, where the container has several that sign.")
+        var label: String?
+
+        @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+        var container: String?
+
+        @Flag(name: .long, help: "Print the result as JSON.")
+        var json = false
+
+        @OptionGroup var client: ClientOptions
+
+        func run() async throws {
+            let console = Console(json: json)
+            try await SigningProfile.run(client, console) { profile in
+                let transaction = try await profile.container(container).record(text, label: label)
+                let receipt = try await TerminalDecision(console: console).decide(transaction)
+                if json { console.emit(receipt.json) } else { console.say(receipt.line) }
+            }
+        }
+    }
+}

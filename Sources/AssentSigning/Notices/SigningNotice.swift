@@ -1,0 +1,74 @@
+public import AssentSigningProtocol
+public import Foundation
+
+/// Something that has happened to another device of the user. If it was not the user, somebody else is at work.
+public struct SigningNotice: Sendable, Hashable {
+    /// What.
+    public let event: DeviceEvent
+    /// The other container.
+    public let containerID: String
+    /// What it is called.
+    public let containerName: String
+    /// When, by the server's clock.
+    public let date: Date
+
+    init(_ notice: Notice) {
+        event = notice.event
+        containerID = notice.did.text
+        containerName = notice.name
+        date = Date(timeIntervalSince1970: TimeInterval(notice.at))
+    }
+}
+
+/// What a container hears besides transactions.
+public enum SigningEvent: Sendable, Hashable {
+    /// Something has happened to another device of the user.
+    case notice(SigningNotice)
+    /// The keys may be renewed from now on, and should be before they expire
+    /// (``SigningContainer/renew(invite:password:)``). It is said once by each iterator. With `needsPassword` the user
+    /// has to type one for it.
+    case renewalDue(needsPassword: Bool)
+}
+
+/// What was heard with the list of transactions.
+struct HeardNotices {
+    /// The most that is kept for an app that does not ask.
+    static let limit = 64
+
+    /// What the app has not asked for.
+    var waiting: [SigningNotice] = []
+    /// What the next list tells the server not to send again.
+    var received: [SigningID] = []
+}
+
+extension SigningDevice {
+    /// Keeps what came with a list.
+    func hear(_ notices: [Notice], _ id: SigningID) {
+        var heard = heardNotices[id] ?? HeardNotices()
+        for notice in notices where !heard.received.contains(notice.id) {
+            heard.waiting.append(SigningNotice(notice))
+        }
+        heard.waiting = heard.waiting.suffix(HeardNotices.limit)
+        heard.received = notices.map(\.id)
+        heardNotices[id] = heard
+    }
+
+    /// What was heard since the last time.
+    func takeNotices(_ id: SigningID) -> [SigningNotice] {
+        defer { heardNotices[id]?.waiting = [] }
+        return heardNotices[id]?.waiting ?? []
+    }
+
+    /// Whether new keys are due, by the last time that the server has signed, and whether they need a password.
+    func renewalDue(_ id: SigningID) async throws -> Bool? {
+        let record = try await records.load(id)
+        guard let renewable = record.renewable, record.serverTime >= renewable else { return nil }
+        return !record.slots.isEmpty
+    }
+}
+
+extension SigningContainer {
+    /// What has happened to the user's other devices, as far as it came with lists of transactions and was not taken
+    /// before; at most 64.
+    public func notices() async -> [SigningNotice] { await device.takeNotices(record) }
+}
