@@ -13,7 +13,7 @@ extension DeviceCommand {
                 assent device invite --container ID     where you are signed in
                 assent device renew CODE                on the device; it asks for a new PIN
                 """,
-            subcommands: [Show.self, Change.self])
+            subcommands: [Show.self, Change.self, Unlock.self])
 
         /// The password that is meant.
         struct Choice: ParsableArguments {
@@ -69,6 +69,32 @@ extension DeviceCommand {
                         }
                     }
                 }
+            }
+        }
+
+        /// `assent device pin unlock`
+        struct Unlock: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Let a PIN that wrong tries have locked be tried again.",
+                discussion: "You must have signed in within the last minutes ('assent login').")
+
+            @Option(name: .long, parsing: .unconditional, help: "The container.")
+            var container: String
+
+            @Option(name: .long, help: "Which keys it opens.")
+            var slot = "signing"
+
+            @OptionGroup var client: ClientOptions
+
+            func run() async throws {
+                let calls = SessionCalls(client)
+                let (id, slot) = (PercentEncoding.encode(container), slot)
+                _ = try await calls.send {
+                    .post(
+                        "\($0("signing"))/containers/\(id)", json: ["action": "unlock", "slot": .string(slot)])
+                }
+                calls.console.say("It may be tried again.")
+                try calls.console.finish()
             }
         }
 

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentServer
+import AssentStore
 import AssentTesting
 import Foundation
 import StoreTesting
@@ -55,7 +56,19 @@ struct DevicePINTests {
         }
 
         /// A copy of what the server has stored, as a backup is.
-        func stolenDatabase(_ name: String) throws -> String {
+        func stolenDatabase(_ name: String) async throws -> String {
+            #if os(Linux)
+            if let database = world.configuration.postgreSQL, let host = database.hosts.first {
+                let file = home + "/" + name
+                let words = [
+                    "--host", host.name, "--port", "\(host.port)", "--username", database.user, "--no-password",
+                    "--file", file, database.database,
+                ]
+                let dumped = try await offPool { try FinishedProcess.run("/usr/bin/pg_dump", words) }
+                try #require(dumped.status == 0, "\(dumped.complaints)")
+                return file
+            }
+            #endif
             let path = world.configuration.dataDirectory + "/assent.sqlite"
             for end in ["", "-wal"] where FileManager.default.fileExists(atPath: path + end) {
                 try FileManager.default.copyItem(atPath: path + end, toPath: home + "/" + name + end)
@@ -133,9 +146,7 @@ struct DevicePINTests {
         }
     }
 
-    @Test(
-        "Whoever has the device's file and the database learns nothing without the master key, nor after the end",
-        .disabled(if: TestDatabase.isPostgreSQL, "the thief reads SQLite"))
+    @Test("Whoever has the device's file and the database learns nothing without the master key, nor after a wipe")
     func thief() async throws {
         try await Self.run("assisted") { device in
             let state = device.home + "/stolen.json"
@@ -144,13 +155,26 @@ struct DevicePINTests {
             let nothing: JSONValue = [:]
             let found: JSONValue = .object([Self.pin: ["the server's k"]])
             #expect(try await device.thief(state) == nothing)
-            let database = try device.stolenDatabase("database")
+            let database = try await device.stolenDatabase("database")
             #expect(try await device.thief(state, "--database", database) == nothing)
             #expect(try await device.thief(state, "--database", database, "--master-key", master) == found)
+            // An administrator destroys what the PIN opens. The backup from before has it still, but what the thief
+            // finds with it signs nothing any more.
+            let token = try #require(device.world.endpoints.bootstrapFile)
+            try #require(try await device.user.run("admin", "bootstrap", "--token-file", token).status == 0)
+            let did = try #require(try JSONValue.parse(String(contentsOfFile: state, encoding: .utf8))["did"]?.string)
+            let wiped = try await device.user.run("admin", "devices", "change", "wipe", "--container", did)
+            try #require(wiped.status == 0, "\(wiped.errors)")
+            let listed = try await device.user.run("admin", "devices", "list", device.world.account.username)
+            #expect(listed.output.contains(#""state":"SHREDDED""#), "\(listed.output)")
+            let destroyed = try await device.stolenDatabase("destroyed")
+            #expect(try await device.thief(state, "--database", destroyed, "--master-key", master) == nothing)
+            #expect(try await device.thief(state, "--database", database, "--master-key", master) == found)
+            let refused = try await device.complaint("create", "Pay 200.00 EUR to Bob", "payments")
+            #expect(refused.contains("status_not_allowed"))
             #expect(try await device.python("delete").contains("REVOKED"))
-            let after = try device.stolenDatabase("after")
+            let after = try await device.stolenDatabase("after")
             #expect(try await device.thief(state, "--database", after, "--master-key", master) == nothing)
-            // The backup from before has it still.
             #expect(try await device.thief(state, "--database", database, "--master-key", master) == found)
         }
     }

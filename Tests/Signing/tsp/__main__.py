@@ -224,7 +224,7 @@ def parser():
     robber.add_argument("--state", required=True)
     robber.add_argument("--transcripts", help="a file with captured messages, one a line")
     robber.add_argument("--k", help="a file with the server's k in hexadecimal")
-    robber.add_argument("--database", help="a copy of the SQLite file of Assent's server")
+    robber.add_argument("--database", help="a copy of the SQLite file of Assent's server, or a dump by pg_dump")
     robber.add_argument("--master-key", help="the file of its master key; needs --database")
     robber.add_argument("--space", type=int, default=10_000, help="try 0000 and so many (10000)")
     robber.set_defaults(run=run_thief)
