@@ -33,8 +33,8 @@ struct DeviceKillTests {
         init(in directory: String) async throws {
             (library, place) = (directory + "/kill.so", directory + "/switch")
             let source = PythonPeer.folder + "/kill-at-write.c"
-            let words = ["-shared", "-fPIC", "-o", library, source, "-ldl"]
-            let made = try await offPool { try FinishedProcess.run("/usr/bin/cc", words) }
+            let words = ["clang", "-shared", "-fPIC", "-o", library, source, "-ldl"]
+            let made = try await offPool { try FinishedProcess.run("/usr/bin/env", words) }
             try #require(made.status == 0, "\(made.complaints)")
         }
 

@@ -96,7 +96,8 @@ final class SigningNodes: TestIssuer {
     private static func compile(in directory: String) async throws -> String {
         let source = PythonPeer.folder + "/kill-at-write.c"
         let made = try await offPool {
-            try FinishedProcess.run("/usr/bin/cc", ["-shared", "-fPIC", "-o", directory + "/kill.so", source, "-ldl"])
+            try FinishedProcess.run(
+                "/usr/bin/env", ["clang", "-shared", "-fPIC", "-o", directory + "/kill.so", source, "-ldl"])
         }
         try #require(made.status == 0, "\(made.complaints)")
         return directory + "/kill.so"
