@@ -141,7 +141,10 @@ extension SigningStore {
     {
         var statement = statement
         if let unlock = decision.unlock {
-            if statement == 2 { return try await refusal(of: unlock, did: decision.did) }
+            if statement == 2 {
+                if let refusal = try await transaction(decision.txn)?.refusal(at: now) { return refusal }
+                return try await refusal(of: unlock, did: decision.did)
+            }
             if statement > 2 { statement -= 1 }
         }
         switch statement {

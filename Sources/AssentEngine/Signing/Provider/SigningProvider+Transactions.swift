@@ -217,7 +217,9 @@ extension SigningProvider {
         do {
             return try await evaluation(for: judged.content, key: key, of: judged.container, at: now)
         } catch let refusal as SigningRefusal {
-            throw try await refused(refusal.code, judged)
+            // Another decision may have used the evaluation up: then it is no password that is missing.
+            let ended = try await store.transaction(judged.txn)?.refusal(at: now)
+            throw try await refused((ended ?? refusal).code, judged)
         }
     }
 
