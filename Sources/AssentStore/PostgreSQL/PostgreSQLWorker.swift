@@ -10,11 +10,25 @@ final class PostgreSQLWorker: Sendable {
         let work: PostgreSQLWork
     }
 
-    private struct Inbox {
+    /// What the thread is told. The pool tells it outside of its lock, so in any order: that a call is cancelled may be
+    /// heard before that it begins, or when another one has begun.
+    struct Inbox {
         var job: Job?
-        /// A call that nobody waits for any more.
-        var cancelled: UInt64?
         var isEnding = false
+        private var cancelled: Set<UInt64> = []
+
+        /// Nobody waits for this call any more.
+        mutating func cancel(_ call: UInt64) { cancelled.insert(call) }
+
+        func isCancelled(_ call: UInt64) -> Bool { cancelled.contains(call) }
+
+        /// The job that begins now. What was heard of calls before it is forgotten.
+        mutating func take() -> Job? {
+            guard let taken = job else { return nil }
+            job = nil
+            cancelled.formIntersection([taken.call])
+            return taken
+        }
     }
 
     /// How many times a transaction is begun that conflicts with others take back.
@@ -39,7 +53,7 @@ final class PostgreSQLWorker: Sendable {
     }
 
     func interrupt(_ call: UInt64) {
-        inbox.withLock { $0.cancelled = call }
+        inbox.withLock { $0.cancel(call) }
         bell.ring()
     }
 
@@ -61,10 +75,7 @@ final class PostgreSQLWorker: Sendable {
         }
         pool.opened(id)
         while let open = session {
-            let (job, isEnding) = inbox.withLock { inbox in
-                defer { inbox.job = nil }
-                return (inbox.job, inbox.isEnding)
-            }
+            let (job, isEnding) = inbox.withLock { ($0.take(), $0.isEnding) }
             if let job {
                 session = serve(job, over: open, for: pool)
             } else if isEnding || !open.waitForBell() {
@@ -76,7 +87,7 @@ final class PostgreSQLWorker: Sendable {
 
     /// Returns the connection for the next call; `nil` if there is none. The pool then has been told about the call.
     private func serve(_ job: Job, over open: PostgreSQLSession, for pool: PostgreSQLPool) -> PostgreSQLSession? {
-        let isCancelled = { [inbox] in inbox.withLock { $0.cancelled == job.call } }
+        let isCancelled = { [inbox] in inbox.withLock { $0.isCancelled(job.call) } }
         var session = open
         for attempt in 1...Self.mostAttempts {
             do {
