@@ -47,19 +47,24 @@ struct SessionCookie: Sendable, Hashable {
 
     /// The token in the cookie. Two cookies of the name that differ are refused: who set the second one?
     func cookieToken(_ fields: HTTPFields) -> Secret? {
-        var found: Substring.UTF8View?
+        let values = self.values(in: fields)
+        guard let found = values.first, values.allSatisfy({ $0.elementsEqual(found) }) else { return nil }
+        return accepted(String(decoding: found, as: UTF8.self))
+    }
+
+    /// The values of all cookies of the name.
+    private func values(in fields: HTTPFields) -> [Substring.UTF8View] {
+        var values: [Substring.UTF8View] = []
         for field in fields[values: .cookie] {
             for pair in field.utf8.split(separator: Self.semicolon) {
                 let trimmed = pair.drop { $0 == UInt8(ascii: " ") }
                 guard trimmed.starts(with: name.utf8) else { continue }
                 let rest = trimmed.dropFirst(name.utf8.count)
                 guard rest.first == Self.equals else { continue }
-                let value = rest.dropFirst()
-                if let found, !found.elementsEqual(value) { return nil }
-                found = value
+                values.append(rest.dropFirst())
             }
         }
-        return found.flatMap { accepted(String(decoding: $0, as: UTF8.self)) }
+        return values
     }
 
     /// The token, the header field first: a client that sends both means the field.
@@ -67,18 +72,31 @@ struct SessionCookie: Sendable, Hashable {
         headerToken(fields) ?? cookieToken(fields)
     }
 
-    /// The `Set-Cookie` value that hands a token to the browser until it ends the session.
-    func setting(_ token: Secret) -> String {
-        "\(name)=\(token.reveal()); Path=/; \(attributes)"
+    /// The `Set-Cookie` values that hand a token to the browser until it ends the session, in answer to a request with
+    /// these fields.
+    ///
+    /// A browser keeps cookies with and without `Partitioned` apart. When the setting has changed it may have both,
+    /// which would be refused for ever (``cookieToken(_:)``): the other one is removed then. Only then, and first,
+    /// because clients that know nothing of `Partitioned` would take one for the other.
+    func setting(_ token: Secret, answering fields: HTTPFields) -> [String] {
+        let setting = "\(name)=\(token.reveal()); Path=/; \(attributes())"
+        return values(in: fields).count > 1 ? [clearing(isPartitioned: !isPartitioned), setting] : [setting]
     }
 
-    /// The `Set-Cookie` value that removes the cookie. `Expires` is there because AM's iOS SDK looks for it.
-    var clearing: String {
-        "\(name)=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; \(attributes)"
+    /// The `Set-Cookie` values that remove the cookie, in answer to a request with these fields.
+    func clearing(answering fields: HTTPFields) -> [String] {
+        let clearing = clearing(isPartitioned: isPartitioned)
+        return values(in: fields).count > 1 ? [self.clearing(isPartitioned: !isPartitioned), clearing] : [clearing]
     }
 
-    private var attributes: String {
-        "Secure; HttpOnly; SameSite=\(sameSite.rawValue)\(isPartitioned ? "; Partitioned" : "")"
+    /// `Expires` is there because AM's iOS SDK looks for it.
+    private func clearing(isPartitioned: Bool) -> String {
+        "\(name)=; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; "
+            + attributes(isPartitioned: isPartitioned)
+    }
+
+    private func attributes(isPartitioned: Bool? = nil) -> String {
+        "Secure; HttpOnly; SameSite=\(sameSite.rawValue)\(isPartitioned ?? self.isPartitioned ? "; Partitioned" : "")"
     }
 
     /// A `Cookie` field's value without the session cookie, and without what is no cookie by RFC 6265 §4.1.1, which a

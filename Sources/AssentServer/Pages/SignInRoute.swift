@@ -9,6 +9,7 @@ import NIOCore
 /// `/UI/Login`: journeys in a browser, without a line of script. It drives the same engine as `authenticate`.
 struct SignInRoute: Sendable {
     let authentication: Authentication
+    let callers: Callers
     let grants: [String: OAuthProvider]
     let cookie: SessionCookie
 
@@ -86,7 +87,12 @@ struct SignInRoute: Sendable {
     private func look(_ visit: SignInVisit) async throws -> Response {
         guard let run = visit.wanted.run else { return try await begin(visit, nil) }
         switch run.state(in: visit.request.headers) {
-        case .done: return visit.target.map { go(to: $0.url, from: $0, visit) } ?? visit.says(.signedIn, 200)
+        case .done:
+            if let target = visit.target { return go(to: target.url, from: target, visit) }
+            // The session may have ended since, and somebody else sit there.
+            let caller = try await callers.caller(
+                with: cookie.credential(visit.request.headers), realm: visit.wanted.realm)
+            return caller.session == nil ? try await begin(visit, nil) : visit.says(.signedIn, 200)
         case .page(let authID, let notice):
             do {
                 let waiting = try await authentication.page(authID: authID, visit.step(cookie))
@@ -102,8 +108,8 @@ struct SignInRoute: Sendable {
         switch try await authentication.authenticate(visit.beginning(cookie)) {
         case .page(let first): return show(first, visit, SignInRun(random), notice)
         case .success(let success):
-            guard let target = visit.target else { return signedIn(success, visit.says(.signedIn, 200)) }
-            return signedIn(success, go(to: target.url, from: target, visit))
+            guard let target = visit.target else { return signedIn(success, visit.says(.signedIn, 200), visit) }
+            return signedIn(success, go(to: target.url, from: target, visit), visit)
         }
     }
 
@@ -118,11 +124,11 @@ struct SignInRoute: Sendable {
             case .page(let next): return lead(to: run, .page(authID: next.authID.reveal(), notice: nil), visit)
             case .success(let success):
                 guard let target = visit.target, target.formTargets != nil else {
-                    return signedIn(success, lead(to: run, .done, visit))
+                    return signedIn(success, lead(to: run, .done, visit), visit)
                 }
                 var response = go(to: target.url, from: target, visit)
                 note(run, nil, visit, on: &response)
-                return signedIn(success, response)
+                return signedIn(success, response, visit)
             }
         } catch let error as EngineError where error.isFailedSignIn && form.authID != nil {
             // The journey is over. A person tries again, so the next one begins under the message.
@@ -179,10 +185,11 @@ struct SignInRoute: Sendable {
         }
     }
 
-    private func signedIn(_ success: AuthenticateSuccess, _ response: Response) -> Response {
+    private func signedIn(_ success: AuthenticateSuccess, _ response: Response, _ visit: SignInVisit) -> Response {
+        guard success.isNewSession, let token = success.token else { return response }
         var response = response
-        if success.isNewSession, let token = success.token {
-            response.headers.append(HTTPField(name: .setCookie, value: cookie.setting(token)))
+        for value in cookie.setting(token, answering: visit.request.headers) {
+            response.headers.append(HTTPField(name: .setCookie, value: value))
         }
         return response
     }

@@ -28,7 +28,7 @@ struct AuthenticateRoute: Sendable {
                 header: { name in HTTPField.Name(name).flatMap { fields[$0] } }))
         var headers: HTTPFields = [.contentAPIVersion: "resource=2.1"]
         if case .success(let success) = reply, success.isNewSession, let token = success.token {
-            headers[.setCookie] = cookie.setting(token)
+            headers[values: .setCookie] = cookie.setting(token, answering: fields)
         }
         return .json(200, reply.json, headers: headers)
     }

@@ -216,7 +216,9 @@ struct OAuthRoutes: Sendable {
         // The ID token of another session says nothing about the one that this browser has.
         let remaining = try await callers.caller(
             with: cookie.credential(request.headers), realm: provider.configuration.realm)
-        if case .anonymous = remaining { response.headers[.setCookie] = cookie.clearing }
+        if case .anonymous = remaining {
+            response.headers[values: .setCookie] = cookie.clearing(answering: request.headers)
+        }
         return response
     }
 

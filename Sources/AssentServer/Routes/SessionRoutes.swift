@@ -24,7 +24,7 @@ struct SessionRoutes: Sendable {
             guard let session else { return .json(200, LiveSession.invalidation) }
             if try call.request.query("refresh") != "false" { try await sessions.touch(session) }
             return .json(200, session.validation)
-        case "logout": return try await logout(try Self.required(session))
+        case "logout": return try await logout(try Self.required(session), call.request)
         case let action?: throw AMError.unknownAction(action)
         case nil: throw AMError.missingAction
         }
@@ -43,13 +43,14 @@ struct SessionRoutes: Sendable {
         return session
     }
 
-    private func logout(_ session: LiveSession) async throws -> Response {
+    private func logout(_ session: LiveSession, _ request: Request) async throws -> Response {
         let record = AuditRecord(
             .sessionEnd, .success, reason: "logout", realm: session.realm, userID: session.user.id,
             sessionAuditID: session.auditID)
-        guard try await sessions.end(id: session.id, recording: record) else {
-            return .json(200, ["result": "Token has expired"], headers: [.setCookie: cookie.clearing])
-        }
-        return .json(200, ["result": "Successfully logged out"], headers: [.setCookie: cookie.clearing])
+        let hasEnded = try await sessions.end(id: session.id, recording: record)
+        var headers = HTTPFields()
+        headers[values: .setCookie] = cookie.clearing(answering: request.headers)
+        return .json(
+            200, ["result": hasEnded ? "Successfully logged out" : "Token has expired"], headers: headers)
     }
 }

@@ -102,7 +102,7 @@ struct ServerParts: Sendable {
                 providers: signing, clients: providers, callers: callers, cookie: cookie, origins: origins,
                 logger: context.logger),
             signIn: SignInRoute(
-                authentication: authentication, grants: providers, cookie: cookie,
+                authentication: authentication, callers: callers, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
                 basePath: basePath, design: configuration.pages, logger: context.logger),
             health: HealthRoutes(database: context.database, passwords: passwords))

@@ -46,13 +46,33 @@ struct SessionCookieTests {
 
     @Test("A browser gets it for HTTPS, out of reach of scripts and of other sites' requests; clearing has an Expires")
     func attributes() {
-        let setting = cookie.setting(Secret("abc"))
+        let setting = cookie.setting(Secret("abc"), answering: [:])
+        let clearing = cookie.clearing(answering: [:])
+        #expect(setting.count == 1 && clearing.count == 1)
         for attribute in ["Path=/", "Secure", "HttpOnly", "SameSite=Lax"] {
-            #expect(setting.contains("; " + attribute))
-            #expect(cookie.clearing.contains("; " + attribute))
+            #expect(setting[0].contains("; " + attribute))
+            #expect(clearing[0].contains("; " + attribute))
         }
-        #expect(setting.hasPrefix("iPlanetDirectoryPro=abc;"))
-        #expect(cookie.clearing.contains("Expires=Thu, 01 Jan 1970 00:00:00 GMT"))
+        #expect(setting[0].hasPrefix("iPlanetDirectoryPro=abc;"))
+        #expect(clearing[0].contains("Expires=Thu, 01 Jan 1970 00:00:00 GMT"))
+    }
+
+    @Test("A browser with one cookie of each kind gets the other kind removed before it is given a new one")
+    func otherKind() throws {
+        let one = try fields(("Cookie", "iPlanetDirectoryPro=a"))
+        let two = try fields(("Cookie", "iPlanetDirectoryPro=a; iPlanetDirectoryPro=b"))
+        for isPartitioned in [true, false] {
+            let cookie = SessionCookie(name: "iPlanetDirectoryPro", sameSite: .none, isPartitioned: isPartitioned)
+            #expect(cookie.setting(Secret("c"), answering: one).count == 1)
+            let set = cookie.setting(Secret("c"), answering: two)
+            let cleared = cookie.clearing(answering: two)
+            for values in [set, cleared] {
+                #expect(values.map { $0.hasSuffix("; Partitioned") } == [!isPartitioned, isPartitioned])
+                #expect(values[0].hasPrefix("iPlanetDirectoryPro=; ") && values[0].contains("; Max-Age=0; "))
+            }
+            #expect(set[1].hasPrefix("iPlanetDirectoryPro=c; ") && !set[1].contains("Max-Age"))
+            #expect(cleared[1].hasPrefix("iPlanetDirectoryPro=; ") && cleared[1].contains("; Max-Age=0; "))
+        }
     }
 
     @Test(

@@ -56,6 +56,10 @@ struct SignInHistoryTests {
         for page in [done, try await browser.open(done.url)] {
             #expect(page.answer.status == 200 && page.text.contains("You are signed in"))
         }
+        let session = try #require(browser.session)
+        _ = try await fixture.send("POST", fixture.json("sessions?_action=logout"), ServerFixture.session(session))
+        let after = try await browser.open(done.url)
+        #expect(after.text.contains(#"autocomplete="username""#) && !after.text.contains("You are signed in"))
     }
 
     @Test("A browser keeps a few sign-ins at once, and its requests do not grow without end")
