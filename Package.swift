@@ -107,7 +107,7 @@ let package = Package(
         .target(
             name: "AssentStore",
             dependencies: [
-                "AssentCore", grdb, logging,
+                "AssentCore", grdb, .product(name: "GRDBSQLite", package: "GRDB.swift"), logging,
                 .target(name: "CPQ", condition: .when(platforms: [.linux], traits: ["PostgreSQL"])),
             ]),
         .target(
@@ -144,8 +144,9 @@ let package = Package(
         .executableTarget(
             name: "AssentBench",
             dependencies: [
-                "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentStore", "AssentTesting",
-                "AssentTokens", "AssentTransportNIO", "AssentVault", "StoreTesting",
+                "Assent", "AssentCore", "AssentEngine", "AssentPeers", "AssentServer", "AssentSigningProtocol",
+                "AssentStore", "AssentTesting", "AssentTokens", "AssentTransportNIO", "AssentVault", "SigningTesting",
+                "StoreTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .target(name: "CPQ", condition: .when(platforms: [.linux], traits: ["PostgreSQL"])),

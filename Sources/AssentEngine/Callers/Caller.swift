@@ -1,7 +1,8 @@
 package import AssentCore
 
-/// Who sends a request, found once, before anything is decided.
-package enum Caller: Sendable {
+/// Who sends a request, found once, before anything is decided. What is known of them is large, and it is handed on
+/// often.
+package indirect enum Caller: Sendable {
     /// Nobody who is known: no credentials, or a session that has ended.
     case anonymous
     /// The user of a live session of the realm.

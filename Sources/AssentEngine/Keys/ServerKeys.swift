@@ -37,10 +37,12 @@ package final class ServerKeys: Sendable {
         let entries: [Entry]
 
         /// The key that signs.
-        func active(_ slot: Slot) -> Entry? {
-            entries.first {
-                $0.purpose == slot.purpose && $0.retiredAt == nil && $0.key?.algorithm == slot.algorithm
-            }
+        func active(_ slot: Slot) -> Entry? { entries.first { Self.signs($0, slot) } }
+
+        func hasActive(_ slot: Slot) -> Bool { entries.contains { Self.signs($0, slot) } }
+
+        private static func signs(_ entry: Entry, _ slot: Slot) -> Bool {
+            entry.purpose == slot.purpose && entry.retiredAt == nil && entry.key?.algorithm == slot.algorithm
         }
     }
 
@@ -193,12 +195,12 @@ package final class ServerKeys: Sendable {
     /// The keys as they were at most `age` seconds ago, with one for each of the slots.
     private func current(having slots: [Slot] = [], upTo age: Int64 = staleness) async throws -> Snapshot {
         let now = context.clock.epochSeconds
-        let needed = Self.always + slots
         if let known = snapshot.withLock({ $0 }), (0..<age).contains(now - known.readAt),
-            needed.allSatisfy({ known.active($0) != nil })
+            Self.always.allSatisfy(known.hasActive), slots.allSatisfy(known.hasActive)
         {
             return known
         }
+        let needed = Self.always + slots
         var fresh = try await read(at: now)
         let missing = needed.filter { fresh.active($0) == nil }
         if !missing.isEmpty {

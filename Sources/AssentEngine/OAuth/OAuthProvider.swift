@@ -70,7 +70,8 @@ package struct OAuthProviderConfiguration: Sendable {
 ///
 /// A grant begins with a code and ends when it is revoked or none of its tokens can be used any more. Every single-use
 /// step is one atomic statement; codes and refresh tokens are in the store as hashes only.
-package struct OAuthProvider: Sendable {
+/// It is a class because it is large, and each request asks for it.
+package final class OAuthProvider: Sendable {
     let context: EngineContext
     let sessions: Sessions
     let audit: AuditLog

@@ -96,12 +96,13 @@ enum ForwardedFields {
             }
             forwarded.append(field)
         }
-        if let user { forwarded[remoteUser] = user }
-        if let key { forwarded[.idempotencyKey] = key }
-        forwarded[via] = "1.1 assent"
-        forwarded[forwardedFor] = client
-        forwarded[forwardedProto] = publicOrigin.scheme
-        forwarded[forwardedHost] = publicOrigin.authority
+        // None of these is there yet: no client's own has passed.
+        if let user { forwarded.append(HTTPField(name: remoteUser, value: user)) }
+        if let key { forwarded.append(HTTPField(name: .idempotencyKey, value: key)) }
+        forwarded.append(HTTPField(name: via, value: "1.1 assent"))
+        if let client { forwarded.append(HTTPField(name: forwardedFor, value: client)) }
+        forwarded.append(HTTPField(name: forwardedProto, value: publicOrigin.scheme))
+        forwarded.append(HTTPField(name: forwardedHost, value: publicOrigin.authority))
         return forwarded
     }
 
@@ -121,7 +122,7 @@ enum ForwardedFields {
 
     private static func connectionNamed(_ fields: HTTPFields) -> Set<String> {
         // `keep-alive` names no field but one that never passes.
-        guard let options = fields[.connection], options != "keep-alive" else { return [] }
+        guard fields.contains(where: { $0.name == .connection && $0.value != "keep-alive" }) else { return [] }
         return Set(
             fields[values: .connection].flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }.map { option in
                 let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }

@@ -38,17 +38,18 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     /// number.
     package func text(parameter sign: Unicode.Scalar = "?") -> String {
         if arguments.isEmpty { return marked }
-        var text: [UInt8] = []
+        var (marked, text, number) = (marked, [UInt8](), 0)
         text.reserveCapacity(marked.utf8.count + 3 * arguments.count)
-        var number = 0
-        for byte in marked.utf8 {
-            guard byte == UInt8(ascii: Self.mark) else {
-                text.append(byte)
-                continue
+        marked.withUTF8 { bytes in
+            var rest = bytes[...]
+            while let mark = rest.firstIndex(of: UInt8(ascii: Self.mark)) {
+                number += 1
+                text += rest[..<mark]
+                text.append(UInt8(ascii: sign))
+                text += String(number).utf8
+                rest = rest[(mark + 1)...]
             }
-            number += 1
-            text.append(UInt8(ascii: sign))
-            text += String(number).utf8
+            text += rest
         }
         return String(decoding: text, as: UTF8.self)
     }

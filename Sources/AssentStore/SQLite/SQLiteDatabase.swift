@@ -49,7 +49,7 @@ package final class SQLiteDatabase: SQLDatabase {
         if statement.isRead {
             return try await translating {
                 if let rows = try readers.run(statement) { return rows }
-                return try await pool.unsafeRead { try Self.execute(statement, index: 0, in: $0) }
+                return try await pool.unsafeRead { try Self.read(statement, in: $0) }
             }
         }
         return try await run([statement]).first ?? []
@@ -86,13 +86,33 @@ package final class SQLiteDatabase: SQLDatabase {
         }
     }
 
-    static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
+    /// Runs a statement that only reads.
+    static func read(_ statement: SQLStatement, in database: Database) throws -> [SQLRow] {
+        let prepared = try prepare(statement, index: 0, in: database)
+        let rows: [SQLRow]
+        do {
+            rows = try prepared.rows(with: statement.sql.arguments, in: database)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
+            throw StoreError(.statement, "the statement wants other arguments", statement: 0)
+        }
+        guard statement.expected.matches(rows.count) else {
+            throw StoreError(.unexpectedCount, "\(rows.count) rows", statement: 0)
+        }
+        return rows
+    }
+
+    private static func prepare(_ statement: SQLStatement, index: Int, in database: Database) throws -> Statement {
         // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was
         // checked.
         guard !statement.sql.arguments.contains(where: \.hasNUL) else {
             throw StoreError(.statement, "a text has a NUL", statement: index)
         }
-        let prepared = try database.cachedStatement(sql: statement.sql.text())
+        return try database.cachedStatement(sql: statement.sql.text())
+    }
+
+    /// Runs a statement of a transaction.
+    static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
+        let prepared = try prepare(statement, index: index, in: database)
         do {
             try prepared.setArguments(StatementArguments(statement.sql.arguments.map(\.binding)))
         } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
