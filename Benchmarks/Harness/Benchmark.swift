@@ -46,7 +46,8 @@ enum Benchmarks {
         var all = [
             Entry(CallBenchmark.self), Entry(TakeBenchmark.self), Entry(GatewayBenchmark.self),
             Entry(TokenReadBenchmark.self), Entry(TokenRefreshBenchmark.self), Entry(TokenEndpointBenchmark.self),
-            Entry(GuessingBenchmark.self), Entry(VaultBenchmark.self),
+            Entry(GuessingBenchmark.self), Entry(VaultBenchmark.self), Entry(DecideBenchmark.self),
+            Entry(FetchToDecideBenchmark.self),
         ]
         #if PostgreSQL && os(Linux)
         all.insert(contentsOf: [Entry(PostgreSQLTakeBenchmark.self), Entry(NodesBenchmark.self)], at: 2)

@@ -33,6 +33,10 @@ struct ServeGateway: AsyncParsableCommand {
             defaultJourney: Confirm
             users:
               - {username: ana}
+            signing:
+              name: Bank of Example
+              devices: 20
+              freshSeconds: 3600
             journeys:
               Confirm:
                 entry: approve

@@ -37,16 +37,19 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     /// The text with a parameter for each argument, numbered from 1: `?1`, `?2`, … or with another sign before the
     /// number.
     package func text(parameter sign: Unicode.Scalar = "?") -> String {
-        if arguments.isEmpty { return marked }
-        var (marked, text, number) = (marked, [UInt8](), 0)
-        text.reserveCapacity(marked.utf8.count + 3 * arguments.count)
+        arguments.isEmpty ? marked : replacingMarks { index in "\(sign)\(index + 1)" }
+    }
+
+    /// The text with something else where arguments stand. In pieces, since each statement that is run comes by here.
+    private func replacingMarks(_ replacement: (_ index: Int) -> String) -> String {
+        var (marked, text, index) = (marked, [UInt8](), 0)
+        text.reserveCapacity(marked.utf8.count + 4 * arguments.count)
         marked.withUTF8 { bytes in
             var rest = bytes[...]
             while let mark = rest.firstIndex(of: UInt8(ascii: Self.mark)) {
-                number += 1
                 text += rest[..<mark]
-                text.append(UInt8(ascii: sign))
-                text += String(number).utf8
+                text += replacement(index).utf8
+                index += 1
                 rest = rest[(mark + 1)...]
             }
             text += rest
@@ -58,18 +61,8 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
     /// not possible everywhere, and PostgreSQL does not know which type a NULL would have.
     package func withoutNulls() -> SQL {
         guard arguments.contains(where: \.isNull) else { return self }
-        var text: [UInt8] = []
-        text.reserveCapacity(marked.utf8.count + 3 * arguments.count)
-        var index = 0
-        for byte in marked.utf8 {
-            if byte == UInt8(ascii: Self.mark) {
-                if arguments[index].isNull { text += "NULL".utf8 } else { text.append(byte) }
-                index += 1
-            } else {
-                text.append(byte)
-            }
-        }
-        var sql = SQL(verbatim: String(decoding: text, as: UTF8.self))
+        var sql = SQL(
+            verbatim: replacingMarks { index in arguments[index].isNull ? "NULL" : String(Self.mark) })
         sql.arguments = arguments.filter { !$0.isNull }
         return sql
     }
