@@ -11,7 +11,7 @@ struct PostgreSQLCommand {
     init(_ statement: SQLStatement) {
         let sql = statement.sql.withoutNulls()
         let text = sql.text(parameter: "$")
-        isKept = !PostgreSQLText.defines(sql)
+        isKept = !sql.definesSchema
         self.text = isKept ? text : PostgreSQLText.translate(text)
         arguments = sql.arguments
     }

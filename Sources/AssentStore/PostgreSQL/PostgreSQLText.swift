@@ -1,10 +1,5 @@
 /// The common SQL of both databases, as PostgreSQL understands it.
 enum PostgreSQLText {
-    /// Whether a statement changes the schema.
-    static func defines(_ sql: SQL) -> Bool { definitions.contains(where: sql.begins) }
-
-    private static let definitions = ["CREATE ", "ALTER ", "DROP "]
-
     /// The types in a text that defines or changes a table, as PostgreSQL has them; any other text as it is.
     ///
     /// - `BLOB` becomes `BYTEA`.

@@ -19,7 +19,7 @@ struct PostgreSQLWork: Sendable {
         if statements.allSatisfy(\.isRead) {
             kind = statements.count == 1 ? .read : .snapshot
         } else {
-            kind = statements.contains { PostgreSQLText.defines($0.sql) } ? .definition : .write
+            kind = statements.contains(where: \.sql.definesSchema) ? .definition : .write
         }
     }
 }

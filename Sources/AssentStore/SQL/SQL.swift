@@ -31,8 +31,10 @@ package struct SQL: Sendable, Hashable, ExpressibleByStringInterpolation {
         arguments = values
     }
 
-    /// Whether the text begins with a word.
-    func begins(with word: String) -> Bool { marked.utf8.starts(with: word.utf8) }
+    /// Whether it changes the schema.
+    var definesSchema: Bool { Self.definitions.contains { marked.utf8.starts(with: $0.utf8) } }
+
+    private static let definitions = ["CREATE ", "ALTER ", "DROP "]
 
     /// The text with a parameter for each argument, numbered from 1: `?1`, `?2`, … or with another sign before the
     /// number.

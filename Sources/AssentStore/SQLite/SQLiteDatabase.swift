@@ -49,7 +49,7 @@ package final class SQLiteDatabase: SQLDatabase {
         if statement.isRead {
             return try await translating {
                 if let rows = try readers.run(statement) { return rows }
-                return try await pool.unsafeRead { try Self.read(statement, in: $0) }
+                return try await pool.unsafeRead { try Self.execute(statement, index: 0, in: $0) }
             }
         }
         return try await run([statement]).first ?? []
@@ -81,66 +81,29 @@ package final class SQLiteDatabase: SQLDatabase {
         try await translating {
             try await pool.writeWithoutTransaction {
                 // Not one that is kept: some pragmas act when they are prepared.
-                try Self.rows(of: $0.makeStatement(sql: "PRAGMA \(text)"))
+                try $0.makeStatement(sql: "PRAGMA \(text)").rows(with: [], in: $0)
             }
         }
     }
 
-    /// Runs a statement that only reads.
-    static func read(_ statement: SQLStatement, in database: Database) throws -> [SQLRow] {
-        let prepared = try prepare(statement, index: 0, in: database)
-        let rows: [SQLRow]
-        do {
-            rows = try prepared.rows(with: statement.sql.arguments, in: database)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
-            throw StoreError(.statement, "the statement wants other arguments", statement: 0)
-        }
-        guard statement.expected.matches(rows.count) else {
-            throw StoreError(.unexpectedCount, "\(rows.count) rows", statement: 0)
-        }
-        return rows
-    }
-
-    private static func prepare(_ statement: SQLStatement, index: Int, in database: Database) throws -> Statement {
+    /// Runs a statement, the one at `index` of a transaction.
+    static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
         // SQLite's functions and our binding take a text up to its first NUL: it would be another value than was
         // checked.
         guard !statement.sql.arguments.contains(where: \.hasNUL) else {
             throw StoreError(.statement, "a text has a NUL", statement: index)
         }
-        return try database.cachedStatement(sql: statement.sql.text())
-    }
-
-    /// Runs a statement of a transaction.
-    static func execute(_ statement: SQLStatement, index: Int, in database: Database) throws -> [SQLRow] {
-        let prepared = try prepare(statement, index: index, in: database)
+        let prepared = try database.cachedStatement(sql: statement.sql.text())
+        let rows: [SQLRow]
         do {
-            try prepared.setArguments(StatementArguments(statement.sql.arguments.map(\.binding)))
+            rows = try prepared.rows(with: statement.sql.arguments, in: database)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
             throw StoreError(.statement, "the statement wants other arguments", statement: index)
         }
-        let rows: [SQLRow]
-        let count: Int
-        if prepared.columnCount > 0 {
-            rows = try Self.rows(of: prepared)
-            count = rows.count
-        } else {
-            try prepared.execute()
-            rows = []
-            count = database.changesCount
-        }
+        if statement.sql.definesSchema { database.clearSchemaCache() }
+        let count = prepared.columnCount > 0 ? rows.count : database.changesCount
         guard statement.expected.matches(count) else {
             throw StoreError(.unexpectedCount, "\(count) rows", statement: index)
-        }
-        return rows
-    }
-
-    private static func rows(of prepared: Statement) throws -> [SQLRow] {
-        let names = prepared.columnNames
-        let columns = 0..<names.count
-        var rows: [SQLRow] = []
-        let cursor = try Row.fetchCursor(prepared)
-        while let row = try cursor.next() {
-            rows.append(SQLRow(names: names, values: columns.map { SQLValue(row[$0] as DatabaseValue) }))
         }
         return rows
     }
@@ -164,31 +127,6 @@ extension StoreError {
             case .SQLITE_ERROR, .SQLITE_RANGE, .SQLITE_MISMATCH, .SQLITE_TOOBIG: StoreError(.statement, detail)
             case .SQLITE_NOTADB, .SQLITE_CORRUPT: StoreError(.corrupt, detail)
             default: StoreError(.unavailable, detail)
-            }
-    }
-}
-
-extension SQLValue {
-    /// As an existential: GRDB's way for a sequence of one type makes a key path for each statement.
-    fileprivate var binding: (any DatabaseValueConvertible)? {
-        switch self {
-        case .null: nil
-        case .integer(let value): value
-        case .text(let value): value
-        case .blob(let value): Data(value)
-        }
-    }
-}
-
-extension SQLValue {
-    fileprivate init(_ value: DatabaseValue) {
-        self =
-            switch value.storage {
-            case .null: .null
-            case .int64(let value): .integer(value)
-            case .double(let value): .text("\(value)")
-            case .string(let value): .text(value)
-            case .blob(let value): .blob([UInt8](value))
             }
     }
 }

@@ -34,7 +34,7 @@ final class SQLiteReaders: Sendable {
     func run(_ statement: SQLStatement) throws -> [SQLRow]? {
         guard let connection = try take() else { return nil }
         defer { giveBack(connection) }
-        return try connection.unsafeRead { try SQLiteDatabase.read(statement, in: $0) }
+        return try connection.unsafeRead { try SQLiteDatabase.execute(statement, index: 0, in: $0) }
     }
 
     /// Closes the connections; those in use as soon as they are not.

@@ -20,11 +20,11 @@ struct PostgreSQLTextTests {
     @Test("What changes the schema is told from the rest")
     func definitions() {
         for text in ["CREATE TABLE a (b TEXT)", "ALTER TABLE a ADD b TEXT", "DROP TABLE a"] {
-            #expect(PostgreSQLText.defines(SQL(verbatim: text)))
+            #expect(SQL(verbatim: text).definesSchema)
             #expect(
                 PostgreSQLWork(["SELECT 1", "\(SQL(verbatim: text))"].map { SQLStatement($0) }).kind == .definition)
         }
-        #expect(!PostgreSQLText.defines("INSERT INTO a VALUES ('CREATE TABLE')"))
+        #expect(!SQL("INSERT INTO a VALUES ('CREATE TABLE')").definesSchema)
     }
 
     @Test("NULL stands in the text, and the numbers of the parameters have no gaps")

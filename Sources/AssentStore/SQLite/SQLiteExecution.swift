@@ -3,10 +3,10 @@ import GRDB
 import GRDBSQLite
 
 extension Statement {
-    /// Runs a statement that only reads, on a connection that nobody else uses meanwhile.
+    /// Runs the statement and returns its rows, if it has any.
     ///
-    /// It calls SQLite's own functions: each request comes by here, and GRDB's cursor, which names the columns of a row
-    /// and checks and keeps the arguments, costs more than the look-up itself.
+    /// It calls SQLite's own functions: each request comes by here, and GRDB's way, which keeps the arguments and names
+    /// the columns of each row, costs more than a look-up itself.
     ///
     /// - Throws: `DatabaseError`; with code `SQLITE_MISUSE` when the statement wants other arguments.
     func rows(with arguments: [SQLValue], in database: Database) throws -> [SQLRow] {
