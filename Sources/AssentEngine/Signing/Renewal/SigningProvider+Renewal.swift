@@ -65,15 +65,20 @@ extension SigningProvider {
         return hasCode || container.renewAt <= now ? nil : SigningRefusal(.freshAuthenticationRequired)
     }
 
-    /// Refuses a renewal that only the device key could vouch for, since the keys that approve were destroyed: whoever
-    /// has the device would get new ones behind a password of their own.
-    private func requireSigner(of container: SigningContainerRecord) async throws {
-        let hasApproved = try UnverifiedMessage<Offer>(container.offer).content.keys.contains(
-            where: \.usage.needsPossession)
-        guard hasApproved else { return }
-        guard try await store.keys(did: container.did).contains(where: { $0.isActive && $0.approves }) else {
+    /// Refuses a renewal that only keys without a password could vouch for, since those behind one were destroyed:
+    /// whoever has the device would get new ones behind a password of their own. What the container was offered
+    /// decides, not the keys that are left.
+    ///
+    /// - Returns: whether a key behind a password has to vouch.
+    @discardableResult
+    private func requireSigner(of container: SigningContainerRecord) async throws -> Bool {
+        let offered = try UnverifiedMessage<Offer>(container.offer).content.keys.filter(\.usage.needsPossession)
+        let left = try await store.keys(did: container.did).filter { $0.isActive && $0.approves }
+        let slots = Set(offered.compactMap(\.slot?.rawValue))
+        guard offered.isEmpty || !left.isEmpty, slots.isSubset(of: left.compactMap(\.slot)) else {
             throw SigningRefusal(.freshAuthenticationRequired)
         }
+        return !slots.isEmpty
     }
 
     /// The offer for a renewal; `nil` when another call was faster, or the code has a commitment already.
@@ -265,14 +270,12 @@ extension SigningProvider {
             endorsers.count == 1 + signing.count
         else { throw SigningRefusal(.invalidRequest, "The old device key must endorse the new keys, once.") }
         if !hasCode {
-            try await requireSigner(of: container)
+            let needsPassword = try await requireSigner(of: container)
             guard !keys.contains(where: \.approves) || !signing.isEmpty else {
                 throw SigningRefusal(.invalidRequest, "An old sign or auth key must endorse the new keys.")
             }
             // A key that needs no password does not vouch for those that do.
-            guard
-                signing.contains(where: { $0.slot != nil }) || !keys.contains(where: { $0.approves && $0.slot != nil })
-            else {
+            guard !needsPassword || signing.contains(where: { $0.slot != nil }) else {
                 throw SigningRefusal(.invalidRequest, "An old key behind the password must endorse the new keys.")
             }
         }
