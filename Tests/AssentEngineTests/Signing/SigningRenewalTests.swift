@@ -175,16 +175,12 @@ struct SigningRenewalTests {
             #expect(found == code, "\(endorsements?.count ?? 0)")
         }
         let body = Body(enrol: renewal.enrol, endorsements: [device, sign])
-        let (reply, request) = try await old.call("renew/complete", container.did, body)
-        let opened = try await SealedEnvelope(reply).opened(
-            with: new.transportKey, content: .reply, sender: world.name, recipient: container.did.text)
-        let enrolled = try await new.trust().reply(
-            String(decoding: opened, as: UTF8.self), as: Enrolled.self, audience: container.did.text, request: request)
+        let enrolled = try await renewal.complete(body, old, new)
         // The old keys count, and the new device key may ask how it stands, and confirm: nothing else.
         #expect(try await old.status(container.did).keys.contains { $0.kid?.text == renewal.newDevice } == false)
         #expect(try await new.status(container.did).keys.contains { $0.kid?.text == renewal.newDevice } == false)
         #expect(try await refusal { _ = try await new.list(container.did) } == "bad_proof")
-        let confirm = ConfirmBody(echo: enrolled.content.echo)
+        let confirm = ConfirmBody(echo: enrolled.echo)
         #expect(try await refusal { _ = try await old.call("renew/confirm", container.did, confirm) } == "bad_proof")
         let status: ContainerStatus = try await new.ask("renew/confirm", container.did, confirm)
         #expect(status.keys.contains { $0.kid?.text == renewal.newDevice && $0.state == .active })
@@ -235,6 +231,16 @@ struct LowRenewal {
             "renew/commit", did, CommitBody(commitment: .commitment(nonceD: nonceD, keys: list)))
         let content = try await new.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
         enrol = try await SignedMessage.sign(content, with: new.deviceKey).compact
+    }
+
+    /// Sends the new keys, and opens the answer with the new transport key.
+    func complete(_ body: CompleteBody, _ old: TestDevice, _ new: TestDevice) async throws -> Enrolled {
+        let (reply, request) = try await old.call("renew/complete", did, body)
+        let opened = try await SealedEnvelope(reply).opened(
+            with: new.transportKey, content: .reply, sender: issuer, recipient: did.text)
+        return try await new.trust().reply(
+            String(decoding: opened, as: UTF8.self), as: Enrolled.self, audience: did.text, request: request
+        ).content
     }
 
     func endorsement(by key: SoftwareSigningKey, of other: String? = nil) async throws -> String {

@@ -20,8 +20,6 @@ extension SigningStore {
             _ = try await context.database.run(
                 SQLStatement("DELETE FROM signing_notices WHERE expires_at <= \(now)"))
             _ = try await context.database.run(
-                SQLStatement("DELETE FROM signing_offered_slots WHERE expires_at <= \(now)"))
-            _ = try await context.database.run(
                 SQLStatement(
                     """
                     UPDATE signing_confirms SET eval = NULL, confirm = NULL
@@ -37,6 +35,13 @@ extension SigningStore {
                 try await end(did: row.text("did"), user: row.text("user_id"), context, at: now)
             }
             try await endRenewals(context, at: now)
+            _ = try await context.database.run(
+                SQLStatement(
+                    """
+                    DELETE FROM signing_offered_slots WHERE expires_at <= \(now) AND NOT EXISTS (
+                        SELECT 1 FROM signing_renewals r WHERE r.pid = signing_offered_slots.pid
+                            AND r.state IN ('STARTED', 'COMMITTED', 'COMPLETED'))
+                    """))
             _ = try await context.database.run(
                 SQLStatement(
                     """

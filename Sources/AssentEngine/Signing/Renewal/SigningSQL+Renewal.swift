@@ -78,6 +78,11 @@ extension SigningSQL {
         """
     }
 
+    /// The keys of its slots are kept as long as the renewal that began anew.
+    static func keepOfferedSlots(of did: String, pid: String, until: Int64) -> SQL {
+        "UPDATE signing_offered_slots SET expires_at = \(until) WHERE did = \(did) AND pid = \(pid)"
+    }
+
     static func commit(renewal pid: String, commitment: String, nonce: String, at now: Int64) -> SQL {
         """
         UPDATE signing_renewals SET state = 'COMMITTED', commitment = \(commitment), nonce_s = \(nonce)
@@ -121,16 +126,23 @@ extension SigningSQL {
         """
     }
 
-    /// COMPLETED → DONE if nothing is missing, and the container is still the one that the record was signed for.
-    static func finish(renewal pid: String, of container: SigningContainerRecord) -> SQL {
-        """
-        UPDATE signing_renewals SET state = 'DONE'
-        WHERE pid = \(pid) AND state = 'COMPLETED' AND echo_at IS NOT NULL
-            AND (digits_at IS NOT NULL OR commit_mode = 'exchange')
-            AND EXISTS (SELECT 1 FROM signing_containers c WHERE c.did = \(container.did)
-                AND c.record = \(container.record) AND (c.state = 'ACTIVE'
-                    OR (c.state = 'SUSPECT' AND signing_renewals.invite IS NOT NULL)))
-        """
+    /// COMPLETED → DONE if nothing is missing, and the container is still the one that the record was signed for. Each
+    /// slot of these has to have its new key: the old one is destroyed.
+    static func finish(renewal pid: String, of container: SigningContainerRecord, slots: [PasswordSlot]) -> SQL {
+        let hasKeys = slots.reduce("" as SQL) { conditions, slot in
+            """
+            \(conditions) AND EXISTS (SELECT 1 FROM signing_offered_slots o
+                WHERE o.did = \(container.did) AND o.pid = \(pid) AND o.slot = \(slot.rawValue))
+            """
+        }
+        return """
+            UPDATE signing_renewals SET state = 'DONE'
+            WHERE pid = \(pid) AND state = 'COMPLETED' AND echo_at IS NOT NULL
+                AND (digits_at IS NOT NULL OR commit_mode = 'exchange')
+                AND EXISTS (SELECT 1 FROM signing_containers c WHERE c.did = \(container.did)
+                    AND c.record = \(container.record) AND (c.state = 'ACTIVE'
+                        OR (c.state = 'SUSPECT' AND signing_renewals.invite IS NOT NULL)))\(hasKeys)
+            """
     }
 
     /// Puts the new keys and dates in the place of the old ones.

@@ -45,6 +45,10 @@ extension SigningStore {
         ]
         if isAgain {
             statements.append(SQLStatement(SigningSQL.restart(new), expecting: .exactly(1)))
+            statements.append(
+                SQLStatement(
+                    SigningSQL.keepOfferedSlots(
+                        of: did, pid: new.pid, until: new.expiresAt + SigningInviteRecord.completion)))
         } else {
             statements += SigningSQL.endRenewals(of: did).map { SQLStatement($0) }
             statements.append(
@@ -176,12 +180,14 @@ extension SigningStore {
     private func replacing(
         _ renewal: SigningRenewalRecord, of container: SigningContainerRecord, seq: Int,
         _ activation: SigningActivation, at now: Int64
-    ) -> [SQLStatement] {
+    ) throws -> [SQLStatement] {
         guard let sent = renewal.completion else { return [] }
         let did = container.did
+        let slots = try UnverifiedMessage<Offer>(renewal.offer).content.slots
+            .filter { $0.mode == .assisted }.map(\.slot)
         let first = [
             SQLStatement(SigningSQL.hold(container: did, evenSuspect: true, at: now), expecting: .exactly(1)),
-            SQLStatement(SigningSQL.finish(renewal: renewal.pid, of: container)),
+            SQLStatement(SigningSQL.finish(renewal: renewal.pid, of: container, slots: slots)),
             SQLStatement(SigningSQL.renew(container, with: renewal, sent, activation)),
         ]
         let rest = SigningSQL.replaceKeys(of: did, renewal, sent, seq: seq, activation, at: now)

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentSigningProtocol
+import AssentStore
 import AssentTesting
 import SigningTesting
 import Testing
@@ -59,5 +60,58 @@ struct SigningRenewalGapTests {
         let slot = try #require(try await world.provider.store.slot(.signing, of: container.did.text))
         #expect(slot.sealedKey == nil)
         #expect(try await Self.renewed(world, old, container) == "fresh_authentication_required")
+    }
+
+    /// Completes a renewal with the PIN, and gives what confirms it.
+    private static func completed(
+        _ renewal: LowRenewal, _ old: TestDevice, _ new: TestDevice, _ container: TestDevice.Enrolled, _ pin: TestPIN
+    ) async throws -> ConfirmBody {
+        _ = try #require(try await pin.open("2580"))
+        let payments = try #require(old.keys.withLock { $0["payments"] })
+        let body = CompleteBody(
+            enrol: renewal.enrol,
+            endorsements: [
+                try await renewal.endorsement(by: old.deviceKey), try await renewal.endorsement(by: payments),
+            ])
+        return ConfirmBody(echo: try await renewal.complete(body, old, new).echo)
+    }
+
+    @Test("A renewal that began anew keeps its part of the new keys as long as it is open")
+    func restarted() async throws {
+        let world = try await SigningWorld.withPIN()
+        let (old, container, pin) = try await world.enrolledWithPIN()
+        world.base.clock.advance(by: 350 * 86400)
+        old.forgetTrust()
+        _ = try await old.call("renew/start", container.did, RenewStartBody())
+        world.base.clock.advance(by: 1400)
+        let new = try TestDevice(world, modes: [.device, .assisted])
+        let renewal = try await LowRenewal(old, new, container)
+        let confirm = try await Self.completed(renewal, old, new, container, pin)
+        world.base.clock.advance(by: 200)
+        try await SigningStore.purge(world.base.context)
+        old.forgetTrust()
+        let status: ContainerStatus = try await new.ask("renew/confirm", container.did, confirm)
+        #expect(status.keys.contains { $0.kid?.text == renewal.newDevice && $0.state == .active })
+        let slot = try #require(try await world.provider.store.slot(.signing, of: container.did.text))
+        #expect(slot.sealedKey != nil && slot.generation == 1)
+    }
+
+    @Test("New keys do not count without the server's part of their PIN, and the old ones go on")
+    func lost() async throws {
+        let world = try await SigningWorld.withPIN()
+        let (old, container, pin) = try await world.enrolledWithPIN()
+        world.base.clock.advance(by: 350 * 86400)
+        let new = try TestDevice(world, modes: [.device, .assisted])
+        let renewal = try await LowRenewal(old, new, container)
+        let confirm = try await Self.completed(renewal, old, new, container, pin)
+        let did = container.did.text
+        _ = try await world.base.database.run([
+            SQLStatement("DELETE FROM signing_offered_slots WHERE did = \(did)")
+        ])
+        let status: ContainerStatus = try await new.ask("renew/confirm", container.did, confirm)
+        #expect(!status.keys.contains { $0.kid?.text == renewal.newDevice })
+        let slot = try #require(try await world.provider.store.slot(.signing, of: did))
+        #expect(slot.sealedKey != nil && slot.generation == 0)
+        #expect(try await pin.open("2580") != nil)
     }
 }
