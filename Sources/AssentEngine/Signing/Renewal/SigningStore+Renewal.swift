@@ -158,8 +158,9 @@ extension SigningStore {
         _ activation: SigningActivation, at now: Int64
     ) async throws -> Bool {
         try await succeeds(
-            [SQLStatement(SigningSQL.echo(renewal: renewal.pid, hash: echoHash, at: now), expecting: .exactly(1))]
-                + replacing(renewal, of: container, seq: seq, activation, at: now))
+            replacing(
+                renewal, of: container, seq: seq, activation,
+                after: [SigningSQL.echo(renewal: renewal.pid, hash: echoHash, at: now)], at: now))
     }
 
     /// The digits were right. The new keys count from now on, if the device has confirmed.
@@ -170,26 +171,29 @@ extension SigningStore {
         _ activation: SigningActivation, at now: Int64
     ) async throws -> Bool {
         try await succeeds(
-            [
-                SQLStatement(SigningSQL.forgetDigits(pid: renewal.pid), expecting: .exactly(1)),
-                SQLStatement(SigningSQL.rightDigits(renewal: renewal.pid, at: now), expecting: .exactly(1)),
-            ] + replacing(renewal, of: container, seq: seq, activation, at: now))
+            replacing(
+                renewal, of: container, seq: seq, activation,
+                after: [
+                    SigningSQL.forgetDigits(pid: renewal.pid), SigningSQL.rightDigits(renewal: renewal.pid, at: now),
+                ], at: now))
     }
 
-    /// Makes the new keys count if nothing is missing, together with their record.
+    /// After what has come, one row each, makes the new keys count if nothing is missing, together with their record.
+    /// The container is locked before the renewal, as by a change of the password, which ends renewals.
     private func replacing(
         _ renewal: SigningRenewalRecord, of container: SigningContainerRecord, seq: Int,
-        _ activation: SigningActivation, at now: Int64
+        _ activation: SigningActivation, after news: [SQL], at now: Int64
     ) throws -> [SQLStatement] {
-        guard let sent = renewal.completion else { return [] }
+        guard let sent = renewal.completion else { throw SigningRefusal(.enrolmentVoid) }
         let did = container.did
         let slots = try UnverifiedMessage<Offer>(renewal.offer).content.slots
             .filter { $0.mode == .assisted }.map(\.slot)
-        let first = [
-            SQLStatement(SigningSQL.hold(container: did, evenSuspect: true, at: now), expecting: .exactly(1)),
-            SQLStatement(SigningSQL.finish(renewal: renewal.pid, of: container, slots: slots)),
-            SQLStatement(SigningSQL.renew(container, with: renewal, sent, activation)),
-        ]
+        let hold = SigningSQL.hold(container: did, evenSuspect: true, at: now)
+        let first =
+            ([hold] + news).map { SQLStatement($0, expecting: .exactly(1)) } + [
+                SQLStatement(SigningSQL.finish(renewal: renewal.pid, of: container, slots: slots)),
+                SQLStatement(SigningSQL.renew(container, with: renewal, sent, activation)),
+            ]
         let rest = SigningSQL.replaceKeys(of: did, renewal, sent, seq: seq, activation, at: now)
         let note = audit.statement(
             record(
@@ -197,7 +201,7 @@ extension SigningStore {
                 ["step": renewal.invite == nil ? "renewed" : "reset", "pid": renewal.pid]),
             when: SigningSQL.has(did: did, record: activation.hash))
         let isDone = SigningSQL.has(did: did, record: activation.hash)
-        let news = renewal.invite.map { _ in telling(.reset, about: did, when: isDone, at: now) }
-        return first + rest.map { SQLStatement($0) } + [news].compactMap(\.self) + [note]
+        let notice = renewal.invite.map { _ in telling(.reset, about: did, when: isDone, at: now) }
+        return first + rest.map { SQLStatement($0) } + [notice].compactMap(\.self) + [note]
     }
 }

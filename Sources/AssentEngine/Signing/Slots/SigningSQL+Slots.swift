@@ -206,14 +206,17 @@ extension SigningSQL {
 }
 
 extension SigningSQL {
+    /// A slot of an offer; no row when a change of the password has taken its generation meanwhile.
     static func insert(
         _ slot: SigningOfferedSlot, of did: String, pid: String, expiresAt: Int64
     ) -> SQL {
         """
         INSERT INTO signing_offered_slots
             (did, pid, slot, generation, public_key, sealed_k, evaluations, expires_at)
-        VALUES (\(did), \(pid), \(slot.slot.rawValue), \(slot.generation), \(slot.publicKey), \(slot.sealedKey), 0,
-            \(expiresAt))
+        SELECT \(did), \(pid), \(slot.slot.rawValue), \(slot.generation), \(slot.publicKey), \(slot.sealedKey), 0,
+            \(expiresAt)
+        WHERE NOT EXISTS (SELECT 1 FROM signing_slots s
+            WHERE s.did = \(did) AND s.slot = \(slot.slot.rawValue) AND s.generation >= \(slot.generation))
         ON CONFLICT DO NOTHING
         """
     }

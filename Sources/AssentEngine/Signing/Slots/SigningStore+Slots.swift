@@ -108,7 +108,10 @@ extension SigningStore {
         _ change: SlotChange, of container: SigningContainerRecord, proof: SpentProof, at now: Int64
     ) async throws {
         let outcome = try await attempt(
-            [SQLStatement(SigningSQL.commit(change, at: now), expecting: .exactly(1))]
+            [
+                SQLStatement(SigningSQL.lock(container: change.did), expecting: .exactly(1)),
+                SQLStatement(SigningSQL.commit(change, at: now), expecting: .exactly(1)),
+            ]
                 // A renewal that is under way has the number of this generation.
                 + SigningSQL.endRenewals(of: change.did).map { SQLStatement($0) } + spending(proof, at: now) + [
                     audit.statement(
@@ -117,7 +120,7 @@ extension SigningStore {
                             ["slot": change.slot.rawValue, "step": "changed", "generation": "\(change.to)"]))
                 ])
         guard case .refused(by: let statement) = outcome else { return }
-        if statement > 0 { throw SigningRefusal(.replay) }
+        if statement > 1 { throw SigningRefusal(.replay) }
         let row = try await found(change, container, at: now)
         guard row.generation == change.to, row.pendingGeneration == nil else {
             throw SigningRefusal(.wrongGeneration)

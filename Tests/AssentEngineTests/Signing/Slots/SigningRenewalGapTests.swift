@@ -114,4 +114,23 @@ struct SigningRenewalGapTests {
         #expect(slot.sealedKey != nil && slot.generation == 0)
         #expect(try await pin.open("2580") != nil)
     }
+
+    @Test("A renewal does not begin with a generation that a change of the PIN has taken meanwhile")
+    func taken() async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.withSlot()
+        func starts(_ generation: Int64) async throws -> Bool {
+            let pid = fixture.id()
+            let key = SigningOfferedSlot(
+                slot: .signing, generation: generation, publicKey: [2], sealedKey: [8])
+            return try await fixture.store.start(
+                SigningRenewalRecord(
+                    pid: pid, did: container.did, invite: nil, commitMode: .exchange, offer: "offer",
+                    expiresAt: fixture.now + 900), slots: [key], isAgain: false, user: fixture.user,
+                proof: fixture.proof(container.did), at: fixture.now)
+        }
+        #expect(try await !starts(0))
+        #expect(try await fixture.store.renewal(of: container.did, at: fixture.now) == nil)
+        #expect(try await starts(1))
+    }
 }
