@@ -324,48 +324,4 @@ struct SigningDecisionTests {
             #expect(try await refusal { _ = try await provider.evidence(txn.text, for: reader) } == "tx_unknown")
         }
     }
-
-    @Test("A device and a relying party that wait are answered when there is something, or when the time is over")
-    func waiting() async throws {
-        let world = try await SigningWorld()
-        let (device, container) = try await world.enrolled()
-        let clock = world.base.clock
-        let empty = Waiting { try await device.list(container.did, wait: 5).map(\.txn) }
-        #expect(try await empty.value(clock).isEmpty)
-        let tickets = Waiting { try await device.list(container.did, wait: 25).map(\.txn) }
-        await tickets.untilSleeping(clock)
-        let (txn, _) = try await world.asked()
-        #expect(try await tickets.value(clock) == [txn])
-        let state = Waiting { try await world.provider.view(txn.text, client: "shop", wait: 25).state }
-        await state.untilSleeping(clock)
-        _ = try await device.approve(txn, container)
-        #expect(try await state.value(clock) == .approved)
-    }
-}
-
-/// A call that waits by a clock which somebody must move.
-private struct Waiting<Value: Sendable>: Sendable {
-    private let isDone = Locked(false)
-    private let task: Task<Value, any Error>
-
-    init(_ body: @escaping @Sendable () async throws -> Value) {
-        task = Task { [isDone] in
-            defer { isDone.withLock { $0 = true } }
-            return try await body()
-        }
-    }
-
-    /// Until it has looked for the first time.
-    func untilSleeping(_ clock: ManualClock) async {
-        while clock.sleeperCount == 0, !isDone.withLock({ $0 }) { await Task.yield() }
-    }
-
-    /// Lets it look again and again until it ends.
-    func value(_ clock: ManualClock) async throws -> Value {
-        while !isDone.withLock({ $0 }) {
-            if clock.sleeperCount > 0 { clock.advance(by: SigningBell.interval) }
-            await Task.yield()
-        }
-        return try await task.value
-    }
 }

@@ -23,6 +23,8 @@ final class SigningBell: Sendable {
     private struct Waiter {
         let id: UInt64
         let topic: Topic
+        /// Transactions that do not wake it.
+        let known: [String]
         let deadline: Date
         let continuation: CheckedContinuation<Void, Never>
     }
@@ -42,9 +44,9 @@ final class SigningBell: Sendable {
         self.context = context
     }
 
-    /// Waits until there is something to see, at most so many seconds. A second call that waits for one container ends
-    /// the first one's waiting.
-    func wait(for topic: Topic, seconds: Int) async {
+    /// Waits until there is something to see besides these transactions, at most so many seconds. A second call that
+    /// waits for one container ends the first one's waiting.
+    func wait(for topic: Topic, besides known: [String] = [], seconds: Int) async {
         guard seconds > 0 else { return }
         let deadline = context.clock.now.addingTimeInterval(TimeInterval(min(seconds, Self.longest)))
         let id = state.withLock { state in
@@ -53,7 +55,8 @@ final class SigningBell: Sendable {
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let waiter = Waiter(id: id, topic: topic, deadline: deadline, continuation: continuation)
+                let waiter = Waiter(
+                    id: id, topic: topic, known: known, deadline: deadline, continuation: continuation)
                 let (starts, released) = state.withLock { state -> (Bool, [Waiter]) in
                     if state.gone.remove(id) != nil { return (false, [waiter]) }
                     var released: [Waiter] = []
@@ -86,16 +89,16 @@ final class SigningBell: Sendable {
     private func look() async {
         while true {
             let now = context.clock.now
-            let (topics, late) = state.withLock { state -> (Set<Topic>, [Waiter]) in
+            let (topics, known, late) = state.withLock { state -> (Set<Topic>, [String], [Waiter]) in
                 let late = Self.remove(&state) { $0.deadline <= now }
                 if state.waiting.isEmpty { state.isLooking = false }
-                return (Set(state.waiting.map(\.topic)), late)
+                return (Set(state.waiting.map(\.topic)), state.waiting.flatMap(Self.pairs), late)
             }
             for waiter in late { waiter.continuation.resume() }
             if topics.isEmpty { return }
             do {
                 try await context.clock.sleep(until: now.addingTimeInterval(Self.interval))
-                let ready = try await ready(topics)
+                let ready = try await ready(topics, besides: known)
                 let rung = state.withLock { state in Self.remove(&state) { ready.contains($0.topic) } }
                 for waiter in rung { waiter.continuation.resume() }
             } catch {
@@ -105,7 +108,13 @@ final class SigningBell: Sendable {
         }
     }
 
-    private func ready(_ topics: Set<Topic>) async throws -> Set<Topic> {
+    /// What a container waits for besides, as the statement names it: a container can only have one that waits.
+    private static func pairs(_ waiter: Waiter) -> [String] {
+        guard case .container(let did) = waiter.topic else { return [] }
+        return waiter.known.map { "\(did) \($0)" }
+    }
+
+    private func ready(_ topics: Set<Topic>, besides known: [String]) async throws -> Set<Topic> {
         let now = context.clock.epochSeconds
         let containers = Self.list(topics.compactMap { if case .container(let did) = $0 { did } else { nil } })
         let transactions = Self.list(topics.compactMap { if case .transaction(let txn) = $0 { txn } else { nil } })
@@ -116,6 +125,7 @@ final class SigningBell: Sendable {
                 JOIN signing_transactions t ON t.user_id = c.user_id AND t.iss = c.iss
                 WHERE c.did IN (\(containers)) AND c.state = 'ACTIVE' AND t.state = 'PENDING' AND t.expires_at > \(now)
                     AND (t.did IS NULL OR t.did = c.did) AND (t.claimed_by IS NULL OR t.claimed_by = c.did)
+                    AND c.did || ' ' || t.txn NOT IN (\(Self.list(known)))
                     AND \(SigningSQL.hasKey(for: "t.kind", did: "c.did"))
                 UNION ALL
                 SELECT DISTINCT n.did AS id, 1 AS is_container FROM signing_notices n WHERE n.did IN (\(containers))

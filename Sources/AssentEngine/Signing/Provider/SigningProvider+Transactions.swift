@@ -13,8 +13,7 @@ extension SigningProvider {
         var notices = try await store.notices(for: container.did)
         if open.answerable.isEmpty, notices.isEmpty, body.wait > 0 {
             // What this container cannot answer must not wake it again and again.
-            let topic = open.other.map { SigningBell.Topic.transaction($0) } ?? .container(container.did)
-            await bell.wait(for: topic, seconds: body.wait)
+            await bell.wait(for: .container(container.did), besides: open.others, seconds: body.wait)
             open = try await listable(container)
             notices = try await store.notices(for: container.did)
         }
@@ -34,18 +33,18 @@ extension SigningProvider {
         return try sealed(reply, for: container)
     }
 
-    /// The open transactions for each status of which a container has a key, and one of the others.
+    /// The open transactions for each status of which a container has a key, and the others.
     private func listable(_ container: SigningContainerRecord) async throws
-        -> (answerable: [SigningTransactionRecord], other: String?)
+        -> (answerable: [SigningTransactionRecord], others: [String])
     {
         let open = try await store.open(container, limit: Self.listed + 1, at: store.now)
-        guard !open.isEmpty else { return ([], nil) }
+        guard !open.isEmpty else { return ([], []) }
         let keys = try await store.keys(did: container.did)
         let answerable = try open.filter { transaction in
             let draft = try DocumentDraft(plaintext: Array(transaction.content.utf8))
             return draft.statuses(of: transaction, for: container, keys: keys) != nil
         }
-        return (answerable, open.first { each in !answerable.contains { $0.txn == each.txn } }?.txn)
+        return (answerable, open.map(\.txn).filter { txn in !answerable.contains { $0.txn == txn } })
     }
 
     func fetch(_ request: DeviceRequest) async throws -> String {
