@@ -186,7 +186,7 @@ struct DeviceCommand: AsyncParsableCommand {
                     )
                 }
                 console.say("Waiting for transactions of \(DisplayText.escapedForTerminal(container.userName)).")
-                let events = ListenEvents(console: console, container: container)
+                let events = ListenEvents(console: console, device: profile.device, container: container)
                 for try await transaction in container.transactions(onEvent: { await events.hear($0) }) {
                     let receipt = try await TerminalDecision(console: console).decide(transaction)
                     console.say("Signed and sent: \(receipt.status), transaction \(receipt.transactionID).")

@@ -5,6 +5,7 @@ import Foundation
 /// Says at the terminal what a listening device hears besides transactions, and renews keys that are near their end.
 struct ListenEvents: Sendable {
     let console: Console
+    let device: SigningDevice
     let container: SigningContainer
 
     /// Prints one event. It never asks for anything: nobody may be there.
@@ -13,7 +14,7 @@ struct ListenEvents: Sendable {
         case .notice(let notice): console.warn(Self.line(notice))
         case .renewalDue(needsPassword: true):
             console.warn(
-                "The container's keys expire on \(Self.text(container.expiresAt)). New ones need your PIN or password: "
+                "The container's keys expire on \(Self.text(await expiry)). New ones need your PIN or password: "
                     + "assent device renew")
         case .renewalDue(needsPassword: false): await renew()
         }
@@ -27,11 +28,16 @@ struct ListenEvents: Sendable {
         } catch let error as any AssentError {
             console.warn(
                 DisplayText.escapedForTerminal(
-                    "The container's keys expire on \(Self.text(container.expiresAt)), and could not be renewed: "
+                    "The container's keys expire on \(Self.text(await expiry)), and could not be renewed: "
                         + "\(error.detail) [\(error.code)]"))
         } catch {
             console.warn("The container's keys could not be renewed. Try: assent device renew")
         }
+    }
+
+    /// When the keys expire that it has now: they may have been renewed since it began to listen.
+    private var expiry: Date {
+        get async { (try? await device.container(container.id).expiresAt) ?? container.expiresAt }
     }
 
     private static func text(_ date: Date) -> String { date.formatted(.iso8601) }

@@ -25,8 +25,8 @@ public enum SigningEvent: Sendable, Hashable {
     /// Something has happened to another device of the user.
     case notice(SigningNotice)
     /// The keys may be renewed from now on, and should be before they expire
-    /// (``SigningContainer/renew(invite:password:)``). It is said once by each iterator. With `needsPassword` the user
-    /// has to type one for it.
+    /// (``SigningContainer/renew(invite:password:)``). Each iterator says it once, and again each hour while it is so.
+    /// With `needsPassword` the user has to type one for it.
     case renewalDue(needsPassword: Bool)
 }
 

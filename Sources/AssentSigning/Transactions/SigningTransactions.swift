@@ -29,12 +29,15 @@ public struct SigningTransactions: AsyncSequence, Sendable {
         /// something is open.
         private static let pause: TimeInterval = 2
 
+        /// Seconds after which it is said again that keys are due.
+        private static let reminder: TimeInterval = 3600
+
         fileprivate let container: SigningContainer
         private let password: Secret?
         private let onEvent: (@Sendable (SigningEvent) async -> Void)?
         private var waiting: [String] = []
         private var seen: Set<String> = []
-        private var hasSaidDue = false
+        private var saidDue: Date?
 
         fileprivate init(
             container: SigningContainer, password: Secret?, onEvent: (@Sendable (SigningEvent) async -> Void)?
@@ -77,10 +80,21 @@ public struct SigningTransactions: AsyncSequence, Sendable {
         private mutating func sayEvents() async {
             guard let onEvent else { return }
             for notice in await container.notices() { await onEvent(.notice(notice)) }
-            guard !hasSaidDue, let needsPassword = try? await container.device.renewalDue(container.record) else {
+            let device = container.device
+            let due: Bool?
+            do {
+                due = try await device.renewalDue(container.record)
+            } catch {
                 return
             }
-            hasSaidDue = true
+            guard let needsPassword = due else {
+                saidDue = nil
+                return
+            }
+            let now = device.clock.now
+            // A clock that went back must not silence it.
+            if let saidDue, abs(now.timeIntervalSince(saidDue)) < Self.reminder { return }
+            saidDue = now
             await onEvent(.renewalDue(needsPassword: needsPassword))
         }
     }

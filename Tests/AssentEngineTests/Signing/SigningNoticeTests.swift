@@ -133,4 +133,35 @@ struct SigningNoticeTests {
         }
         #expect(notice.containerID == other.id && notice.event == .enrolled)
     }
+
+    @Test("That keys are due is said again each hour, and each time that they are due again")
+    func dueAgain() async throws {
+        let sdk = try SDKWorld(try await Self.world())
+        let device = sdk.device()
+        let container = try await sdk.enrolled(device)
+        let said = Locked(0)
+        var iterator = container.transactions { event in
+            if case .renewalDue = event { said.withLock { $0 += 1 } }
+        }.makeAsyncIterator()
+        func listened() async throws -> Int {
+            _ = try await sdk.world.asked()
+            let next = try await iterator.next()
+            try await #require(next).setStatus("accept")
+            return said.withLock { $0 }
+        }
+        #expect(try await listened() == 0)
+        for year in 0..<2 {
+            let renewable = try await device.container(container.id).renewableFrom
+            sdk.clock.advance(by: renewable.timeIntervalSince(sdk.clock.now) + 60)
+            #expect(try await listened() == 3 * year + 1)
+            sdk.clock.advance(by: 3000)
+            #expect(try await listened() == 3 * year + 1)
+            sdk.clock.advance(by: 700)
+            #expect(try await listened() == 3 * year + 2)
+            sdk.clock.advance(by: 3600)
+            #expect(try await listened() == 3 * year + 3)
+            try await container.renew()
+            #expect(try await listened() == 3 * year + 3)
+        }
+    }
 }
