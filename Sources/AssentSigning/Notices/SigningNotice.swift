@@ -59,10 +59,19 @@ extension SigningDevice {
         return heardNotices[id]?.waiting ?? []
     }
 
-    /// Whether new keys are due, by the last time that the server has signed, and whether they need a password.
+    /// Seconds after the end of an offer for which the digits of a reset may still come.
+    private static let completion = 600
+
+    /// Whether new keys are due, by the last time that the server has signed, and whether they need a password. They
+    /// are not while a reset is under way: a renewal would give it up, and the user has its digits.
     func renewalDue(_ id: SigningID) async throws -> Bool? {
         let record = try await records.load(id)
         guard let renewable = record.renewable, record.serverTime >= renewable else { return nil }
+        if let reset = try await records.renewal(of: id), reset.hasCode, let offer = try reset.next.offerContent(),
+            record.serverTime <= offer.expiresAt + Self.completion
+        {
+            return nil
+        }
         return !record.slots.isEmpty
     }
 }

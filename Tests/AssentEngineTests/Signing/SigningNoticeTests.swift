@@ -164,4 +164,35 @@ struct SigningNoticeTests {
             #expect(try await listened() == 3 * year + 3)
         }
     }
+
+    @Test("A listening device does not give up a reset that waits for its digits, only one whose time is over")
+    func resetWaits() async throws {
+        let sdk = try SDKWorld(try await Self.world())
+        let world = sdk.world
+        let container = try await sdk.enrolled(sdk.device())
+        sdk.clock.advance(by: container.renewableFrom.timeIntervalSince(sdk.clock.now) + 60)
+        let said = Locked(0)
+        func listened() async throws -> Int {
+            _ = try await world.asked()
+            var iterator = container.transactions { event in
+                if case .renewalDue = event { said.withLock { $0 += 1 } }
+            }.makeAsyncIterator()
+            let next = try await iterator.next()
+            try await #require(next).setStatus("accept")
+            return said.withLock { $0 }
+        }
+        func begun() async throws -> (pid: String, digits: String) {
+            let shown = try await world.provider.invite(world.ana, user: nil, did: container.id)
+            let renewal = try await container.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
+            return (shown.pid, try #require(renewal.digits))
+        }
+        _ = try await begun()
+        #expect(try await listened() == 0)
+        sdk.clock.advance(by: 3600)
+        #expect(try await listened() == 1)
+        let reset = try await begun()
+        #expect(try await listened() == 1)
+        _ = try await world.provider.enter(digits: reset.digits, world.ana, pid: reset.pid)
+        #expect(Set(try await container.renewed().keys).isDisjoint(with: container.keys))
+    }
 }
