@@ -77,6 +77,23 @@ struct LocalPasswordTests {
         await #expect(throws: SigningError(.wrongPassword)) { try await container.transactionIDs() }
     }
 
+    @Test("Of a password that the app is asked for nothing is kept: after a change elsewhere no old one is tried")
+    func nothingKept() async throws {
+        let typed = Locked(session)
+        var configuration = SigningDeviceConfiguration()
+        configuration.sessionPassword = { _ in typed.withLock { $0 } }
+        let container = try await scene.enrolled(
+            scene.device(configuration: configuration), [.signing: "271828", .session: "tr4in-spot"],
+            by: ScriptedServer.PasswordOffer(.local),
+            ScriptedServer.PasswordOffer(.local, slot: .session) { $0.lock = ["type": "counter", "max": 3] })
+        for _ in 0..<20 { _ = try await container.transactionIDs() }
+        let other = try #require(await scene.device().container(container.id).password(.session))
+        try await other.change(from: session, to: Secret("br1dge-over"))
+        typed.withLock { $0 = wrong }
+        let error = await #expect(throws: SigningError.self) { try await container.transactionIDs() }
+        #expect(error?.code == .wrongPassword && error?.remaining == 2)
+    }
+
     @Test("One password for both is refused")
     func same() async throws {
         let error = await #expect(throws: SigningError.self) {

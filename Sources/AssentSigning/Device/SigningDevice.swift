@@ -52,8 +52,9 @@ public actor SigningDevice {
     /// What was heard of the user's other devices, by record.
     var heardNotices: [SigningID: HeardNotices] = [:]
 
-    /// Passwords that ``SigningDeviceConfiguration/sessionPassword`` has asked for and that were right, by record.
-    var sessionPasswords: [SigningID: Secret] = [:]
+    /// Keys of the session that were opened by what ``SigningDeviceConfiguration/sessionPassword`` has asked for, by
+    /// record.
+    var openSessions: [SigningID: OpenSession] = [:]
 
     /// Old keys behind a password that are to vouch for new ones, by record: while a renewal needs them.
     var endorsers: [SigningID: SoftwareSigningKey] = [:]
@@ -201,7 +202,7 @@ public actor SigningDevice {
             throw SigningError(.credentialsLost)
         }
         if let slot = offered.slot {
-            return try await sessionKeys(record, slot, password).agreementKey(offered.label)
+            return try await sessionKey(record, slot, offered.label, password)
         }
         guard let key = try await keys.agreementKey(named: record.keyName(.transport, offered.label)) else {
             throw SigningError(.credentialsLost)

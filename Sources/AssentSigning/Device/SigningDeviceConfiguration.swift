@@ -22,8 +22,9 @@ public struct SigningDeviceConfiguration: Sendable {
     public var limits = HTTPLimits(replyBytes: 256 << 10)
 
     /// Asks the user for the password that opens what the server sends, where a call needs it and was given none. The
-    /// right one is kept in memory as long as the ``SigningDevice``. Without it such a call stops with code
-    /// `passwordRequired`.
+    /// key that it opens, which signs nothing, is then kept in memory as long as the ``SigningDevice``, or until the
+    /// password is changed or ``SigningContainer/forgetPasswords()`` is called; of the password nothing is kept for
+    /// longer than the server's policy allows. Without it such a call stops with code `passwordRequired`.
     public var sessionPassword: SigningPasswordPrompt?
 
     /// A configuration.

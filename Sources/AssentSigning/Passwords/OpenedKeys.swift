@@ -52,3 +52,11 @@ struct RememberedPassword {
     let until: Duration
     var uses: Int
 }
+
+/// The open key of a session. Nothing in it comes from the password.
+struct OpenSession {
+    let key: SoftwareAgreementKey
+    let generation: Int
+    let salt: [UInt8]
+    let passwordTime: Int
+}

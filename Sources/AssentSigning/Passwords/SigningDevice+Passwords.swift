@@ -1,4 +1,5 @@
 import AssentCore
+import AssentJOSE
 import AssentSigningProtocol
 import Foundation
 import Logging
@@ -32,23 +33,47 @@ extension SigningDevice {
         try await alone(id, slot) { try await self.open(id, slot, password, for: purpose) }
     }
 
-    /// Opens the keys of the session: by the password that is given, the one that is kept, or the one that the app asks
-    /// for.
-    func sessionKeys(_ record: ContainerRecord, _ slot: PasswordSlot, _ password: Secret?) async throws -> OpenedKeys {
-        let known = password ?? sessionPasswords[record.id]
+    /// Opens the key of the session: by the password that is given, what is remembered of it, or the one that the app
+    /// asks for. After that the open key itself is kept: whoever listens needs it all the time.
+    func sessionKey(
+        _ record: ContainerRecord, _ slot: PasswordSlot, _ label: String, _ password: Secret?
+    ) async throws -> SoftwareAgreementKey {
+        if password == nil, let key = try await keptSessionKey(record, slot) { return key }
         do {
-            return try await opened(record.id, slot, known, for: .use)
-        } catch let error as SigningError
-            where password == nil && [.passwordRequired, .wrongPassword].contains(error.code)
-        {
-            // A kept one may have been changed by another process.
-            sessionPasswords[record.id] = nil
+            return try await opened(record.id, slot, password, for: .use).agreementKey(label)
+        } catch let error as SigningError where password == nil && error.code == .passwordRequired {
             guard let prompt = configuration.sessionPassword, let kept = record.slotRecord(slot) else { throw error }
             let typed = try await ask(prompt, isNew: false, record, slot, kept.mode, policy(record, slot))
-            let keys = try await opened(record.id, slot, typed, for: .use)
-            sessionPasswords[record.id] = typed
-            return keys
+            let opened = try await self.opened(record.id, slot, typed, for: .use)
+            let key = try opened.agreementKey(label)
+            // Another process may have changed it meanwhile.
+            guard let now = try await records.load(record.id).slotRecord(slot),
+                now.current.salt == kept.current.salt, now.current.generation == kept.current.generation
+            else { return key }
+            openSessions[record.id] = OpenSession(
+                key: key, generation: kept.current.generation, salt: kept.current.salt,
+                passwordTime: opened.passwordTime)
+            return key
         }
+    }
+
+    /// The open key that is kept, unless its password was changed, has expired, or opens nothing any more.
+    private func keptSessionKey(
+        _ record: ContainerRecord, _ slot: PasswordSlot
+    ) async throws -> SoftwareAgreementKey? {
+        guard let open = openSessions[record.id] else { return nil }
+        let opening = try await self.opening(record.id, slot, nil, for: .use)
+        guard open.generation == opening.kept.current.generation, open.salt == opening.kept.current.salt else {
+            openSessions[record.id] = nil
+            return nil
+        }
+        do {
+            if opening.kept.mode == .local { try checkAge(open.passwordTime, opening) }
+        } catch {
+            openSessions[record.id] = nil
+            throw error
+        }
+        return open.key
     }
 
     /// What nobody else does with a password at the same time, in this process or another one.
@@ -142,7 +167,7 @@ extension SigningDevice {
         try await records.modify(id) { $0.modify(kept.slot) { $0.failures = 0 } }
         failedAt[[id.text, kept.slot.rawValue]] = nil
         let opened = OpenedKeys(contents: contents, s: s)
-        try checkAge(opened, opening)
+        try checkAge(opened.passwordTime, opening)
         remember(s, id, kept, opening.policy.rules)
         return opened
     }
@@ -155,7 +180,7 @@ extension SigningDevice {
             throw SigningError(.passwordRequired)
         }
         let opened = OpenedKeys(contents: contents, s: s)
-        try checkAge(opened, opening)
+        try checkAge(opened.passwordTime, opening)
         return opened
     }
 
@@ -170,10 +195,10 @@ extension SigningDevice {
     }
 
     /// The device judges the age of a `local` password, by the last time that the server signed.
-    private func checkAge(_ opened: OpenedKeys, _ opening: Opening) throws {
+    private func checkAge(_ passwordTime: Int, _ opening: Opening) throws {
         let days = opening.policy.rules.maxAge
         guard days > 0, opening.purpose == .use,
-            opening.record.serverTime > opened.passwordTime + days * 86400
+            opening.record.serverTime > passwordTime + days * 86400
         else { return }
         throw SigningError(.passwordExpired)
     }

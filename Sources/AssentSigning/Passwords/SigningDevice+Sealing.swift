@@ -154,7 +154,7 @@ extension SigningDevice {
     /// Forgets what is remembered of one password, or of all of a container.
     func forget(_ id: SigningID, _ slot: PasswordSlot? = nil) {
         for one in PasswordSlot.allCases where slot == nil || one == slot { remembered[place(id, one)] = nil }
-        if slot == nil || slot == .session { sessionPasswords[id] = nil }
+        if slot == nil || slot == .session { openSessions[id] = nil }
     }
 }
 
