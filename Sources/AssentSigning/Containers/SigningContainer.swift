@@ -111,7 +111,8 @@ public struct SigningContainer: Sendable, Identifiable {
         }
     }
 
-    /// The ids of open transactions, at most 20, the oldest first.
+    /// The ids of open transactions, at most 20, the oldest first. ``notices()`` has what came with them; the next list
+    /// tells the server that the app has it.
     ///
     /// - Parameters:
     ///   - wait: how many seconds to wait for one, at most 25.

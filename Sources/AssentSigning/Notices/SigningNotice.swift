@@ -79,5 +79,10 @@ extension SigningDevice {
 extension SigningContainer {
     /// What has happened to the user's other devices, as far as it came with lists of transactions and was not taken
     /// before; at most 64.
+    ///
+    /// They are in memory only, and the next list tells the server that they came, which then sends them no more. An
+    /// app that lists by itself must take them after each list, and keep or show them before it lists again: else they
+    /// are lost when it ends. ``transactions(password:onEvent:)`` gives each to `onEvent` before it lists again, and
+    /// without `onEvent` keeps them for this.
     public func notices() async -> [SigningNotice] { await device.takeNotices(record) }
 }
