@@ -66,7 +66,7 @@ extension SigningStore {
 }
 
 extension SigningSQL {
-    /// Destroys the secrets of a container that has ended.
+    /// Destroys the secrets of a user's containers that are void.
     static func deleteOneTimeKeysOfVoid(user: String) -> SQL {
         """
         DELETE FROM signing_otp_keys WHERE did IN
@@ -74,6 +74,7 @@ extension SigningSQL {
         """
     }
 
+    /// Destroys the secrets of a container that has ended.
     static func deleteOneTimeKeys(of did: String) -> SQL {
         """
         DELETE FROM signing_otp_keys WHERE did = \(did) AND EXISTS (

@@ -62,10 +62,10 @@ extension SigningStore {
         }
         let note = audit.statement(
             record(.signingContainer, user: user, did: did, ["step": "renewal", "pid": new.pid]))
-        let isMade = statements.count
+        let firstOfProof = statements.count
         switch try await attempt(statements + spending(proof, at: now) + [note]) {
         case .done: return true
-        case .refused(let statement) where statement < isMade: return false
+        case .refused(let statement) where statement < firstOfProof: return false
         case .refused: throw SigningRefusal(.replay)
         }
     }
@@ -136,14 +136,14 @@ extension SigningStore {
         let secrets = try inserting(oneTimeKeys, of: did, at: now)
         let note = audit.statement(
             record(.signingContainer, user: user, did: did, ["step": "renewal complete", "pid": renewal.pid]))
-        let isKnown = first.count + (spent == nil ? 0 : 1)
-        let known = isKnown + insertions.count + secrets.count
+        let firstOfKeys = first.count + (spent == nil ? 0 : 1)
+        let firstOfProof = firstOfKeys + insertions.count + secrets.count
         let statements = first + [spent].compactMap(\.self) + insertions + secrets
         switch try await attempt(statements + spending(proof, at: now) + [note]) {
         case .done: return true
         case .refused(let statement) where statement < first.count: return false
-        case .refused(let statement) where statement < isKnown: throw SigningRefusal(.unlockRequired)
-        case .refused(let statement) where statement < known:
+        case .refused(let statement) where statement < firstOfKeys: throw SigningRefusal(.unlockRequired)
+        case .refused(let statement) where statement < firstOfProof:
             throw SigningRefusal(.invalidRequest, "A key is known already.")
         case .refused: throw SigningRefusal(.replay)
         }
