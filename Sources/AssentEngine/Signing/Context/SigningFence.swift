@@ -8,7 +8,7 @@ package enum SigningFence {
     package struct Outcome: Sendable, Hashable {
         /// Transactions that were open.
         package let transactions: Int
-        /// Invites that counted.
+        /// Invites that had not led to anything yet.
         package let invites: Int
         /// Devices that had not finished, and renewals.
         package let enrolments: Int
@@ -32,7 +32,16 @@ package enum SigningFence {
             UPDATE signing_transactions SET state = 'FAILED', reason = 'restored'
             WHERE state = 'PENDING' RETURNING txn
             """,
-            "UPDATE signing_invites SET state = 'VOID', digits = NULL WHERE state <> 'VOID' RETURNING pid",
+            // One by which a container is active, or has its new keys, is over already.
+            """
+            UPDATE signing_invites SET state = 'VOID', digits = NULL
+            WHERE state = 'OPEN' OR (state = 'USED' AND (
+                EXISTS (SELECT 1 FROM signing_containers c
+                    WHERE c.pid = signing_invites.pid AND c.state = 'UNCONFIRMED')
+                OR EXISTS (SELECT 1 FROM signing_renewals r
+                    WHERE r.invite = signing_invites.pid AND r.state = 'COMPLETED')))
+            RETURNING pid
+            """,
             """
             UPDATE signing_enrolments SET state = 'VOID' WHERE state IN ('STARTED', 'COMMITTED') RETURNING did
             """,
