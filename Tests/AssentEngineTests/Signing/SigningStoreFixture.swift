@@ -18,8 +18,8 @@ final class SigningStoreFixture: Sendable {
 
     var now: Int64 { base.clock.epochSeconds }
 
-    init() async throws {
-        base = try await TransactionFixture()
+    init(_ location: DatabaseLocation? = nil) async throws {
+        base = try await TransactionFixture(location)
         store = SigningStore(base.context, issuer: Self.issuer)
         user = base.ana.user.id
     }

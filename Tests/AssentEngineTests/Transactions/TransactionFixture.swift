@@ -24,11 +24,13 @@ final class TransactionFixture: Sendable {
     static let body = Array(#"{"to":"Bob","amount":"200.00","currency":"EUR"}"#.utf8)
     static let content = RequestContent(method: "POST", mediaType: "application/json", body: body)
 
-    init(limits: TransactionLimits = TransactionLimits()) async throws {
+    /// On the tests' database, unless another one is named.
+    init(limits: TransactionLimits = TransactionLimits(), _ location: DatabaseLocation? = nil) async throws {
         directory = FileManager.default.temporaryDirectory.appending(path: "assent-transactions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
-        database = try await TestDatabase.location(path).open(clock: clock)
+        let location = if let location { location } else { try await TestDatabase.location(path) }
+        database = try await location.open(clock: clock)
         context = try Self.context(database, clock: clock)
         transactions = Transactions(context, limits: limits)
         ana = try await Self.signIn("ana", roles: [], context)

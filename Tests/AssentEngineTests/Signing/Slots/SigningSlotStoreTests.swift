@@ -352,25 +352,4 @@ struct SigningSlotStoreTests {
         try await SigningStore.purge(fixture.base.context)
         #expect(try await kept() == 0)
     }
-
-    @Test(
-        "The bytes of a destroyed key leave the file of SQLite with them",
-        .disabled(if: TestDatabase.isPostgreSQL, "it looks into SQLite's file"))
-    func bytes() async throws {
-        let fixture = try await SigningStoreFixture()
-        let sqlite = try #require(fixture.base.database as? SQLiteDatabase)
-        let path = try #require(
-            try await sqlite.run(.read("SELECT file FROM pragma_database_list WHERE name = 'main'")).first
-        ).text("file")
-        let key = SystemRandom().bytes(76)
-        let container = try await fixture.withSlot(key: key)
-        for _ in 0..<3 { _ = try await fixture.withSlot(key: SystemRandom().bytes(76)) }
-        func isStored() async throws -> Bool {
-            _ = try await sqlite.pragma("wal_checkpoint(TRUNCATE)")
-            return try Data(contentsOf: URL(fileURLWithPath: path)).firstRange(of: Data(key)) != nil
-        }
-        #expect(try await isStored())
-        try #require(try await fixture.store.act(.wipe, on: .signing, of: container, by: "admin"))
-        #expect(try await !isStored())
-    }
 }
