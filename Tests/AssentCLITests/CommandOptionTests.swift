@@ -79,6 +79,26 @@ struct CommandOptionTests {
         #expect(told.status == 64 && !told.err.isEmpty, "\(arguments): \(told.status) \(told.err)")
     }
 
+    @Test(
+        "A command about a device that lacks something, or names what there is not, is refused before anybody is asked",
+        arguments: [
+            ["device", "pin", "unlock"], ["device", "pin", "unlock", "--container"], ["device", "pin", "show", "a"],
+            ["device", "pin", "unlock", "--container", "a", "--slot", "pin"],
+            ["device", "pin", "change", "--slot", "SIGNING"], ["device", "pin", "change", "--slot", ""],
+            ["device", "pin", "change", "--pin", "0042"], ["transactions", "sign"],
+            ["transactions", "sign", "A text", "and another"], ["transactions", "sign", "-a text"],
+            ["admin", "devices", "list"], ["admin", "devices", "list", "ana", "ben"], ["admin", "devices", "change"],
+            ["admin", "devices", "change", "block"], ["admin", "devices", "change", "--container", "a"],
+            ["admin", "devices", "change", "BLOCK", "--container", "a"],
+            ["admin", "devices", "change", "block", "unblock", "--container", "a"],
+            ["admin", "devices", "change", "wipe", "--container", "a", "--slot", "pin"],
+            ["admin", "devices", "change", "block", "--container", "a", "--slot", "otp"],
+        ])
+    func devices(arguments: [String]) throws {
+        let told = try VaultCommandTests.Home().run(arguments)
+        #expect(told.status == 64 && !told.err.isEmpty && told.out.isEmpty, "\(arguments): \(told)")
+    }
+
     @Test("A passphrase for a vault that has none is refused: somebody believes that it protects")
     func uselessPassphrase() async throws {
         let home = try VaultCommandTests.Home()

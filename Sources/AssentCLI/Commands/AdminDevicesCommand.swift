@@ -1,5 +1,6 @@
 import ArgumentParser
 import Assent
+import AssentSigning
 
 extension AdminCommand {
     /// `assent admin devices`
@@ -41,36 +42,27 @@ extension AdminCommand {
                     master key can still guess the PIN. What they find are keys that count no more.
                     """)
 
-            /// What is done.
-            enum Action: String, ExpressibleByArgument, CaseIterable {
-                case block, unblock, revoke, lock, unlock, wipe
-
-                /// Whether it is about a PIN.
-                var isAboutSlot: Bool { self == .lock || self == .unlock || self == .wipe }
-            }
-
             @Argument(help: "block, unblock, revoke, lock, unlock or wipe.")
-            var action: Action
+            var action: ContainerAction
 
             // An id may begin with a hyphen.
             @Option(name: .long, parsing: .unconditional, help: "The container, as the list has it (did).")
             var container: String
 
-            @Option(name: .long, help: "Whose keys are meant by lock, unlock and wipe.")
-            var slot = "signing"
+            @Option(
+                name: .long, help: "Whose keys are meant by lock, unlock and wipe: session, signing (as usual) or otp.")
+            var slot: PasswordSlot?
 
             @OptionGroup var client: ClientOptions
 
-            func run() async throws {
-                let calls = SessionCalls(client)
-                let body = JSONObject(omittingNil: [
-                    "action": .string(action.rawValue), "slot": action.isAboutSlot ? .string(slot) : nil,
-                ])
-                let answer = try await calls.send {
-                    .post("\($0("signing"))/containers/\(PercentEncoding.encode(container))", json: .object(body))
+            func validate() throws {
+                guard slot == nil || action.isAboutSlot else {
+                    throw ValidationError("--slot goes with lock, unlock and wipe.")
                 }
-                calls.console.say("Done. The container is \(answer["state"]?.string ?? "").")
-                try calls.console.finish()
+            }
+
+            func run() async throws {
+                try await SessionCalls(client).change(container: container, action, slot: slot)
             }
         }
     }

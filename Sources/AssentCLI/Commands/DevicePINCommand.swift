@@ -21,7 +21,7 @@ extension DeviceCommand {
             var container: String?
 
             @Option(name: .long, help: "Which keys it opens, where a container has several: session, signing or otp.")
-            var slot: String?
+            var slot: PasswordSlot?
 
             func password(_ profile: SigningProfile) async throws -> SigningPassword {
                 let all = try await profile.container(container).passwords
@@ -35,8 +35,8 @@ extension DeviceCommand {
                     }
                     return only
                 }
-                guard let found = all.first(where: { $0.slot.rawValue == slot }) else {
-                    throw CommandFailure("The container has no PIN or password \(slot).")
+                guard let found = all.first(where: { $0.slot == slot }) else {
+                    throw CommandFailure("The container has no PIN or password \(slot.rawValue).")
                 }
                 return found
             }
@@ -54,7 +54,11 @@ extension DeviceCommand {
                 let console = Console()
                 try await SigningProfile.run(client, console) { profile in
                     for known in try await profile.device.containers() where !known.passwords.isEmpty {
-                        try await known.status()
+                        let state = try await known.status().state
+                        guard state != .revoked, state != .void else {
+                            console.warn("Container \(known.id) has ended.")
+                            continue
+                        }
                         let container = try await profile.device.container(known.id)
                         for password in container.passwords {
                             console.emit(
@@ -81,20 +85,13 @@ extension DeviceCommand {
             @Option(name: .long, parsing: .unconditional, help: "The container.")
             var container: String
 
-            @Option(name: .long, help: "Which keys it opens.")
-            var slot = "signing"
+            @Option(name: .long, help: "Which keys it opens: session, signing (as usual) or otp.")
+            var slot: PasswordSlot?
 
             @OptionGroup var client: ClientOptions
 
             func run() async throws {
-                let calls = SessionCalls(client)
-                let (id, slot) = (PercentEncoding.encode(container), slot)
-                _ = try await calls.send {
-                    .post(
-                        "\($0("signing"))/containers/\(id)", json: ["action": "unlock", "slot": .string(slot)])
-                }
-                calls.console.say("It may be tried again.")
-                try calls.console.finish()
+                try await SessionCalls(client).change(container: container, .unlock, slot: slot)
             }
         }
 

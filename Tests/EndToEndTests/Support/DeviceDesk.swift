@@ -19,10 +19,18 @@ struct DeviceDesk: Sendable {
 
     private var here: [String] { ["--config", device.clientFile] + options }
 
-    /// A command of the device.
+    /// A command of the device. After the answers nobody answers any more.
     func onDevice(_ words: String..., typing answers: [String] = []) async throws -> Program.Result {
+        try await onDevice(words, typing: answers)
+    }
+
+    /// The same.
+    func onDevice(_ words: [String], typing answers: [String] = []) async throws -> Program.Result {
         let running = try device.start(words + here, environment: environment, typing: !answers.isEmpty)
-        if !answers.isEmpty { try running.type(answers) }
+        if !answers.isEmpty {
+            try running.type(answers)
+            try running.endInput()
+        }
         return await running.result()
     }
 

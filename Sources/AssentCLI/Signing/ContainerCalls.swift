@@ -1,0 +1,44 @@
+public import ArgumentParser
+import Assent
+public import AssentSigning
+
+extension PasswordSlot: ExpressibleByArgument {}
+
+/// What is done to a container at the server.
+enum ContainerAction: String, ExpressibleByArgument, CaseIterable {
+    case block, unblock, revoke, lock, unlock, wipe
+
+    /// Whether it is about a PIN.
+    var isAboutSlot: Bool { self == .lock || self == .unlock || self == .wipe }
+
+    /// What a person is told afterwards. The state is the container's, as the server has named it.
+    func sentence(_ state: String) -> String {
+        switch self {
+        case .block, .unblock, .revoke: "Done. The container is \(DisplayText.escapedForTerminal(state))."
+        case .lock: "Done. The PIN is locked."
+        case .unlock: "Done. The PIN may be tried again."
+        case .wipe: "Done. What the PIN opens is destroyed."
+        }
+    }
+}
+
+extension SessionCalls {
+    /// Has the server change a container, and says so.
+    ///
+    /// - Parameters:
+    ///   - id: the container.
+    ///   - action: what is done.
+    ///   - slot: which keys are meant, where a PIN is.
+    /// - Throws: `ExitCode`, after the reason was written.
+    func change(container id: String, _ action: ContainerAction, slot: PasswordSlot?) async throws {
+        let slot = action.isAboutSlot ? slot ?? .signing : nil
+        let body = JSONObject(omittingNil: [
+            "action": .string(action.rawValue), "slot": slot.map { .string($0.rawValue) },
+        ])
+        let answer = try await send {
+            .post("\($0("signing"))/containers/\(PercentEncoding.encode(id))", json: .object(body))
+        }
+        console.say(action.sentence(answer["state"]?.string ?? ""))
+        try console.finish()
+    }
+}
