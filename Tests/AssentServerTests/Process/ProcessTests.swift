@@ -83,7 +83,7 @@ struct ProcessTests {
             async let reply = serve.transfer(to: "Bob", session: session, transaction: id)
             await upstream.waitUntilHeld()
             serve.process.signal(SIGTERM)
-            let port = try #require(URLComponents(string: serve.gateway)?.port)
+            let port = try #require(URLComponents(string: serve.gateway ?? "")?.port)
             while !Task.isCancelled, let connection = try? await RawConnection.open(port: port, withTLS: false) {
                 await connection.close()
             }
@@ -206,7 +206,7 @@ final class ProcessWorld: Sendable {
     /// Makes the next server listen where this one did: transactions are bound to the gateway's URL.
     func keepPorts(of serve: ServeProcess) throws {
         let server = try #require(URLComponents(string: serve.server)?.port)
-        let gateway = try #require(URLComponents(string: serve.gateway)?.port)
+        let gateway = try #require(URLComponents(string: serve.gateway ?? "")?.port)
         try write(ServeProcess.yaml(upstream: upstream, serverPort: server, gatewayPort: gateway))
     }
 

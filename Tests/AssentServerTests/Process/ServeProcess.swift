@@ -13,14 +13,22 @@ import Testing
 final class ServeProcess: Sendable {
     let process: WatchedProcess
     let server: String
-    let gateway: String
+    /// Where its gateway is, if it has one.
+    let gateway: String?
     let password: String?
     private let client: HTTPClient
 
     /// Starts a server on `directory`, which has `assent.yaml`, and waits until it says where it is.
+    ///
+    /// - Throws: ``ProcessFailure`` when it ends before that, and for a configuration without a public client: then it
+    ///   says nothing after its last account by which one could know that there are no more.
     static func start(
         directory: String, prefix: [String] = [], options: [String] = [], client: HTTPClient
     ) async throws -> ServeProcess {
+        let configuration = try? ServerConfiguration.load(file: directory + "/assent.yaml")
+        guard configuration.map({ $0.firstPublicClient != nil }) ?? true else {
+            throw ProcessFailure(description: "The configuration of a server that a test starts needs a public client.")
+        }
         let process = try WatchedProcess.start(prefix + command(directory: directory) + options)
         var password: String?
         while let line = await process.nextLine() {
@@ -30,14 +38,14 @@ final class ServeProcess: Sendable {
         }
         // The ports in the public URLs are a load balancer's where there are several nodes.
         await process.waitUntilSaid(" serving")
-        guard let server = port("port", in: process.errors), let gateway = port("gatewayPort", in: process.errors)
-        else {
-            _ = await process.exit()
+        guard let server = port("port", in: process.errors) else {
+            await process.stop()
             throw ProcessFailure(description: "assent serve did not start: \(process.errors)")
         }
         return ServeProcess(
-            process: process, server: "https://localhost:\(server)/am", gateway: "https://localhost:\(gateway)",
-            password: password, client: client)
+            process: process, server: "https://localhost:\(server)/am",
+            gateway: port("gatewayPort", in: process.errors).map { "https://localhost:\($0)" }, password: password,
+            client: client)
     }
 
     private static func port(_ name: String, in log: String) -> Int? {
@@ -49,7 +57,7 @@ final class ServeProcess: Sendable {
         [try WatchedProcess.product("assent"), "serve", "--config", directory + "/assent.yaml"]
     }
 
-    private init(process: WatchedProcess, server: String, gateway: String, password: String?, client: HTTPClient) {
+    private init(process: WatchedProcess, server: String, gateway: String?, password: String?, client: HTTPClient) {
         self.process = process
         self.server = server
         self.gateway = gateway
@@ -106,7 +114,8 @@ final class ServeProcess: Sendable {
     func transfer(to payee: String, session: String, transaction: String? = nil) async throws -> Answer {
         let query = transaction.map { "?_txid=\($0)" } ?? ""
         return try await send(
-            "POST", gateway + "/transfers" + query, ServerFixture.jsonFields + ServerFixture.session(session),
+            "POST", try #require(gateway) + "/transfers" + query,
+            ServerFixture.jsonFields + ServerFixture.session(session),
             text: #"{"to":"\#(payee)","amount":"0.01","currency":"EUR"}"#)
     }
 
