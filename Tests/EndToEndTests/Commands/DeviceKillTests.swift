@@ -11,6 +11,7 @@ import Testing
 @Suite("A device that is killed at its write points", .timeLimit(.minutes(Soak.isOn ? 60 : 5)))
 struct DeviceKillTests {
     private static let pin = "0042"
+    private static let next = "0039"
 
     private static let settings = """
               devices: 20
@@ -172,6 +173,107 @@ struct DeviceKillTests {
             #expect(decided.count == payments && taken.count == payments)
             if Soak.isOn { print("\(kills) kills of \(point) write points of an approval") }
         }
+    }
+
+    /// What the server has counted of a container's PIN.
+    private struct Count {
+        let evaluations: Int64
+        let tries: Int64
+        let unconfirmed: Int64
+        let generation: Int64
+        let isPending: Bool
+        let changes: Int
+        let confirmed: Int
+
+        init(_ world: DemoWorld, _ did: String) async throws {
+            let slot = try #require(
+                try await DeviceKillTests.rows(world, "SELECT * FROM signing_slots WHERE did = \(did)").first)
+            evaluations = try slot.integer("n")
+            tries = try slot.integer("n") - slot.integer("floor")
+            unconfirmed = try slot.integer("unconfirmed")
+            generation = try slot.integer("generation")
+            isPending = try slot.optionalInteger("pending_generation") != nil
+            confirmed = try await DeviceKillTests.rows(world, "SELECT n FROM signing_confirms WHERE did = \(did)").count
+            let noted = try await DeviceKillTests.rows(
+                world, "SELECT detail FROM audit WHERE event = 'signing.slot' AND outcome = 'success'")
+            changes = try noted.count {
+                let detail = try JSONValue.parse($0.text("detail"))
+                return detail["did"]?.string == did && detail["step"]?.string == "changed"
+            }
+        }
+    }
+
+    /// How changes of a PIN came out that were killed.
+    private struct Outcomes {
+        var (kept, resumed, changed, lost) = (0, 0, 0, 0)
+    }
+
+    @Test("Wherever a change of the PIN ends, one of the two works and the other does not, and a try is lost at most")
+    func changes() async throws {
+        try await DeviceTests.run(with: Self.settings) { world, user, first in
+            let killer = try await Killer(in: first.home)
+            let client = try String(contentsOfFile: first.clientFile, encoding: .utf8)
+            var (point, kills, outcomes) = (1, 0, Outcomes())
+            while true {
+                let device = try Program(below: first.home + "/\(point)", client: client)
+                let desk = DeviceDesk(world: world, user: user, device: device)
+                try await desk.enrol(typing: [Self.pin, Self.pin])
+                let changing = try device.start(
+                    ["device", "pin", "change", "--config", device.clientFile],
+                    environment: try killer.environment(point, kills, device), typing: true)
+                try changing.type([Self.pin, Self.next, Self.next])
+                let changed = await changing.result()
+                let isOver = !Self.isKilled(changed)
+                if isOver { try #require(changed.status == 0, "\(changed.errors)") }
+                try await goOn(desk, after: point, isOver, &outcomes)
+                if isOver { break }
+                kills += 1
+                point += Soak.isOn ? 1 : 13
+            }
+            #expect(point > 30 && kills > 2 && outcomes.kept > 0 && outcomes.kept < kills)
+            // Only between the evaluation and its stored confirmation.
+            #expect(outcomes.lost < kills / 2 + 1)
+            if Soak.isOn { print("\(kills) kills of \(point) write points of a change: \(outcomes)") }
+        }
+    }
+
+    /// Tries the new PIN, and then the old one, as somebody does who does not know which of them counts.
+    private func goOn(_ desk: DeviceDesk, after point: Int, _ isOver: Bool, _ outcomes: inout Outcomes) async throws {
+        let active = try await Self.rows(desk.world, "SELECT did FROM signing_containers WHERE state = 'ACTIVE'")
+        let did = try #require(try active.first?.text("did"))
+        let cut = try await Count(desk.world, did)
+        #expect(active.count == 1 && cut.evaluations <= 1 && cut.generation <= 1, "point \(point): \(cut)")
+
+        let (paying, number) = try await desk.pay("1.00")
+        let approved = try await desk.onDevice(
+            "transactions", "approve", "--number", number, typing: ["1", Self.next, Self.pin])
+        try #require(approved.status == 0, "point \(point): \(approved.errors)")
+        let paid = await paying.result()
+        #expect(paid.status == 0, "point \(point): \(paid.errors)")
+        let isNew = !approved.errors.contains("Tries left")
+        #expect(isNew || !isOver, "point \(point): \(approved.errors)")
+        let after = try await Count(desk.world, did)
+        #expect(after.generation == (isNew ? 1 : 0) && after.changes == (isNew ? 1 : 0), "point \(point): \(after)")
+        #expect(cut.generation == 0 || isNew, "point \(point)")
+        #expect(after.evaluations == cut.evaluations + (isNew ? 1 : 2), "point \(point): \(cut) \(after)")
+        #expect(after.tries == 0 && !(isNew && after.isPending), "point \(point): \(after)")
+        // An evaluation that nothing confirmed is held against the user once: the wrong try, and one that was cut off.
+        let lost = after.unconfirmed - (isNew ? 0 : 1)
+        #expect(lost == 0 || (lost == 1 && !isOver), "point \(point): \(after)")
+        #expect(Int(after.evaluations) - after.confirmed == Int(after.unconfirmed), "point \(point): \(after)")
+        outcomes.lost += Int(lost)
+        switch (isNew, cut.generation) {
+        case (false, _): outcomes.kept += 1
+        case (true, 0): outcomes.resumed += 1
+        case (true, _): outcomes.changed += 1
+        }
+        if isNew {
+            let replaced = try await desk.device.run(
+                "device", "pin", "change", "--config", desk.device.clientFile, typing: [Self.pin, "0056", "0056"])
+            #expect(replaced.status != 0 && replaced.errors.contains("Tries left: 4."), "point \(point): \(replaced)")
+        }
+        let removed = try await desk.onDevice("device", "remove", "--container", did)
+        #expect(removed.status == 0, "point \(point): \(removed.errors)")
     }
 }
 #endif

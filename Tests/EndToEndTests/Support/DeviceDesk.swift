@@ -74,10 +74,10 @@ struct DeviceDesk: Sendable {
     }
 
     /// Begins a payment that the device is to approve. Returns the command, which waits for that, and the number.
-    func pay() async throws -> (paying: Program.Running, number: String) {
+    func pay(_ amount: String = "200.00") async throws -> (paying: Program.Running, number: String) {
         let paying = try user.start([
             "request", "POST", "\(world.endpoints.gateway ?? "")/transfers", "--data",
-            #"{"to":"Bob","amount":"200.00","currency":"EUR"}"#,
+            #"{"to":"Bob","amount":"\#(amount)","currency":"EUR"}"#,
         ])
         let line = try await paying.errorLine(with: "Number")
         return (paying, String(try #require(line.firstMatch(of: /Number: ([0-9]{2})/)?.output.1)))
