@@ -76,37 +76,44 @@ extension Transactions {
         }
     }
 
-    /// Seconds after which nobody is expected to record any more what became of a forwarded request: its server was
-    /// lost, or the database when the answer came. A service may be silent for much less.
+    /// Seconds after which nobody is expected to record any more what became of a request that was taken or forwarded:
+    /// its server was lost, or the database when the answer came. A service may be silent for much less.
     package static let forwardingLimit: Int64 = 600
 
     /// How many lost outcomes are recorded in one go.
     private static let lostOutcomes = 500
 
-    /// Records `unknown` for requests that were forwarded ``forwardingLimit`` ago, and of which nobody has said what
-    /// became of them. An outcome that comes later all the same replaces it. Returns how many there were.
+    /// Records what is known of requests that were taken or forwarded ``forwardingLimit`` ago, and of which nobody has
+    /// said what became of them: `unknown` where it was forwarded, and an outcome that comes later all the same replaces
+    /// that; `notForwarded` where the gateway did not come so far, and from then on it cannot. Returns how many there
+    /// were.
     package func recordLostOutcomes() async throws -> Int {
         try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
             let oldest = now - Self.forwardingLimit
             let rows = try await context.database.run(
-                .read(TransactionSQL.forwarded(before: oldest, limit: Self.lostOutcomes)))
+                .read(TransactionSQL.lost(before: oldest, limit: Self.lostOutcomes)))
             var count = 0
             for lost in try rows.map(TransactionRecord.init) {
+                let wasForwarded = lost.outcome == .forwarded
+                let conclude =
+                    wasForwarded
+                    ? TransactionSQL.concludeForwarded(lost.id, before: oldest, at: now)
+                    : TransactionSQL.concludeTaken(lost.id, at: now)
                 var note = record(.transactionOutcome, .failed, id: lost.id, binding: lost.binding)
-                note.detail["outcome"] = UpstreamOutcome.unknown.auditDetail
+                note.detail["outcome"] = (wasForwarded ? UpstreamOutcome.unknown : .notForwarded).auditDetail
                 do {
                     _ = try await context.database.run([
-                        SQLStatement(
-                            TransactionSQL.concludeLost(lost.id, before: oldest, at: now), expecting: .exactly(1)),
-                        audit.statement(note),
+                        SQLStatement(conclude, expecting: .exactly(1)), audit.statement(note),
                     ])
                 } catch let error as StoreError where error.code == .unexpectedCount {
                     continue
                 }
                 count += 1
                 context.logger.warning(
-                    "a request was forwarded, and what became of it was never recorded: ask its service",
+                    wasForwarded
+                        ? "a request was forwarded, and what became of it was never recorded: ask its service"
+                        : "a transaction was taken, and its request was never forwarded: nothing has happened",
                     metadata: ["transaction": "\(lost.id)"])
             }
             return count

@@ -160,19 +160,30 @@ package enum TransactionSQL {
         """
     }
 
-    /// The records whose requests were forwarded at `oldest` or before, and whose outcome nobody has noted.
-    static func forwarded(before oldest: Int64, limit: Int) -> SQL {
+    /// The records of which nobody has noted what became of them: forwarded at `oldest` or before, or taken by the
+    /// gateway then and not forwarded. What an enforcement point over REST does with a transaction is not noted here.
+    static func lost(before oldest: Int64, limit: Int) -> SQL {
         """
-        SELECT * FROM transactions WHERE state = 'TAKEN' AND outcome IS NULL AND forwarded_at <= \(oldest)
-        ORDER BY forwarded_at, id LIMIT \(limit)
+        SELECT * FROM transactions WHERE state = 'TAKEN' AND outcome IS NULL
+            AND (forwarded_at <= \(oldest)
+                OR (forwarded_at IS NULL AND taken_at <= \(oldest) AND kind = \(Transactions.Kind.gateway.rawValue)))
+        ORDER BY taken_at, id LIMIT \(limit)
         """
     }
 
-    /// Notes that nobody knows what became of such a request.
-    static func concludeLost(_ id: String, before oldest: Int64, at now: Int64) -> SQL {
+    /// Notes that nobody knows what became of a request that was forwarded.
+    static func concludeForwarded(_ id: String, before oldest: Int64, at now: Int64) -> SQL {
         """
         UPDATE transactions SET outcome = 'unknown', outcome_at = \(now)
         WHERE id = \(id) AND state = 'TAKEN' AND outcome IS NULL AND forwarded_at <= \(oldest)
+        """
+    }
+
+    /// Notes that a request was not forwarded. Nobody can forward it after that.
+    static func concludeTaken(_ id: String, at now: Int64) -> SQL {
+        """
+        UPDATE transactions SET outcome = 'notForwarded', outcome_at = \(now)
+        WHERE id = \(id) AND state = 'TAKEN' AND outcome IS NULL AND forwarded_at IS NULL
         """
     }
 

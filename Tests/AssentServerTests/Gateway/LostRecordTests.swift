@@ -37,7 +37,23 @@ struct LostRecordTests {
             text: Self.body)
     }
 
-    @Test("Between the take and the note that it forwards: 503, nothing is forwarded, then or later")
+    /// Lets ten minutes pass, and the housekeeping of that time be done.
+    private func keepHouse(_ fixture: ServerFixture) async throws {
+        for _ in 0..<2 {
+            while fixture.clock.sleeperCount == 0 { try await Self.breathe() }
+            fixture.clock.advance(by: 300)
+            while fixture.clock.sleeperCount == 0 { try await Self.breathe() }
+        }
+    }
+
+    private static func breathe() async throws {
+        try Task.checkCancellation()
+        await Task.yield()
+    }
+
+    @Test(
+        "Between the take and the note that it forwards: 503, nothing is forwarded, then or later, and housekeeping says so"
+    )
     func beforeForwarding() async throws {
         try await ServerFixture.run { fixture in
             let session = try await fixture.session()
@@ -53,6 +69,11 @@ struct LostRecordTests {
             #expect(fixture.upstream.requests.isEmpty)
             #expect(try await fixture.audit(id).contains { $0.event == .transactionTake && $0.outcome == .success })
             #expect(try await !fixture.audit(id).contains { $0.event == .transactionOutcome })
+            try await keepHouse(fixture)
+            let late = try await pay(id, session, fixture)
+            #expect(late.status == 409 && late.json["outcome"] == ["state": "notForwarded"], "\(late.text)")
+            #expect(fixture.upstream.requests.isEmpty)
+            #expect(fixture.logged.contains("its request was never forwarded".utf8))
         }
     }
 
@@ -67,11 +88,7 @@ struct LostRecordTests {
             let forwarded = try await pay(id, session, fixture)
             #expect(forwarded.status == 409 && forwarded.json["outcome"] == ["state": "forwarded"])
             try await allow(fixture)
-            for _ in 0..<2 {
-                while fixture.clock.sleeperCount == 0 { await Task.yield() }
-                fixture.clock.advance(by: 300)
-                while fixture.clock.sleeperCount == 0 { await Task.yield() }
-            }
+            try await keepHouse(fixture)
             let unknown = try await pay(id, session, fixture)
             #expect(unknown.status == 409 && unknown.json["outcome"] == ["state": "unknown"], "\(unknown.text)")
             let notes = try await fixture.audit(id).filter { $0.event == .transactionOutcome }
