@@ -84,9 +84,9 @@ extension Transactions {
     private static let lostOutcomes = 500
 
     /// Records what is known of requests that were taken or forwarded ``forwardingLimit`` ago, and of which nobody has
-    /// said what became of them: `unknown` where it was forwarded, and an outcome that comes later all the same replaces
-    /// that; `notForwarded` where the gateway did not come so far, and from then on it cannot. Returns how many there
-    /// were.
+    /// said what became of them: `unknown` where it was forwarded, and an outcome that comes later all the same
+    /// replaces that; `notForwarded` where the gateway did not come so far, and from then on it cannot. Returns how
+    /// many there were.
     package func recordLostOutcomes() async throws -> Int {
         try await context.translatingStoreErrors {
             let now = context.clock.epochSeconds
