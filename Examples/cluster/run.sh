@@ -13,7 +13,7 @@ cd "$here"
 fail() { echo "✘ $*" >&2; exit 1; }
 say() { echo "✔ $*"; }
 
-[ $# -gt 0 ] || programs=$(cd ../.. && swift build "${ASSENT_BUILD_FLAGS:---enable-all-traits}" --show-bin-path)
+[ $# -gt 0 ] || programs=$(cd ../.. && swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)
 assent=$programs/assent
 bank=$programs/AssentExampleBank
 if ! [ -x "$assent" ] || ! [ -x "$bank" ]; then fail "assent and AssentExampleBank are not in $programs: run 'make cluster'."; fi
