@@ -4,8 +4,11 @@
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
-# no target imports what it does not name. With other flags the next target would build all of it again.
+# no target imports what it does not name.
 export ASSENT_BUILD_FLAGS := --enable-all-traits --explicit-target-dependency-import-check error
+
+# SwiftPM passes the traits to the compiler in the order of a set, another one each time, and then compiles it all again.
+swift := SWIFT_DETERMINISTIC_HASHING=1 swift
 
 setup:
 	@Scripts/setup.sh
@@ -14,7 +17,7 @@ setup-tests:
 	@Scripts/setup.sh --tests
 
 build: setup
-	@swift build $(ASSENT_BUILD_FLAGS) --build-tests
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --build-tests
 
 check:
 	@Scripts/check.sh
@@ -35,18 +38,18 @@ soak: build
 		'NodeProcessTests|SigningKillTests|DeviceKillTests|SigningRelayTests|SigningRatchetTests|AssentSigningProtocolTests'
 
 demo: setup
-	@swift build $(ASSENT_BUILD_FLAGS) --product assent
-	@swift build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
-	@"$$(swift build $(ASSENT_BUILD_FLAGS) --show-bin-path)/assent" demo
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
+	@"$$($(swift) build $(ASSENT_BUILD_FLAGS) --show-bin-path)/assent" demo
 
 cluster: setup-tests
-	@swift build $(ASSENT_BUILD_FLAGS) --product assent
-	@swift build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
-	@Examples/cluster/run.sh "$$(swift build $(ASSENT_BUILD_FLAGS) --show-bin-path)"
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
+	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
+	@Examples/cluster/run.sh "$$($(swift) build $(ASSENT_BUILD_FLAGS) --show-bin-path)"
 
 bench: setup-tests
-	@swift build -c release $(ASSENT_BUILD_FLAGS) --product AssentBench
-	@"$$(swift build -c release $(ASSENT_BUILD_FLAGS) --show-bin-path)/AssentBench"
+	@$(swift) build -c release $(ASSENT_BUILD_FLAGS) --product AssentBench
+	@"$$($(swift) build -c release $(ASSENT_BUILD_FLAGS) --show-bin-path)/AssentBench"
 
 # The DocC pages of the products, in .build/docs; a warning is an error.
 docs: setup

@@ -12,7 +12,7 @@ products=(
 docc=$(command -v docc) || docc=$(dirname "$(readlink -f "$(command -v swift)")")/docc
 [ -x "$docc" ] || { echo "docs: this toolchain has no docc" >&2; exit 1; }
 
-swift package "${flags[@]}" dump-symbol-graph --minimum-access-level public --skip-synthesized-members
+SWIFT_DETERMINISTIC_HASHING=1 swift package "${flags[@]}" dump-symbol-graph --minimum-access-level public --skip-synthesized-members
 graphs=$(swift build "${flags[@]}" --show-bin-path)/../symbolgraph
 
 out=.build/docs

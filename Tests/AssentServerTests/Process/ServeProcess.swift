@@ -4,7 +4,6 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
-import NIOSSL
 import Testing
 
 @testable import AssentServer
@@ -65,17 +64,8 @@ final class ServeProcess: Sendable {
         self.client = client
     }
 
-    static func makeClient() -> HTTPClient {
-        var settings = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
-        var tls = TLSConfiguration.makeClientConfiguration()
-        tls.certificateVerification = .none
-        settings.tlsConfiguration = tls
-        settings.httpVersion = .http1Only
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 32
-        // What this asks once must arrive once.
-        settings.connectionPool.retryConnectionEstablishment = false
-        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
-    }
+    /// What this asks once must arrive once.
+    static func makeClient() -> HTTPClient { .forTests(connections: 32, repeats: false) }
 
     func send(
         _ method: String, _ url: String, _ fields: [(String, String)] = [], text: String? = nil

@@ -4,7 +4,6 @@ import AssentTesting
 import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
-import NIOSSL
 import Testing
 
 @testable import AssentServer
@@ -18,13 +17,7 @@ struct ReuseRaceTests {
     private func race(_ fixture: ServerFixture, _ form: @Sendable @escaping (Int) -> [(String, String)]) async throws
         -> [Answer]
     {
-        var settings = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
-        var tls = TLSConfiguration.makeClientConfiguration()
-        tls.certificateVerification = .none
-        settings.tlsConfiguration = tls
-        settings.httpVersion = .http1Only
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = Self.count
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
+        let client = HTTPClient.forTests(connections: Self.count)
         let url = fixture.oauth("access_token")
         do {
             let answers = try await withThrowingTaskGroup(of: Answer.self) { group in

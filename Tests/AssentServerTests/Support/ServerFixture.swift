@@ -7,7 +7,6 @@ import InMemoryLogging
 import Logging
 import NIOCore
 import NIOHTTP1
-import NIOSSL
 import ServiceLifecycle
 import StoreTesting
 import Testing
@@ -80,15 +79,7 @@ final class ServerFixture: Sendable {
         gatewayPort = try #require(await server.gatewayPort)
         serverPort = try await server.serverPort
         accounts = endpoints.accounts + (node?.accounts ?? [])
-        var settings = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
-        var tls = TLSConfiguration.makeClientConfiguration()
-        // BoringSSL's own verifier knows no name constraints for addresses, which the generated CA has. Whom to trust
-        // is the subject of the transport's tests.
-        tls.certificateVerification = .none
-        settings.tlsConfiguration = tls
-        settings.httpVersion = .http1Only
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
-        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
+        client = .forTests(connections: 64)
         // The port is known a moment before the server has its handlers.
         do {
             while try await send("GET", server("/json/serverinfo/*")).status == 503 {}
