@@ -42,6 +42,8 @@ struct UserSeeding: Sendable {
             for user in realm.users {
                 guard try await Users(context).find(username: user.username, realm: realm.name) == nil else { continue }
                 if let other = try await Users(context).findIgnoringCase(username: user.username, realm: realm.name) {
+                    // Another node has stored them since.
+                    if other.username == user.username { continue }
                     throw ConfigurationError(
                         file: "users of \(realm.name)", line: nil,
                         "the realm has the user \(other.username) already, whose name differs from "
