@@ -66,6 +66,7 @@ struct SessionCookieTests {
             #expect(cookie.setting(Secret("c"), answering: one).count == 1)
             let set = cookie.setting(Secret("c"), answering: two)
             let cleared = cookie.clearing(answering: two)
+            try #require(set.count == 2 && cleared.count == 2)
             for values in [set, cleared] {
                 #expect(values.map { $0.hasSuffix("; Partitioned") } == [!isPartitioned, isPartitioned])
                 #expect(values[0].hasPrefix("iPlanetDirectoryPro=; ") && values[0].contains("; Max-Age=0; "))
