@@ -7,17 +7,17 @@ cd "$(dirname "$0")/.."
 # shellcheck disable=SC2086 # a list of flags
 bin=$(swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)
 limit=${ASSENT_TEST_LIMIT:-1800}
-log=$bin/tests.log
+# Its own: two runs of one build must not write to one file.
+log=$(mktemp)
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-4}
 
-: >"$log"
 # Not by 'swift test', which keeps the last lines back until whoever holds its pipes has ended.
 "$bin/AssentPackageTests.xctest" --testing-library swift-testing "$@" </dev/null >"$log" 2>&1 &
 tests=$!
 # What they leave behind may hold the log, but not what reads this script's output.
 tail -n +1 -f --pid=$tests "$log" &
 shown=$!
-trap 'kill -KILL $tests 2>/dev/null || true' EXIT
+trap 'kill -KILL $tests 2>/dev/null || true; rm -f "$log"' EXIT
 
 names() { # sign, what follows: the tests of such lines, whatever their colour
     sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/^.*($1) Test (\"[^\"]*\"|[^ ]*\(\)) ($2).*\$/\\2/p" | sort
