@@ -45,19 +45,22 @@ struct DemoCommand: AsyncParsableCommand {
         let console = Console(json: json)
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .error
-        let sources = DemoWorld.Sources(configurationFile: config, bankExecutable: Self.bankExecutable)
+        let sources = DemoWorld.Sources(configurationFile: config, programs: Self.programs)
         let clock = DemoClock()
         let narration = Narration(console: console)
         do {
             let world = try await DemoWorld.start(
                 sources: sources, clock: clock, narration: narration, logger: logger)
             do {
-                try await Story(world: world, clock: clock, narration: narration).tell()
+                let story = try Story(world: world, clock: clock, narration: narration)
+                try await story.tell()
+                await world.stop()
+                story.judgeEvidence()
             } catch {
                 narration.tell(.check("the story goes on: \(error)", passed: false))
+                await world.stop()
             }
             try writePage(narration, console: console)
-            await world.stop()
         } catch let error as ConfigurationError {
             console.warn("assent demo: \(error)")
             throw ExitCode(78)
@@ -76,11 +79,10 @@ struct DemoCommand: AsyncParsableCommand {
         if keep { try await keepRunning(sources, console: console, logger: logger) }
     }
 
-    /// The example bank, beside this program wherever its name was found: `argv[0]` need not be a path.
-    private static var bankExecutable: String {
+    /// Where this program is, wherever its name was found: `argv[0]` need not be a path.
+    private static var programs: URL {
         let own = Bundle.main.executableURL ?? URL(fileURLWithPath: CommandLine.arguments[0])
         return own.resolvingSymlinksInPath().deletingLastPathComponent()
-            .appendingPathComponent("AssentExampleBank").path
     }
 
     private func writePage(_ narration: Narration, console: Console) throws {
@@ -126,6 +128,10 @@ struct DemoCommand: AsyncParsableCommand {
             #"  assent request POST \#(gateway)/transfers --data '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#)
         console.say("A code is accepted once: wait for the next before you approve. To get one:")
         console.say("  oathtool --totp -b -   (paste the TOTP seed: others can see a command line)")
+        console.say("To approve with a device instead, within five minutes of signing in:")
+        console.say("  assent device invite        (prints a code, and asks for the digits that the device shows)")
+        console.say("  assent device enroll CODE   (in another terminal, which is the device)")
+        console.say("  assent device listen        (there, too; then pay again)")
         await untilStopped(seconds: minutes * 60)
         await world.stop()
     }

@@ -14,6 +14,9 @@ final class DemoWorld: Sendable {
     /// The clock of client and server.
     let clock: any WallClock
 
+    /// Where this program and the bank are.
+    let programs: URL
+
     let bank: BankProcess
 
     /// The stretch of network between the app and the gateway.
@@ -34,20 +37,21 @@ final class DemoWorld: Sendable {
     struct Sources: Sendable {
         /// The configuration to run, with its ports and its directory replaced.
         var configurationFile: String
-        /// The bank's executable.
-        var bankExecutable: String
+        /// The directory of the bank's executable and of `assent` itself, which the user's phone runs.
+        var programs: URL
         /// What else is different, once its directory is known.
         var configure: @Sendable (inout ServerConfiguration) throws -> Void = { _ in }
     }
 
     private init(
-        directory: String, clock: any WallClock, bank: BankProcess, relay: Relay, bankRelay: Relay,
-        endpoints: Endpoints,
-        configuration: ServerConfiguration, account: GeneratedAccount, server: IdentityServer, services: ServiceGroup,
+        directory: String, clock: any WallClock, programs: URL, bank: BankProcess, relay: Relay,
+        bankRelay: Relay, endpoints: Endpoints, configuration: ServerConfiguration, account: GeneratedAccount,
+        server: IdentityServer, services: ServiceGroup,
         running: Task<Void, any Error>
     ) {
         self.directory = directory
         self.clock = clock
+        self.programs = programs
         self.bank = bank
         self.relay = relay
         self.bankRelay = bankRelay
@@ -67,7 +71,8 @@ final class DemoWorld: Sendable {
         do {
             var configuration = try ServerConfiguration.load(file: sources.configurationFile)
             let bank = try await BankProcess.start(
-                executable: sources.bankExecutable, directory: directory, owner: "ana")
+                executable: sources.programs.appending(path: "AssentExampleBank").path, directory: directory,
+                owner: "ana")
             let gatewayPort = Locked<Int?>(nil)
             let relay = try await Relay.start { gatewayPort.withLock { $0 } }
             let bankRelay = try await Relay.start(observer: { narration?.tellBank($0, isReply: $1) }, to: { bank.port })
@@ -96,9 +101,9 @@ final class DemoWorld: Sendable {
                 throw BankProcess.Failure(description: "the configuration has no user with generated credentials")
             }
             return DemoWorld(
-                directory: directory, clock: clock, bank: bank, relay: relay, bankRelay: bankRelay,
-                endpoints: endpoints,
-                configuration: configuration, account: account, server: server, services: services, running: running)
+                directory: directory, clock: clock, programs: sources.programs, bank: bank,
+                relay: relay, bankRelay: bankRelay, endpoints: endpoints, configuration: configuration,
+                account: account, server: server, services: services, running: running)
         } catch {
             try? FileManager.default.removeItem(atPath: directory)
             throw error

@@ -10,19 +10,16 @@ struct NarratingTransport: HTTPTransport {
     /// Which party answers at an origin's port.
     let parties: [Int: Narration.Party]
 
-    /// Who sends.
-    var sender = Narration.Party.app
-
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
         let party = (try? Origin(call.request)).flatMap { parties[$0.port] } ?? .server
-        narration.tell(.message(from: sender, to: party, text: Self.request(call.request), refused: false))
+        narration.tell(.message(from: .app, to: party, text: Self.request(call.request), refused: false))
         do {
             let reply = try await transport.send(call)
             narration.tell(
-                .message(from: party, to: sender, text: Self.reply(reply.response), refused: reply.status >= 300))
+                .message(from: party, to: .app, text: Self.reply(reply.response), refused: reply.status >= 300))
             return reply
         } catch let error as HTTPTransportError {
-            narration.tell(.message(from: party, to: sender, text: "no reply: \(error.code)", refused: true))
+            narration.tell(.message(from: party, to: .app, text: "no reply: \(error.code)", refused: true))
             throw error
         }
     }

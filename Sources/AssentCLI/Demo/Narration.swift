@@ -5,7 +5,7 @@ final class Narration: Sendable {
     /// Who takes part, from left to right in the diagram.
     enum Party: String, Sendable, CaseIterable {
         case user = "Ana"
-        case phone = "Phone (SDK)"
+        case phone = "Phone"
         case app = "App (SDK)"
         case server = "assent serve"
         case gateway = "Gateway"

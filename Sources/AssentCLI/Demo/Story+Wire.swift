@@ -76,6 +76,12 @@ extension Story {
         return try await send(.post, url, fields, body: HTTPBody(json.serializedBytes()), quietly: false)
     }
 
+    /// Gets JSON with these fields.
+    func get(_ url: String, _ pairs: [(String, String)]) async throws -> JSONValue {
+        let reply = try await send(.get, url, Self.fields(pairs), body: nil, quietly: false)
+        return try JSONValue.parse(try await reply.body.collect(upTo: 1 << 18))
+    }
+
     private var narrating: NarratingTransport {
         NarratingTransport(transport: transport, narration: narration, parties: parties)
     }

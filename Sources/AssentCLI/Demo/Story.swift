@@ -14,6 +14,9 @@ struct Story: Sendable {
 
     private let seen = Locked<[(name: String, secret: Secret)]>([])
 
+    /// What is kept of the payment that was signed.
+    let evidence = Locked<Evidence?>(nil)
+
     /// The pinned transport that the apps of the story share, as they use it.
     let transport: any HTTPTransport
     private let connections: NIOTransport
@@ -57,7 +60,8 @@ struct Story: Sendable {
     var gateway: String { world.endpoints.gateway ?? "" }
     var transfers: String { gateway + "/transfers" }
 
-    /// Tells the whole story. Nothing is thrown for a check that fails: it is in the narration.
+    /// Tells the whole story but its end without a server (``judgeEvidence()``). Nothing is thrown for a check that
+    /// fails: it is in the narration.
     func tell() async throws {
         let assent = try makeAssent()
         try await signIn(assent)

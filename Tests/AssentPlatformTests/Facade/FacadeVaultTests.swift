@@ -28,7 +28,7 @@ struct FacadeVaultTests {
                 .deletingLastPathComponent().deletingLastPathComponent()
             let sources = DemoWorld.Sources(
                 configurationFile: package.appending(path: "Examples/bank/assent.yaml").path,
-                bankExecutable: BuiltProgram.beside("AssentExampleBank").path)
+                programs: BuiltProgram.beside("AssentExampleBank").deletingLastPathComponent())
             let clock = DemoClock()
             let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
             let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)

@@ -18,11 +18,9 @@ enum World {
 
     /// The demo's files; its database is where the tests have theirs (``TestDatabase``).
     static func sources() async throws -> DemoWorld.Sources {
-        // The bank is built beside the tests.
+        // The bank and `assent` are built beside the tests.
         let products = Bundle.main.executableURL?.deletingLastPathComponent() ?? package
-        var sources = DemoWorld.Sources(
-            configurationFile: configurationFile,
-            bankExecutable: products.appendingPathComponent("AssentExampleBank").path)
+        var sources = DemoWorld.Sources(configurationFile: configurationFile, programs: products)
         #if os(Linux)
         if case .postgresql(let database) = try await TestDatabase.location(SystemRandom().uuid()) {
             sources.configure = { configuration in
