@@ -681,9 +681,10 @@ class Renewal(Device):
         return offer
 
     def endorsements(self):
-        """By the old device key, and by an old key that only the password opens, if this is no reset."""
+        """By the old device key, and by an old key, if this is no reset: where one is behind a password, by that."""
         keys = [self.old.device_key]
         old = [one for one in self.old.state["keys"].values() if one["usage"] in ("sign", "auth")]
+        old.sort(key=lambda one: "blob" not in one)
         if old and not self.state["reset"]:
             keys.append(self.old.open_key(old[0], self.password)[0])
         self.old.nonce, self.nonce = self.nonce, None

@@ -46,14 +46,16 @@ def new_id():
 
 
 def policies_for(mode):
-    """The offer's keys, slots and policies: no password, a local one, or an assisted one."""
+    """The offer's keys, slots and policies: no password, a local one, an assisted one, or that and a key without."""
     keys = [{"usage": "device", "label": "device", "policy": "device"},
             {"usage": "transport", "label": "transport", "policy": "device"},
             {"usage": "sign", "label": "payments", "policy": "device"}]
     policies = [{"id": "device", "type": "device"}]
     if mode == "device":
         return keys, [], policies
-    keys[2] = {"usage": "sign", "label": "payments", "slot": "signing", "policy": "pin"}
+    bare = [{**keys[2], "label": "readings"}] if mode == "mixed" else []
+    mode = "assisted" if mode == "mixed" else mode
+    keys[2:] = bare + [{"usage": "sign", "label": "payments", "slot": "signing", "policy": "pin"}]
     lock = {"type": "counter", "max": 5}
     if mode == "assisted":
         lock.update(cap=20, delays=[0, 0, 30, 60])
@@ -62,6 +64,12 @@ def policies_for(mode):
             "minLength": 4, "maxLength": 12, "minNumeric": 4, "sequences": False, "common": False, "history": 0,
             "minAge": 0, "maxAge": 0, "cache": 0}})
     return keys, [{"slot": "signing", "mode": mode, "gen": 0}], policies
+
+
+def guarded(container):
+    """The slots of the keys that sign, as they were offered."""
+    return [container.slots[one["slot"]] for one in container.offered
+            if one["usage"] in ("sign", "auth") and "slot" in one]
 
 
 class Container:
@@ -517,6 +525,8 @@ class Server:
             raise Refused("only after a fresh authentication", "container_suspect")
         elif container.exp - 30 * 86400 > now:
             raise Refused("too early, but for a reset", "fresh_authentication_required")
+        elif any(one.assisted and one.k is None for one in guarded(container)):
+            raise Refused("only a reset: the keys behind a password were destroyed", "fresh_authentication_required")
         renewing = container.renewing
         if found is None and renewing and renewing.state == "STARTED" and not renewing.invite["reset"]:
             found = renewing.invite
@@ -531,7 +541,7 @@ class Server:
 
     def check_endorsements(self, container, renewing, content):
         """What the record says that the server relied on."""
-        by = ["invite"] if renewing.invite.get("reset") else []
+        by, slot = ["invite"] if renewing.invite.get("reset") else [], None
         wanted = {"v": 1, "aud": self.iss, "did": container.did, "enrol": framing.enrolment_hash(content["enrol"])}
         for text in content["endorsements"]:
             unverified = jose.Unverified(text)
@@ -544,9 +554,14 @@ class Server:
                 if {name: value for name, value in shown.items() if name != "jti"} != wanted:
                     raise Refused("an endorsement of something else")
             by.append("device" if key["usage"] == "device" else "sign")
+            slot = key.get("slot", slot)
         reset = renewing.invite.get("reset")
         if by not in ([["invite", "device"], ["invite", "device", "sign"]] if reset else [["device", "sign"]]):
             raise Refused("an endorsement too many or too few", "bad_signature")
+        if "sign" in by and guarded(container) and slot is None:
+            raise Refused("a key without a password is not enough", "bad_signature")
+        if slot is not None and container.slots[slot].assisted:
+            container.slots[slot].take_newest(f"renewal:{renewing.invite['pid']}", self.now())
         return by + (["reset"] if reset and "sign" not in by else [])
 
     # --- transactions ------------------------------------------------------------------------------------------------

@@ -102,6 +102,13 @@ class Slot:
         return {**one, "unlock": {"slot": self.slot, "gen": one["gen"], "n": n, "evaluated": one["evaluated"],
                                   "confirmed": one["confirmed"]}}
 
+    def take_newest(self, by, now):
+        """Spends the newest confirmed evaluation for a renewal, which does not name one."""
+        newest = self.confirms.get(max(self.confirms, default=None))
+        if newest is None or newest["taken"] is not None or newest["evaluated"] <= now - 300:
+            raise Refused("no confirmed evaluation of the last five minutes", "unlock_required")
+        newest["taken"] = by
+
     def begin_change(self, change, now):
         """Takes the evaluation that the change names, which a repetition names again, and makes k'."""
         if self.k is None:

@@ -989,6 +989,49 @@ class RenewalTests(Story):
             with mock.patch.object(Renewal, "endorsements", wrong):
                 self.refused("bad_signature", device.renew)
 
+    def test_a_key_without_a_password_does_not_endorse_for_one_behind_it(self):
+        device = self.late("mixed")
+        good = Renewal.endorsements
+
+        def bare(renewal):
+            first, _ = good(renewal)["endorsements"]
+            return {"endorsements": [first, jose.sign(
+                "tsp-endorse+jwt", {**json.loads(jose.Unverified(first).content), "jti": b64(os.urandom(16))}, device.key("readings"))]}
+        with mock.patch.object(Renewal, "endorsements", bare):
+            self.refused("bad_signature", device.renew, PIN)
+        self.assertIsNone(device.renew(PIN))
+        self.assertEqual(device.status()["slots"][0]["gen"], 1)
+
+    def test_a_renewal_takes_an_evaluation_of_the_last_minutes_that_nothing_has_taken(self):
+        device = self.late("assisted")
+        good = Renewal.endorsements
+
+        def later(renewal):
+            endorsements = good(renewal)
+            self.clock.time += 301
+            return endorsements
+        with mock.patch.object(Renewal, "endorsements", later):
+            self.refused("unlock_required", device.renew, PIN)
+
+        def taken(renewal):
+            endorsements = good(renewal)
+            self.server.containers[device.state["did"]].slots["signing"].take_newest("a decision", self.clock())
+            return endorsements
+        with mock.patch.object(Renewal, "endorsements", taken):
+            self.refused("unlock_required", device.renew, PIN)
+        self.assertIsNone(device.renew(PIN))
+
+    def test_where_the_keys_behind_a_password_were_destroyed_only_a_reset_helps(self):
+        for mode in ("assisted", "mixed"):
+            device = self.late(mode)
+            self.server.containers[device.state["did"]].slots["signing"].k = None
+            self.refused("fresh_authentication_required", device.renew, PIN)
+            invited = self.server.make_invite(did=device.state["did"])
+            digits = device.renew(None, "3141", invited["code"])
+            self.assertEqual(self.server.type_digits(invited["pid"], digits), "ACTIVE")
+            device.finish_renewal()
+            self.assertEqual(device.status()["slots"][0]["state"], "OPEN")
+
     def test_offers_that_a_renewal_refuses(self):
         device = self.late("assisted")
         invited = self.server.containers[device.state["did"]].invite
