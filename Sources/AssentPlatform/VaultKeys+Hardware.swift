@@ -25,11 +25,9 @@ extension VaultKeys {
     public static func pkcs11(
         module: String, token: String, serial: String? = nil, pin: (any UserPresence)?
     ) -> VaultKeys {
+        // It waits for other processes, which do not go by the app's clock.
         VaultKeys(.requireHardware) { vault in
-            [
-                PKCS11KeyProvider(
-                    module: module, token: token, serial: serial, pin: pin, clock: vault.clock, random: vault.random)
-            ]
+            [PKCS11KeyProvider(module: module, token: token, serial: serial, pin: pin, random: vault.random)]
         }
     }
     #endif
@@ -50,7 +48,7 @@ extension VaultKeys {
             [
                 TPMKeyProvider(
                     directory: vault.directory.appending(path: VaultFileNames.tpmKeys), tcti: tcti, parent: parent,
-                    pin: pin, clock: vault.clock, random: vault.random)
+                    pin: pin, random: vault.random)
             ]
         }
     }

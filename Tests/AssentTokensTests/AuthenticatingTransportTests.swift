@@ -114,9 +114,12 @@ private final class Bank: Sendable {
         let bank = Bank(challenge: nil)
         let provider = try await signedIn()
         provider.clock.advance(by: 601)
+        // The renewal goes on for others who may want it; here nobody does.
+        let (held, release) = AsyncStream.makeStream(of: Void.self)
+        defer { release.finish() }
         provider.change {
             $0.tokenReply = { _ in
-                while !Task.isCancelled { await Task.yield() }
+                for await _ in held {}
                 throw CancellationError()
             }
         }

@@ -115,6 +115,34 @@ struct FacadeVaultTests {
         }
     }
 
+    @Test("A token that another process uses is waited for, also while the app's clock stands still")
+    func waiting() async throws {
+        let hsm = try SoftHSM.shared.get()
+        let label = try hsm.makeToken()
+        try await Bench.run { bench in
+            let other = open(hsm.module, O_RDONLY | O_CLOEXEC)
+            while flock(other, LOCK_EX | LOCK_NB) != 0 { await Task.yield() }
+            let assent = try bench.assent(
+                "waiting", .pkcs11(module: hsm.module, token: label, pin: KnownSecret(SoftHSM.pin)))
+            async let isDone: Void = bench.signIn(assent)
+            // Whoever wants the lock has the module's file open.
+            while Self.descriptors(of: hsm.module) < 2 { await Task.yield() }
+            for _ in 0..<100 { await Task.yield() }
+            close(other)
+            try await isDone
+            await assent.shutdown()
+        }
+    }
+
+    /// How often this process has a file open.
+    private static func descriptors(of path: String) -> Int {
+        let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return files.count {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)) == path
+        }
+    }
+
     @Test("The wrong passphrase or PIN opens nothing, and another choice than the vault was made with neither")
     func refused() async throws {
         let tpm = try SoftTPM()

@@ -265,7 +265,7 @@ final class SigningNodes: TestIssuer {
 }
 
 extension SigningNodes {
-    private static let shops = 40
+    private static let shops = Soak.isOn ? 200 : 40
 
     private static var yaml: String {
         let clients = (0..<shops).map { number in
