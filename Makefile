@@ -1,6 +1,6 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
 # make docs: the reference of all products. make cluster: two nodes, of which one is killed, and a database that moves.
-.PHONY: demo cluster test races soak bench check docs setup setup-tests build
+.PHONY: demo first-call cluster test races soak bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
@@ -41,6 +41,10 @@ demo: setup
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank
 	@"$$($(swift) build $(ASSENT_BUILD_FLAGS) --show-bin-path)/assent" demo
+
+# The program in Snippets/FirstCall.swift. 'assent demo --keep' says with what.
+first-call: setup
+	@$(swift) run $(ASSENT_BUILD_FLAGS) FirstCall $(WITH)
 
 cluster: setup-tests
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent

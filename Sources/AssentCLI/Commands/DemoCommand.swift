@@ -121,19 +121,29 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("  password \(world.account.password.reveal())")
         console.say("  TOTP     \(Base32.encode(world.account.totpSeed.revealBytes()))")
         console.say("")
-        console.say("Try, in another terminal:")
-        console.say("  assent login --config \(path)")
-        console.say("  assent request GET \(gateway)/accounts")
+        // As it was called: it need not be in the PATH.
+        let program = CommandLine.arguments.first ?? "assent"
+        console.say("Try, in another terminal, from the same directory:")
+        console.say("  \(program) login --config \(path)")
+        console.say("  \(program) request GET \(gateway)/accounts")
         console.say(
-            #"  assent request POST \#(gateway)/transfers --data '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#)
+            #"  \#(program) request POST \#(gateway)/transfers --data '{"to":"Bob","amount":"200.00","currency":"EUR"}'"#
+        )
         console.say("A code is accepted once: wait for the next before you approve. To get one:")
         console.say("  oathtool --totp -b -   (paste the TOTP seed: others can see a command line)")
         console.say("To approve with a device instead, within five minutes of signing in:")
-        console.say("  assent device invite        (prints a code, and asks for the digits that the device shows)")
-        console.say("  assent device enroll CODE   (in another terminal, which is the device)")
-        console.say("  assent device listen        (there, too; then pay again)")
+        console.say("  \(program) device invite        (prints a code, and asks for the digits that the device shows)")
+        console.say("  \(program) device enroll CODE   (in another terminal, which is the device)")
+        console.say("  \(program) device listen        (there, too; then pay again)")
+        console.say("The same in a program, Snippets/FirstCall.swift:")
+        console.say("  make first-call WITH=\"\(Self.firstCall(world.endpoints).joined(separator: " "))\"")
         await untilStopped(seconds: minutes * 60)
         await world.stop()
+    }
+
+    /// What `Snippets/FirstCall.swift` wants to know of a server.
+    static func firstCall(_ endpoints: Endpoints) -> [String] {
+        [endpoints.server, endpoints.gateway ?? "", endpoints.authorityFile ?? ""] + endpoints.pins.map(\.description)
     }
 
     private func untilStopped(seconds: Int) async {

@@ -28,6 +28,11 @@ struct ModuleLock: Sendable {
         }
     }
 
-    func release() { close(file) }
+    func release() {
+        // Closing alone would leave the lock to a child process that was forked meanwhile, until it runs another
+        // program.
+        _ = flock(file, LOCK_UN)
+        close(file)
+    }
 }
 #endif

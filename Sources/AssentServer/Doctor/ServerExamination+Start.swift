@@ -70,6 +70,8 @@ extension ServerExamination {
         guard file >= 0 else { return false }
         defer { close(file) }
         guard flock(file, LOCK_SH | LOCK_NB) == 0 else { return true }
+        // A child process that was forked meanwhile has the file open, too, and would keep a server from starting.
+        _ = flock(file, LOCK_UN)
         return false
     }
 

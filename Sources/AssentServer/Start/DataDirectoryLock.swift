@@ -41,7 +41,11 @@ final class DataDirectoryLock: Sendable {
             defer { descriptor = nil }
             return descriptor
         }
-        if let file { close(file) }
+        guard let file else { return }
+        // Closing alone would leave the lock to a child process that was forked meanwhile, until it runs another
+        // program.
+        _ = flock(file, LOCK_UN)
+        close(file)
     }
 
     private static func holder(_ file: Int32) -> String {

@@ -33,6 +33,21 @@ struct DataDirectoryTests {
         #expect(try again.open(sealed, for: .serverKey, context: "c").reveal() == "x")
     }
 
+    @Test("A lock that was let go of is free, though a child that was forked meanwhile has its descriptor")
+    func inherited() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        let lock = try DataDirectoryLock(directory)
+        let path = URL(fileURLWithPath: directory.file("serve.lock")).resolvingSymlinksInPath().path
+        let ours = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap(Int32.init)
+            .first { (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path }
+        // As after a fork: another descriptor of what is open.
+        let inherited = dup(try #require(ours))
+        defer { close(inherited) }
+        lock.release()
+        try DataDirectoryLock(directory).release()
+    }
+
     @Test("A database whose key is gone is not given a new one")
     func keyGone() throws {
         let directory = try DataDirectory(try temporary())

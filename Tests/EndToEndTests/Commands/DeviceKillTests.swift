@@ -130,7 +130,7 @@ struct DeviceKillTests {
                 #expect(removed.status == 0 && listed.output.contains(did), "point \(point): \(removed.errors)")
                 if isOver { break }
                 kills += 1
-                point += Soak.isOn ? 2 : 23
+                point += Soak.isOn ? 1 : 23
             }
             #expect(point > 90 && kills > 4 && begun > 0 && begun < kills / 2)
             if Soak.isOn { print("\(kills) kills of \(point) write points; \(begun) had to begin anew") }

@@ -1,0 +1,68 @@
+// A whole program: sign in, read the balance, pay with the user's approval. `assent demo --keep` runs the server and the
+// bank for it, and prints the command that starts it.
+import Assent
+import Foundation
+
+struct Account: Decodable {
+    let balance: String
+}
+
+struct Transfer: Encodable {
+    let to: String
+    let amount: String
+    let currency: String
+}
+
+func say(_ text: String, end: String = "\n") {
+    FileHandle.standardOutput.write(Data((text + end).utf8))
+}
+
+func ask(_ question: String) -> String {
+    say("\(question): ", end: "")
+    return readLine() ?? ""
+}
+
+let words = CommandLine.arguments
+guard words.count == 6 else {
+    say("FirstCall SERVER BANK CA-FILE PIN BACKUP-PIN: run 'assent demo --keep', which prints them")
+    exit(64)
+}
+let bank = words[2]
+var configuration = Assent.Configuration(
+    server: words[1], realm: "alpha",
+    client: .init(id: "bank-app", redirectURI: "http://127.0.0.1/callback", scopes: ["openid", "accounts"]),
+    resources: [bank: .accessToken],  // no other origin ever gets a credential
+    pins: ["localhost": [try Pin(words[4]), try Pin(words[5])]],
+    vault: .memory)  // .file(at:keys:) where the user is to stay signed in
+configuration.trustRoots = .pemFile(words[3])
+let assent = try Assent(configuration)
+
+do {
+    try await assent.journey("Login") { step in
+        step[NameCallback.self]?.name = ask("Name")
+        step[PasswordCallback.self]?.password = ask("Password")
+        if step[TextInputCallback.self] != nil { step[TextInputCallback.self]?.text = ask("Code") }
+        return .next
+    }
+    let read = try await assent.send(.get("\(bank)/accounts"))
+    say("The balance is \(try await read.json(Account.self).balance).")
+
+    let transfer = Transfer(to: "Bob", amount: "200.00", currency: "EUR")
+    let reply = try await assent.send(.post("\(bank)/transfers", json: transfer)) { approval in
+        if approval.isFirstStep {
+            for field in approval.display { say("  \(field.label): \(field.value)") }
+            guard ask("Pay this? (yes or no)") == "yes" else { return .decline }
+        }
+        approval.agree()
+        if approval.step[TextInputCallback.self] != nil {
+            approval.step[TextInputCallback.self]?.text = ask("The next code")
+        }
+        return .next
+    }
+    say(reply.status == 201 ? "Paid." : "Not paid: \(reply.status).")
+} catch let error as any AssentError {
+    say("\(error.detail) [\(error.code)]")
+    await assent.shutdown()
+    exit(1)
+}
+await assent.shutdown()

@@ -1,0 +1,62 @@
+import AssentCore
+import AssentPeers
+import AssentServer
+import Foundation
+import Testing
+
+@testable import AssentCLI
+
+@Suite("The program that an app begins with", .timeLimit(.minutes(3)))
+struct FirstCallTests {
+    private func start(_ values: [String], _ typist: Typist) throws -> Program.Running {
+        try Program.Running(
+            ["--kill-after=5", "60", BuiltProgram.beside("FirstCall").path] + values, typing: true,
+            environment: ["HOME": typist.program.home, "PATH": "/usr/bin:/bin"])
+    }
+
+    @Test("With what the demo prints it signs in, reads the balance, and pays what the user approves")
+    func pays() async throws {
+        try await Typist.run { typist in
+            let running = try start(DemoCommand.firstCall(typist.world.endpoints), typist)
+            try running.type([typist.world.account.username, typist.world.account.password.reveal(), try typist.code()])
+            #expect(try await running.line(with: "balance").contains("The balance is 1000.00."))
+            try running.type(["yes", try typist.code()])
+            let result = await running.result()
+            #expect(result.status == 0 && result.output.contains("Paid."), "\(result)")
+            for text in ["Amount: 200.00 EUR", "To: Bob"] { #expect(result.output.contains(text)) }
+            #expect(try await typist.login().status == 0)
+            #expect(try await typist.balance() == "800.00")
+        }
+    }
+
+    @Test("What the user does not approve is not paid; a wrong password, other pins and missing values are said")
+    func refusals() async throws {
+        try await Typist.run { typist in
+            var values = DemoCommand.firstCall(typist.world.endpoints)
+            let (name, password) = (typist.world.account.username, typist.world.account.password.reveal())
+            let declining = try start(values, typist)
+            try declining.type([name, password, try typist.code()])
+            _ = try await declining.line(with: "balance")
+            try declining.type(["no"])
+            let declined = await declining.result()
+            #expect(declined.status == 1 && declined.output.contains("[declined]"), "\(declined)")
+
+            let mistaken = try start(values, typist)
+            try mistaken.type([name, "wrong", try typist.code()])
+            try mistaken.endInput()
+            let refused = await mistaken.result()
+            #expect(refused.status == 1 && !refused.output.contains("balance"), "\(refused)")
+
+            for index in [3, 4] {
+                values[index] = try Pin(sha256: [UInt8](repeating: UInt8(index), count: 32)).description
+            }
+            let elsewhere = try start(values, typist)
+            try elsewhere.type([name])
+            let unpinned = await elsewhere.result()
+            #expect(unpinned.status == 1 && unpinned.output.contains("no key of the chain is pinned"), "\(unpinned)")
+
+            let nothing = await (try start([], typist)).result()
+            #expect(nothing.status == 64 && nothing.output.contains("assent demo --keep"))
+        }
+    }
+}
