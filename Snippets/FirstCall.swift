@@ -1,5 +1,5 @@
-// A whole program: sign in, read the balance, pay with the user's approval. `assent demo --keep` runs the server and the
-// bank for it, and prints the command that starts it.
+// A whole program: sign in, read the balance, pay with the user's approval. `assent demo --keep` runs the server and
+// the bank for it, and prints the command that starts it.
 import Assent
 import Foundation
 

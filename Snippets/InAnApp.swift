@@ -27,7 +27,7 @@ func pay(
                 id: "bank-app", redirectURI: "https://bank.example/app/callback", scopes: ["openid", "accounts"]),
             resources: ["https://api.bank.example": .accessToken],  // no other origin ever gets a credential
             pins: ["am.bank.example": [primary, backup], "api.bank.example": [primary, backup]],
-            vault: .file(at: directory, keys: .passphrase(passphrase))))
+            vault: .file(at: directory, keys: .passphrase(passphrase))))  // a Secret("…"): no log shows it
 
     try await assent.journey("Login") { step in
         step[NameCallback.self]?.name = try await screen.name()

@@ -244,6 +244,28 @@ import Testing
         }
     }
 
+    /// A browser in which somebody has signed in.
+    private struct Browser: RedirectReceiver {
+        let redirectURI = "app:/cb"
+
+        func receive(
+            opening url: String, accepting accepts: @escaping @Sendable (String) -> Bool
+        ) async throws -> String {
+            "\(redirectURI)?code=c&state=\(URLText.query(of: url)?[all: "state"].first ?? "")"
+        }
+    }
+
+    @Test("Who has a browser's tokens and no session cannot approve, and is told so")
+    func tokensWithoutSession() async throws {
+        let world = World()
+        let client = try await world.client(.accessToken, signedIn: false)
+        _ = try await world.tokens().signIn(through: Browser())
+        await #expect(throws: AuthorizationError.like(.noSession)) {
+            try await client.send(try post(), approve: agree)
+        }
+        #expect(world.steps.isEmpty && world.calls.count == 1)
+    }
+
     @Test("A journey that fails is the server's no")
     func journeyFails() async throws {
         let world = World()

@@ -1,5 +1,6 @@
 import Assent
 import AssentCore
+import AssentServer
 import Foundation
 import HTTPTypes
 import Logging
@@ -118,6 +119,23 @@ struct StoryTests {
             #expect(
                 try await story.plain(field("Cookie", "iPlanetDirectoryPro=\(session.token.reveal().dropLast())x"))
                     == 401)
+            await assent.shutdown()
+        }
+    }
+
+    @Test("With a cookie name of the operator's own users sign in, approve and sign out as with AM's")
+    func cookieName() async throws {
+        try await World.run(logger: CollectingLog().logger, configuring: { $0.cookieName = "bankSession" }) { story in
+            let assent = try story.makeAssent()
+            try await story.signIn(assent, forcing: false)
+            let session = try #require(try await assent.tokens.session()).token.reveal()
+            #expect(try await story.plain(field("bankSession", session)) == 200)
+            #expect(try await story.plain(field("Cookie", "bankSession=\(session)")) == 200)
+            #expect(try await story.plain(field("iPlanetDirectoryPro", session)) == 401)
+            let paid = try await assent.send(.post(story.transfers, json: Story.transfer)) { try story.answer(&$0) }
+            #expect(paid.status == 201)
+            #expect(await assent.signOut().undone.isEmpty)
+            #expect(try await story.plain(field("bankSession", session)) == 401)
             await assent.shutdown()
         }
     }

@@ -13,7 +13,8 @@ extension AccessSettlement {
         guard Self.isEnforcementPoint(caller) else { throw .forbidden }
     }
 
-    private static func isEnforcementPoint(_ caller: LiveSession) -> Bool {
+    /// Whether somebody may ask about others, and why it was decided so.
+    package static func isEnforcementPoint(_ caller: LiveSession) -> Bool {
         !caller.user.roles.isDisjoint(with: [.pep, .admin])
     }
 

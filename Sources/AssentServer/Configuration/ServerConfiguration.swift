@@ -34,7 +34,7 @@ public struct ServerConfiguration: Sendable {
     package let tls: TLS
 
     /// The name of the session cookie and of the field that carries the session token.
-    package let cookieName: String
+    package var cookieName: String
 
     /// To which requests of other sites' pages browsers add the session cookie.
     package let cookieSameSite: SameSite

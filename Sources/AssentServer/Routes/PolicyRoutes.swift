@@ -19,7 +19,7 @@ struct PolicyRoutes: Sendable {
         let body = try await call.jsonObject()
         guard let resources = body["resources"]?.strings else { throw EngineError(.invalidResources) }
         let subject = try await subject(body["subject"], caller: caller)
-        let explain = try call.request.flag("_explain") && caller.user.roles.contains(.admin)
+        let explain = try call.request.flag("_explain") && AccessSettlement.isEnforcementPoint(caller)
         let answers = try await access.settle(
             EvaluateRequest(
                 realm: call.realm, policySet: body["application"]?.string ?? Self.defaultPolicySet,

@@ -91,6 +91,21 @@ struct PolicyRouteTests {
         #expect(claims.status == 200 && claims.json.array?.first?["actions"] == [:])
     }
 
+    @Test("An enforcement point that asks for them is told the reasons, other users are not")
+    func reasons() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let (ana, pat) = (try await fixture.session("ana"), try await fixture.session("pat"))
+        let question =
+            #"{"resources":["https://localhost:1/notes"],"application":"bank","subject":{"ssoToken":"\#(ana)"}}"#
+        let told = try await evaluate(fixture, pat, question, action: "evaluate&_explain=true")
+        let reasons = try #require(told.json.array?.first?["reasons"]?.strings)
+        #expect(reasons.contains { $0.contains("binds method or body") }, "\(reasons)")
+        for (caller, action) in [(ana, "evaluate&_explain=true"), (pat, "evaluate")] {
+            let reply = try await evaluate(fixture, caller, question, action: action)
+            #expect(reply.status == 200 && reply.json.array?.first?["reasons"] == nil)
+        }
+    }
+
     @Test("An ended session as the subject is granted nothing")
     func endedSubject() async throws {
         let fixture = try #require(ServerFixture.shared)

@@ -84,7 +84,9 @@ struct FaultTests {
             #expect(advised.status == 503)
             #expect(fixture.upstream.requests.isEmpty)
             #expect(try await fixture.count("transactions") == 1)
+            // What only reads goes on, so the server stays ready.
             #expect(try await fixture.send("GET", fixture.gateway("/accounts"), fields).status == 200)
+            #expect(try await fixture.send("GET", "https://localhost:\(fixture.serverPort)/readyz").status == 200)
             try await fixture.fillDisk(false)
             let paid = try await fixture.send("POST", fixture.gateway("/nods?_txid=\(id)"), fields, text: Self.body)
             #expect(paid.status == 201)

@@ -42,10 +42,17 @@ enum World {
     /// Runs `body` in a world of its own, and ends it whatever happens.
     static func run(
         logger: Logger, watching: (any HTTPTransport) -> any HTTPTransport = { $0 },
+        configuring: @escaping @Sendable (inout ServerConfiguration) -> Void = { _ in },
         _ body: (Story) async throws -> Void
     ) async throws {
         let clock = DemoClock()
-        let world = try await DemoWorld.start(sources: sources(), clock: clock, logger: logger)
+        var sources = try await sources()
+        let usual = sources.configure
+        sources.configure = {
+            try usual(&$0)
+            configuring(&$0)
+        }
+        let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
         do {
             let narration = Narration(console: Console(silent: true))
             try await body(
