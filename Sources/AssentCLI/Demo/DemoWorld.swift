@@ -128,7 +128,8 @@ final class DemoWorld: Sendable {
     }
 
     private static func temporaryDirectory() throws -> String {
-        let path = NSTemporaryDirectory() + "/assent-demo-" + SystemRandom().token(byteCount: 9)
+        let name = "assent-demo-" + SystemRandom().token(byteCount: 9)
+        let path = FileManager.default.temporaryDirectory.appending(path: name).path
         try FileManager.default.createDirectory(
             atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         return path

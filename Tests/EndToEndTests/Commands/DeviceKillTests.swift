@@ -15,6 +15,7 @@ struct DeviceKillTests {
 
     private static let settings = """
               devices: 20
+              freshSeconds: 3600
               policies:
                 pin:
                   mode: assisted
