@@ -52,6 +52,30 @@ struct CommandTests {
         }
     }
 
+    @Test("A sign-out that the server did not get is pending, however often it is asked for, until it is passed on")
+    func offlineLogout() async throws {
+        try await Typist.run { typist in
+            // What the client needs of the server's directory, which goes with the server.
+            let authority = try #require(typist.world.endpoints.authorityFile)
+            let kept = typist.program.home + "/authority.pem"
+            try FileManager.default.copyItem(atPath: authority, toPath: kept)
+            let file = try String(contentsOfFile: typist.program.clientFile, encoding: .utf8)
+            try file.replacing(authority, with: kept).write(
+                toFile: typist.program.clientFile, atomically: true, encoding: .utf8)
+            #expect(try await typist.login().status == 0)
+            await typist.world.stop()
+            for attempt in 1...2 {
+                let out = try await typist.program.run("logout", "--json")
+                #expect(out.status == 1, "attempt \(attempt): \(out)")
+                let told = try #require(try? JSONValue.parse(out.output), "attempt \(attempt): \(out)")
+                #expect(told["undone"]?.array?.isEmpty == false && told["kept"]?.integer ?? 0 > 0, "\(out.output)")
+                #expect(!out.errors.contains("knows"), "\(out.errors)")
+            }
+            let words = try await typist.program.run("logout")
+            #expect(words.status == 1 && !words.output.contains("The server knows"), "\(words)")
+        }
+    }
+
     @Test("hash-password asks twice, and makes nothing of two that differ")
     func hashPassword() async throws {
         let directory = NSTemporaryDirectory() + "/assent-hash-" + SystemRandom().token(byteCount: 9)

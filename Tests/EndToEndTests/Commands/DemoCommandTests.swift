@@ -1,0 +1,33 @@
+import AssentCore
+import AssentPeers
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AssentCLI
+
+@Suite("assent demo", .timeLimit(.minutes(3)))
+struct DemoCommandTests {
+    @Test("Found in the PATH, from another directory, it tells the whole story and draws it")
+    func path() async throws {
+        let place = NSTemporaryDirectory() + "assent-demo-test-" + SystemRandom().token(byteCount: 9)
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: place) }
+        let programs = BuiltProgram.beside("assent").deletingLastPathComponent().path
+        let page = place + "/page.html"
+        let running = try Program.Running(
+            [
+                "--kill-after=5", "120", "/usr/bin/env", "-C", place, "assent", "demo", "--json", "--config",
+                World.configurationFile, "--page", page,
+            ], environment: ["HOME": place, "PATH": programs + ":/usr/bin:/bin"])
+        let result = await running.result()
+        #expect(result.status == 0, "\(result.errors)")
+        let told = try JSONValue.parse(result.output)
+        #expect(told["checks"] == 36 && told["failures"] == [])
+        let drawn = try String(contentsOfFile: page, encoding: .utf8)
+        // Each lane's name at both ends: the drawing is longer than a screen.
+        for party in Narration.Party.allCases {
+            #expect(drawn.ranges(of: ">\(party.rawValue)<").count == 2, "\(party.rawValue)")
+        }
+    }
+}
