@@ -72,9 +72,10 @@ struct SigningKillTests {
         let slot = try #require(await device.status(container.did).slots.first)
         #expect(slot.tries == 5 && slot.spare == 20, "point \(point): \(slot)")
         #expect(try await device.status(container.did).pending == 0, "point \(point)")
-        let listed = try #require(try await world.ask("GET", "containers").json["containers"]?.array)
-        let active = listed.filter { $0["state"] == "ACTIVE" }
-        #expect(active.map { $0["did"]?.string } == [container.did.text], "point \(point)")
+        let database = try await world.openDatabase()
+        let active = try await database.run(.read("SELECT did FROM signing_containers WHERE state = 'ACTIVE'"))
+        try await database.close()
+        #expect(try active.map { try $0.text("did") } == [container.did.text], "point \(point)")
         _ = try await world.ask("POST", "containers/\(container.did)", ["action": "revoke"])
         return [first, second, third]
     }
