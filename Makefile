@@ -35,7 +35,7 @@ races: setup-tests
 # programs that are killed at their write points, a hundred thousand unlocks.
 soak: build
 	@ASSENT_SOAK=1 ASSENT_TEST_LIMIT=7200 Scripts/run_tests.sh --filter \
-		'NodeProcessTests|SigningKillTests|DeviceKillTests|SigningRelayTests|SigningRatchetTests|AssentSigningProtocolTests'
+		'NodeProcessTests|SigningRenewalNodeTests|SigningKillTests|DeviceKillTests|SigningRelayTests|SigningRatchetTests|AssentSigningProtocolTests'
 
 demo: setup
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent

@@ -248,7 +248,8 @@ let package = Package(
             name: "AssentEngineTests",
             dependencies: [
                 "AssentEngine", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP",
-                "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting", httpTypes, logging,
+                "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport",
+                httpTypes, logging,
             ]),
         .testTarget(
             name: "AssentServerTests",

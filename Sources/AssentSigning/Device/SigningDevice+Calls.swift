@@ -1,6 +1,7 @@
 import AssentCore
 import AssentJOSE
 import AssentSigningProtocol
+import Foundation
 
 extension SigningDevice {
     /// A request before it is encrypted.
@@ -22,17 +23,37 @@ extension SigningDevice {
         let request: SigningHash
     }
 
-    /// One call with the body of a device that has a `did`. Where the server says that the device key was replaced, a
-    /// renewal may have ended meanwhile: then the call is made with the new one.
+    /// The container of which this task holds the lease of a renewal or of a password.
+    @TaskLocal private static var leased: SigningID?
+
+    /// What nobody else does at the same time, in this process or another one. Who needs the leases of a renewal and of
+    /// a password takes the renewal's first.
+    func alone<Value>(
+        _ id: SigningID, with name: String, _ body: () async throws -> Value
+    ) async throws -> Value {
+        let deadline = clock.now.addingTimeInterval(120)
+        return try await records.store.withExclusiveAccess("signing.\(name)", deadline: deadline) {
+            try await Self.$leased.withValue(id) { try await body() }
+        }
+    }
+
+    /// Does something with the device key. Where the server says that it was replaced, a renewal may have ended
+    /// meanwhile: then it is done again with the new one. A task that holds a lease leaves that to whoever made it take
+    /// the lease: it would wait for itself, or for another one that waits for it.
+    func withCurrentKey<Value>(_ id: SigningID, _ body: () async throws -> Value) async throws -> Value {
+        do {
+            return try await body()
+        } catch let error as SigningError where error.code == .keyRetired && Self.leased != id {
+            guard try await finishRenewal(id) == .done else { throw error }
+            return try await body()
+        }
+    }
+
+    /// One call with the body of a device that has a `did`.
     func call<Body: MessagePart, Value>(
         _ id: SigningID, _ path: String, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
     ) async throws -> Value {
-        do {
-            return try await callOnce(id, path, body, wait: wait, read: read)
-        } catch let error as SigningError where error.code == .keyRetired {
-            guard !path.hasPrefix("/device/renew/"), try await finishRenewal(id) == .done else { throw error }
-            return try await callOnce(id, path, body, wait: wait, read: read)
-        }
+        try await withCurrentKey(id) { try await callOnce(id, path, body, wait: wait, read: read) }
     }
 
     /// As ``call(_:_:_:wait:read:)``, with the key that there is.

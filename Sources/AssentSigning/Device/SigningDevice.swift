@@ -157,7 +157,11 @@ public actor SigningDevice {
                     try await sendDeletion(record.id)
                 } else {
                     for slot in record.slots where slot.confirmation != nil {
-                        try await alone(record.id, slot.slot) { try await self.sendConfirmation(record.id, slot.slot) }
+                        try await withCurrentKey(record.id) {
+                            try await alone(record.id, slot.slot) {
+                                try await self.sendConfirmation(record.id, slot.slot)
+                            }
+                        }
                     }
                     try await finishRenewal(record.id)
                     try await sendDecisions(of: record)

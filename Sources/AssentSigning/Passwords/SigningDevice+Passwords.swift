@@ -30,7 +30,9 @@ extension SigningDevice {
     func opened(
         _ id: SigningID, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose
     ) async throws -> OpenedKeys {
-        try await alone(id, slot) { try await self.open(id, slot, password, for: purpose) }
+        try await withCurrentKey(id) {
+            try await alone(id, slot) { try await self.open(id, slot, password, for: purpose) }
+        }
     }
 
     /// Opens the key of the session: by the password that is given, what is remembered of it, or the one that the app
@@ -80,8 +82,7 @@ extension SigningDevice {
     func alone<Value>(
         _ id: SigningID, _ slot: PasswordSlot, _ body: () async throws -> Value
     ) async throws -> Value {
-        let name = "signing.password.\(id.text).\(slot.rawValue)"
-        return try await records.store.withExclusiveAccess(name, deadline: clock.now.addingTimeInterval(120), body)
+        try await alone(id, with: "password.\(id.text).\(slot.rawValue)", body)
     }
 
     /// Opens the keys; the caller is alone with the password.

@@ -70,9 +70,7 @@ extension SigningDevice {
     func finishRenewal(_ id: SigningID) async throws -> RenewalEnd { try await alone(id) { try await self.end(id) } }
 
     private func alone<Value: Sendable>(_ id: SigningID, _ work: () async throws -> Value) async throws -> Value {
-        let deadline = clock.now.addingTimeInterval(120)
-        return try await records.store.withExclusiveAccess(
-            "signing.renewal.\(id.text)", deadline: deadline, work)
+        try await alone(id, with: "renewal.\(id.text)", work)
     }
 
     private func outcome(_ id: SigningID, digits: String?, isDone: Bool) async throws -> SigningRenewal {

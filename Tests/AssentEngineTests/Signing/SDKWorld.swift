@@ -16,6 +16,7 @@ final class SDKWorld: Sendable {
     let world: SigningWorld
     let store: any SecretStore
     let keys: SoftwareKeyProvider
+    private let keyFile: URL
     /// The device's clock, which may be another one than the issuer's.
     let deviceClock: ManualClock
 
@@ -23,7 +24,19 @@ final class SDKWorld: Sendable {
         self.world = world
         deviceClock = clock ?? world.base.clock
         store = MemorySecretStore(clock: deviceClock)
-        keys = SoftwareKeyProvider(unprotectedFile: world.base.directory.appending(path: "\(UUID()).key"))
+        keyFile = world.base.directory.appending(path: "\(UUID()).key")
+        keys = SoftwareKeyProvider(unprotectedFile: keyFile)
+    }
+
+    /// What somebody has who has copied this device's files.
+    func copy() async throws -> SDKWorld {
+        let copy = try SDKWorld(world, clock: deviceClock)
+        for name in try await store.names() {
+            guard let stored = try await store.value(name) else { continue }
+            _ = try await copy.store.update(name, to: stored.value, expected: .absent)
+        }
+        try FileManager.default.copyItem(at: keyFile, to: copy.keyFile)
+        return copy
     }
 
     var clock: ManualClock { world.base.clock }

@@ -8,6 +8,9 @@ import Testing
 
 /// An issuer with Ana and her session, and devices that call it without HTTP.
 final class SigningWorld: TestIssuer {
+    /// Which node answers the next call of a task's devices; otherwise ``provider`` does.
+    @TaskLocal static var route: (@Sendable () -> SigningProvider)?
+
     let base: TransactionFixture
     let provider: SigningProvider
 
@@ -47,7 +50,8 @@ final class SigningWorld: TestIssuer {
     func send(_ path: String, proof: String?, body: String) async throws -> String {
         guard let call = DeviceCall(rawValue: path) else { throw TestRefusal("no such call") }
         do {
-            return try await provider.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
+            let node = Self.route?() ?? provider
+            return try await node.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
         } catch {
             throw TestRefusal(error.code.rawValue)
         }

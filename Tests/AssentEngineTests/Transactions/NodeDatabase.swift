@@ -33,6 +33,9 @@ final class NodeDatabase: SQLDatabase {
 
     var isDead: Bool { state.withLock { $0.isDead } }
 
+    /// How many writes have come, whatever became of them.
+    var writeCount: Int { state.withLock { $0.writes } }
+
     func run(_ statement: SQLStatement) async throws -> [SQLRow] { try await run([statement]).first ?? [] }
 
     func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
