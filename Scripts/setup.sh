@@ -30,6 +30,8 @@ if [ -n "$tests" ]; then
     packages+=(postgresql)
     # The cluster example's load balancer, and what reads JSON in its script.
     packages+=(haproxy jq)
+    # JSON parsers that must see in a body what the gateway sees; jq, Perl and PyPI have others.
+    packages+=(nodejs ruby php-cli perl)
     # A browser, and what drives it through the hosted pages.
     packages+=(chromium chromium-driver)
 fi

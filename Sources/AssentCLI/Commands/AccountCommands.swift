@@ -10,6 +10,8 @@ struct TokenCommand: AsyncParsableCommand {
             The token is a secret: hand it on by standard input, never in a command line, which other users of the machine see.
 
             Example:  assent token | sed 's/^/Authorization: Bearer /' | curl -H @- https://localhost:8444/accounts
+
+            For a certificate that the server made for itself, add --cacert and the authority.pem in its data directory.
             """)
 
     @OptionGroup var client: ClientOptions

@@ -9,7 +9,7 @@ package struct Passwords: Sendable {
     private let random: any RandomSource
     private let limits: SignInLimits
     private let derivation: any PasswordDerivation
-    private let workers: PasswordWorkers
+    let workers: PasswordWorkers
     private let dummySalt: [UInt8]
     private let inProgress = ChecksInProgress()
     private let knownCosts = Locked<Set<PasswordHash.Cost>?>(nil)

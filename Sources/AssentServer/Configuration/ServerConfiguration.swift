@@ -31,7 +31,7 @@ public struct ServerConfiguration: Sendable {
     package var postgreSQL: PostgreSQLConfiguration?
 
     /// The certificate.
-    package let tls: TLS
+    package var tls: TLS
 
     /// The name of the session cookie and of the field that carries the session token.
     package var cookieName: String

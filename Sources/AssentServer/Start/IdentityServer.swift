@@ -26,7 +26,7 @@ public final class IdentityServer: Service {
     private let directory: DataDirectory
     private let lock: DataDirectoryLock
     private let location: DatabaseLocation
-    private let passwords: Passwords
+    let passwords: Passwords
     private let cookie: SessionCookie
     private let firstStart: FirstStart
     private let logger: Logger

@@ -23,9 +23,12 @@ struct JSONReadersTests {
             }
         }
 
+        /// A parser of Python's, or of PyPI's in what `Scripts/setup.sh --tests` has made.
         static func python(_ name: String, _ program: String) -> Reader {
-            Reader(
-                testDescription: "Python's \(name)", executables: ["/usr/bin/python3", "/usr/local/bin/python3"],
+            let package = URL(filePath: #filePath).appending(path: "../../../..").standardized
+            return Reader(
+                testDescription: "Python's \(name)",
+                executables: [package.appending(path: ".build/peers/bin/python").path, "/usr/bin/python3"],
                 arguments: ["-I", "-c", program])
         }
 
@@ -108,11 +111,14 @@ struct JSONReadersTests {
         }
     }
 
-    @Test("The corpus has bodies that are refused and bodies that are not, and one parser at least is here")
+    @Test("The corpus has bodies that are refused and bodies that are not, and all parsers are here")
     func corpus() {
         #expect(Self.accepted.count >= 20)
         #expect(Self.corpus.count - Self.accepted.count >= 20)
-        #expect(Reader.all.contains { $0.executable != nil })
+        #if os(Linux)
+        let missing = Reader.all.filter { $0.executable == nil }.map(\.testDescription)
+        #expect(missing.isEmpty, "Scripts/setup.sh --tests installs them: \(missing)")
+        #endif
     }
 
     /// Whether both say the same: names and texts byte by byte, numbers by their value.

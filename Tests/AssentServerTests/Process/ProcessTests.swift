@@ -35,6 +35,31 @@ struct ProcessTests {
         }
     }
 
+    @Test("SIGTERM while passwords are guessed without a pause ends the server all the same")
+    func guessed() async throws {
+        try await ProcessWorld.run { world in
+            try world.edit { $0.replacing("passwordCost: 1024", with: "passwordCost: 16384") }
+            let serve = try await world.start()
+            let session = try await serve.signIn("ana", password: #require(serve.password))
+            let guesses = Watched(0)
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<8 {
+                    group.addTask {
+                        // They go on for as long as there is a server.
+                        while let reply = try? await serve.guess("u\(number)"), reply.status != 200 {
+                            guesses.update { $0 += 1 }
+                        }
+                    }
+                }
+                await guesses.wait { $0 >= 12 }
+                let reply = try? await serve.transfer(to: "Bob", session: session)
+                #expect(reply?.status == 401, "\(reply?.text ?? "no reply")")
+                serve.process.signal(SIGTERM)
+                #expect(await serve.process.exit() == 0, "\(serve.process.errors)")
+            }
+        }
+    }
+
     @Test("Killed while transfers run: afterwards every outcome is known and nothing is paid twice")
     func killed() async throws {
         try await ProcessWorld.run { world in

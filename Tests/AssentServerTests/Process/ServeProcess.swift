@@ -91,6 +91,17 @@ final class ServeProcess: Sendable {
         return try #require(reply.json["tokenId"]?.string)
     }
 
+    /// Tries a wrong password.
+    func guess(_ username: String) async throws -> Answer {
+        try await journey([("authIndexType", "service"), ("authIndexValue", "Quick")]) { type in
+            switch type {
+            case "NameCallback": .string(username)
+            case "PasswordCallback": "wrong"
+            default: nil
+            }
+        }
+    }
+
     /// Approves a transaction.
     func approve(_ id: String, session: String) async throws -> Answer {
         let xml =

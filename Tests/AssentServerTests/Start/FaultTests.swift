@@ -1,6 +1,10 @@
 import AssentCore
+import AssentTesting
 import Foundation
+import InMemoryLogging
+import Logging
 import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -137,6 +141,66 @@ struct FaultTests {
             #expect(
                 try await fixture.send("POST", fixture.oauth("access_token"), Self.form, text: renewal).status == 200)
             #expect(try await fixture.send("POST", fixture.json("sessions?_action=logout"), session).status == 200)
+        }
+    }
+
+    @Test(
+        "A start with a certificate that has expired, or that will be valid later, logs that", arguments: [-400, 400])
+    func wrongTime(days: Double) async throws {
+        let directory = NSTemporaryDirectory() + "/assent-certificate-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let made = try GeneratedCertificates.make(now: ManualClock().now.addingTimeInterval(days * 86_400))
+        let (chain, key) = (directory + "/chain.pem", directory + "/key.pem")
+        try Data((made.chainPEM + made.authorityPEM).utf8).write(to: URL(fileURLWithPath: chain))
+        try PrivateFile.create(key, made.privateKeyPEM.revealBytes())
+        try await ServerFixture.run(configuring: { $0.tls = .files(certificate: chain, privateKey: key) }) { fixture in
+            let warnings = fixture.log.entries.filter { $0.level == .warning }.map { "\($0.message)" }
+            let words = days < 0 ? "the certificate has expired" : "the certificate is not valid yet"
+            #expect(warnings.contains { $0.contains(words) }, "\(warnings)")
+        }
+    }
+
+    private static func signIn(_ fixture: ServerFixture) async throws -> Answer {
+        let password = try fixture.account("ben").password
+        return try await fixture.runJourney([("authIndexType", "service"), ("authIndexValue", "Quick")]) { type in
+            type == "NameCallback" ? "ben" : type == "PasswordCallback" ? .string(password.reveal()) : nil
+        }
+    }
+
+    @Test("With all places for password checks taken a node says so and stays ready; approvals and payments go on")
+    func guesses() async throws {
+        try await ServerFixture.run { fixture in
+            let ready = "https://localhost:\(fixture.serverPort)/readyz"
+            let token = try await fixture.session()
+            let workers = fixture.server.passwords.workers
+            let (places, hasEnded) = (Watched(0), Watched(false))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<workers.load.limit {
+                    let caller = PasswordCaller(address: "192.0.2.\(number)", user: "u\(number)")
+                    group.addTask {
+                        try await workers.admitting(caller) {
+                            places.update { $0 += 1 }
+                            await hasEnded.wait { $0 }
+                        }
+                    }
+                }
+                await places.wait { $0 == workers.load.limit }
+                let full = try await fixture.send("GET", ready)
+                #expect(full.status == 200 && full.json["passwordChecks"] == "full", "\(full.text)")
+                let refused = try await Self.signIn(fixture)
+                #expect(refused.status == 503, "\(refused.text)")
+                let id = try await fixture.completedTransaction(body: Self.body, session: token)
+                let fields = ServerFixture.session(token) + [("Content-Type", "application/json")]
+                let paid = try await fixture.send(
+                    "POST", fixture.gateway("/nods?_txid=\(id)"), fields, text: Self.body)
+                #expect(paid.status == 201, "\(paid.text)")
+                hasEnded.update { $0 = true }
+                try await group.waitForAll()
+            }
+            #expect(try await fixture.send("GET", ready).json["passwordChecks"] == "free")
+            #expect(try await Self.signIn(fixture).json["tokenId"]?.string != nil)
         }
     }
 

@@ -25,10 +25,14 @@ final class RawConnection: Sendable {
         return try NIOSSLContext(configuration: tls)
     }
 
-    static func open(port: Int, withTLS: Bool = true) async throws -> RawConnection {
+    /// Connects, from an address of this machine when one is named.
+    static func open(port: Int, withTLS: Bool = true, from address: String? = nil) async throws -> RawConnection {
         let context = try tls.get()
         let state = Watched(State())
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        if let address { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0)) }
+        let channel =
+            try await bootstrap
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if withTLS {
@@ -71,6 +75,15 @@ final class RawConnection: Sendable {
     /// Sends; that the server has closed meanwhile is no error here.
     func send(_ bytes: [UInt8]) async throws {
         try? await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
+    }
+
+    /// Sends a byte each second until the connection ends.
+    func drip() {
+        let drops = channel.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) {
+            [channel] _ in
+            channel.writeAndFlush(ByteBuffer(bytes: [0x20]), promise: nil)
+        }
+        channel.closeFuture.whenComplete { _ in drops.cancel() }
     }
 
     /// All that comes until the server closes.

@@ -10,10 +10,13 @@ import Testing
 
 @Suite("Reload and back in Chromium", .serialized, .timeLimit(.minutes(5)))
 struct BrowserHistoryTests {
+    /// The page must not make one blank of two: it is what is approved.
+    private static let payee = "Bob  &   Sons"
+
     /// A payment that the gateway refuses until it is approved: where it sends the browser.
     private func refusedPayment(_ person: BrowserWorld) async throws -> String {
         let token = try await person.program.run("token").output
-        let body: JSONValue = ["to": "Bob", "amount": "200.00", "currency": "EUR"]
+        let body: JSONValue = ["to": .string(Self.payee), "amount": "200.00", "currency": "EUR"]
         let gateway = try #require(person.world.endpoints.gateway)
         let transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
@@ -34,7 +37,7 @@ struct BrowserHistoryTests {
         _ browser: WebDriver, _ title: String, _ location: SourceLocation = #_sourceLocation
     ) async throws {
         let text = try await browser.text()
-        for part in [title, "200.00 EUR", "Bob", "Asked for by Bank app.", "For the account ana, until "] {
+        for part in [title, "200.00 EUR", Self.payee, "Asked for by Bank app.", "For the account ana, until "] {
             #expect(text.contains(part), "\(part) in \(text)", sourceLocation: location)
         }
     }

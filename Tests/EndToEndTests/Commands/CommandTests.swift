@@ -213,6 +213,38 @@ struct CommandTests {
         }
     }
 
+    @Test("What the help of 'assent token' shows is what works, with the authority that it names")
+    func tokenExample() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let help = try await typist.program.run("token", "--help").output
+            let words = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            let example = try #require(words.firstMatch(of: /Example: (assent token .* https:\/\/\S+)/)).1
+            let authority = try #require(typist.world.endpoints.authorityFile)
+            #expect(words.contains("--cacert") && authority.hasSuffix("/authority.pem"))
+            let gateway = try #require(typist.world.endpoints.gateway)
+            let command = example.replacing(/https:\/\/localhost:[0-9]+/, with: gateway)
+            let script = "set -o pipefail; PATH=${1%/*}:$PATH; \(command) --silent --cacert '\(authority)'"
+            let ran = try await typist.program.start([], under: ["/bin/bash", "-c", script, "bash"]).result()
+            #expect(ran.status == 0, "\(script): \(ran.errors)")
+            #expect(try JSONValue.parse(ran.output)["balance"] == "1000.00", "\(ran.output)")
+        }
+    }
+
+    @Test("An audit log that does not fit where it is written to is a failure, and says so")
+    func fullDisk() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let token = try #require(typist.world.endpoints.bootstrapFile)
+            #expect(try await typist.program.run("admin", "bootstrap", "--token-file", token).status == 0)
+            for command in ["admin audit", "admin audit --limit 1", "users list", "users list --json"] {
+                let script = "\"$1\" \(command) > /dev/full"
+                let ended = try await typist.program.start([], under: ["/bin/sh", "-c", script, "sh"]).result()
+                #expect(ended.status == 1 && ended.errors.contains("The output is not complete"), "\(ended.errors)")
+            }
+        }
+    }
+
     @Test("A body comes from standard input, with header fields of one's own")
     func standardInput() async throws {
         try await Typist.run { typist in
