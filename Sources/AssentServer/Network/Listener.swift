@@ -19,7 +19,7 @@ final class Listener: Service {
     private enum State {
         case starting([CheckedContinuation<Int, any Error>])
         case listening(Int)
-        case stopped
+        case stopped(any Error)
     }
 
     /// How long a connection may be silent. It is longer than a protected service may take to answer.
@@ -63,7 +63,7 @@ final class Listener: Service {
                         state = .starting(waiting + [continuation])
                         return nil
                     case .listening(let port): return .success(port)
-                    case .stopped: return .failure(CancellationError())
+                    case .stopped(let error): return .failure(error)
                     }
                 }
                 if let known { continuation.resume(with: known) }
@@ -116,12 +116,15 @@ final class Listener: Service {
     }
 
     /// Tells those who wait for the port that it will not come, unless it has.
-    func giveUpStarting() { finishStarting(.failure(CancellationError())) }
+    func giveUpStarting(_ error: any Error) { finishStarting(.failure(error)) }
 
     private func finishStarting(_ result: Result<Int, any Error>) {
         let waiting = state.withLock { state in
             guard case .starting(let waiting) = state else { return [CheckedContinuation<Int, any Error>]() }
-            if case .success(let port) = result { state = .listening(port) } else { state = .stopped }
+            switch result {
+            case .success(let port): state = .listening(port)
+            case .failure(let error): state = .stopped(error)
+            }
             return waiting
         }
         for continuation in waiting { continuation.resume(with: result) }

@@ -112,7 +112,7 @@ public final class IdentityServer: Service {
     /// for example because a port is taken: then nothing was stored.
     public var endpoints: Endpoints {
         get async throws {
-            let publicURL = Self.withPort(try await serverListener.port, in: configuration.publicURL)
+            let publicURL = Self.withPort(try await serverPort, in: configuration.publicURL)
             var gatewayURL: String?
             if let gateway = configuration.gateway, let gatewayListener {
                 gatewayURL = Self.withPort(try await gatewayListener.port, in: gateway.publicURL)
@@ -131,7 +131,15 @@ public final class IdentityServer: Service {
 
     /// The port that the server listens on, which need not be the one in its public URL.
     package var serverPort: Int {
-        get async throws { try await serverListener.port }
+        get async throws {
+            do {
+                return try await serverListener.port
+            } catch let error as CancellationError {
+                // It ends with the gateway, whose error says why.
+                _ = try await gatewayListener?.port
+                throw error
+            }
+        }
     }
 
     /// The audit records of a transaction, oldest first.
@@ -142,8 +150,21 @@ public final class IdentityServer: Service {
     /// Serves until the service group shuts down; what has begun is finished first, as far as
     /// `drainSeconds` allows. Cancelling ends all connections at once; what was forwarded is recorded all the same.
     public func run() async throws {
-        // Callers that wait for the endpoints get an error, also when this ends before a listener has begun.
-        defer { for listener in [serverListener, gatewayListener].compactMap(\.self) { listener.giveUpStarting() } }
+        do {
+            try await serve()
+            giveUpStarting(CancellationError())
+        } catch {
+            giveUpStarting(error)
+            throw error
+        }
+    }
+
+    /// Callers that wait for the endpoints get an error, also when the server ends before a listener has begun.
+    private func giveUpStarting(_ error: any Error) {
+        for listener in [serverListener, gatewayListener].compactMap(\.self) { listener.giveUpStarting(error) }
+    }
+
+    private func serve() async throws {
         let upstream = try Upstream(services: (configuration.gateway?.routes ?? []).map(\.upstream), logger: logger)
         let group = ServiceGroup(
             configuration: .init(services: services(upstream), logger: logger))

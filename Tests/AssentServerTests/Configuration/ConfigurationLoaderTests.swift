@@ -231,12 +231,12 @@ struct ConfigurationLoaderTests {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let server = try await IdentityServer(configuration: configuration, logger: logger)
         let running = Task { try await ServiceGroup(services: [server], logger: logger).run() }
-        await #expect(throws: CancellationError.self) { try await server.endpoints }
+        await #expect(throws: WireError.self) { try await server.endpoints }
         await #expect(throws: WireError.self) { try await running.value }
     }
 
-    @Test("A taken port ends the start with its number and what to do")
-    func takenPort() async throws {
+    @Test("A taken port ends the start with its number and what to do, whenever one asks", arguments: [false, true])
+    func takenPort(isGateway: Bool) async throws {
         let taken = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(taken.localAddress?.port)
@@ -244,18 +244,20 @@ struct ConfigurationLoaderTests {
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         var configuration = try ServerConfiguration.parse(Self.good, file: directory + "/assent.yaml")
-        configuration.port = port
+        if isGateway { configuration.gateway?.port = port } else { configuration.port = port }
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let server = try await IdentityServer(configuration: configuration, logger: logger)
         let running = Task { try await ServiceGroup(services: [server], logger: logger).run() }
-        let error = await #expect(throws: ConfigurationError.self) { try await server.endpoints }
-        #expect(error?.message == "port \(port) is taken: stop who has it, or set another port")
-        #expect(error?.file == directory + "/assent.yaml")
-        await #expect(throws: ConfigurationError.self) { try await running.value }
+        for hasEnded in [false, true] {
+            let error = await #expect(throws: ConfigurationError.self) { try await server.endpoints }
+            #expect(error?.message == "port \(port) is taken: stop who has it, or set another port")
+            #expect(error?.file == directory + "/assent.yaml")
+            if !hasEnded { await #expect(throws: ConfigurationError.self) { try await running.value } }
+        }
         try await taken.close()
         // Nobody has seen the generated credentials, so they must not have been stored: the next start makes and shows
         // them. On any port: another test may have that one by now.
-        configuration.port = 0
+        if isGateway { configuration.gateway?.port = 0 } else { configuration.port = 0 }
         let second = try await IdentityServer(configuration: configuration, logger: logger)
         let group = ServiceGroup(services: [second], logger: logger)
         let serving = Task { try await group.run() }
