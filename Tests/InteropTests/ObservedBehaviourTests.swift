@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What real providers were seen to do, each at one that does it.
-@Suite("Behaviour of real providers", .ourServer, .timeLimit(.minutes(1)))
+@Suite("Behaviour of real providers", .ourServer, .timeLimit(.minutes(15)))
 struct ObservedBehaviourTests {
     private func manager(
         _ configuration: TokenConfiguration, _ transport: any HTTPTransport, _ session: Session?,
@@ -222,7 +222,9 @@ struct ObservedBehaviourTests {
 
     @Test("9. The pin that openssl's pipeline prints when it could not fetch the certificate is refused")
     func pinOfNothing() async throws {
-        let port = try await Peer.freePort()
+        let reserved = try ReservedPort()
+        defer { withExtendedLifetime(reserved) {} }
+        let port = reserved.port
         let pipeline = """
             openssl s_client -connect 127.0.0.1:\(port) </dev/null 2>/dev/null | openssl x509 -pubkey -noout 2>/dev/null \
             | openssl pkey -pubin -outform der 2>/dev/null | openssl dgst -sha256 -binary | openssl base64

@@ -46,9 +46,6 @@ final class AssentWorld: Sendable {
         let port = try await server.serverPort
         target.withLock { $0 = (port, transport) }
         let issuer = relay.url("/am/oauth2/realms/root/realms/alpha")
-        // The port is known a moment before the server has its handlers.
-        let health = try HTTPRequest(.get, url: "https://localhost:\(port)/am/json/serverinfo/*")
-        while try await transport.send(HTTPCall(health)).status == 503 {}
         let context = server.context
         func session(_ username: String) async throws -> Session {
             guard let user = try await Users(context).find(username: username, realm: "/alpha") else {

@@ -57,7 +57,7 @@ private struct SharedVault: Sendable {
     }
 }
 
-@Suite("Several processes with one vault", .timeLimit(.minutes(3)))
+@Suite("Several processes with one vault", .timeLimit(.minutes(20)))
 struct ProcessTests {
     @Test("A thousand tasks in eight processes with a token that is over make one request", arguments: [true, false])
     func eight(isAssent: Bool) async throws {

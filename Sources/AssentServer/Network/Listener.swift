@@ -16,12 +16,6 @@ protocol RequestHandler: Sendable {
 /// One listening address with TLS. It answers 503 until it gets its handler, since URLs that the server hands out can
 /// hold its port, which is known only once it listens.
 final class Listener: Service {
-    private enum State {
-        case starting([CheckedContinuation<Int, any Error>])
-        case listening(Int)
-        case stopped(any Error)
-    }
-
     /// How long a connection may be silent. It is longer than a protected service may take to answer.
     private static let idleTimeout = TimeAmount.seconds(35)
 
@@ -36,7 +30,8 @@ final class Listener: Service {
     private let sendsHSTS: Bool
     private let connections: OpenConnections
     private let logger: Logger
-    private let state = Locked<State>(.starting([]))
+    private let listening = Eventually<Int>()
+    private let answering = Eventually<Void>()
     private let handler = Locked<(any RequestHandler)?>(nil)
 
     init(
@@ -55,25 +50,16 @@ final class Listener: Service {
 
     /// The port, once it listens. Throws what ``run()`` threw when it does not come to that.
     var port: Int {
-        get async throws {
-            try await withCheckedThrowingContinuation { continuation in
-                let known: Result<Int, any Error>? = state.withLock { state in
-                    switch state {
-                    case .starting(let waiting):
-                        state = .starting(waiting + [continuation])
-                        return nil
-                    case .listening(let port): return .success(port)
-                    case .stopped(let error): return .failure(error)
-                    }
-                }
-                if let known { continuation.resume(with: known) }
-            }
-        }
+        get async throws { try await listening.value }
     }
+
+    /// Waits until it has its handler. Throws why it does not come to that.
+    func waitUntilAnswering() async throws { try await answering.value }
 
     /// From now on, `handler` answers.
     func answer(with handler: any RequestHandler) {
         self.handler.withLock { $0 = handler }
+        answering.settle(.success(()))
     }
 
     /// Listens until the service group shuts down. Then idle connections are closed, and those with a request after its
@@ -87,7 +73,7 @@ final class Listener: Service {
         let application = Application(
             responder: Responder(handler: handler, sendsHSTS: sendsHSTS, connections: connections), server: server,
             configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
-            onServerRunning: { [self] channel in finishStarting(.success(channel.localAddress?.port ?? 0)) },
+            onServerRunning: { [self] channel in listening.settle(.success(channel.localAddress?.port ?? 0)) },
             logger: Logger(label: logger.label) { _ in DeferredMetadata(logger.handler) })
         do {
             try await withGracefulShutdownHandler {
@@ -95,10 +81,10 @@ final class Listener: Service {
             } onGracefulShutdown: { [connections] in
                 connections.drain()
             }
-            finishStarting(.failure(CancellationError()))
+            giveUpStarting(CancellationError())
         } catch {
             let explained = explain(error)
-            finishStarting(.failure(explained))
+            giveUpStarting(explained)
             throw explained
         }
     }
@@ -115,19 +101,10 @@ final class Listener: Service {
         return ConfigurationError(file: configurationFile, line: nil, reason)
     }
 
-    /// Tells those who wait for the port that it will not come, unless it has.
-    func giveUpStarting(_ error: any Error) { finishStarting(.failure(error)) }
-
-    private func finishStarting(_ result: Result<Int, any Error>) {
-        let waiting = state.withLock { state in
-            guard case .starting(let waiting) = state else { return [CheckedContinuation<Int, any Error>]() }
-            switch result {
-            case .success(let port): state = .listening(port)
-            case .failure(let error): state = .stopped(error)
-            }
-            return waiting
-        }
-        for continuation in waiting { continuation.resume(with: result) }
+    /// Tells those who wait for the port or the handler that it will not come, unless it has.
+    func giveUpStarting(_ error: any Error) {
+        listening.settle(.failure(error))
+        answering.settle(.failure(error))
     }
 
     private struct Responder: HTTPResponder {

@@ -106,11 +106,21 @@ public final class IdentityServer: Service {
             bootstrapPath: directory.file("bootstrap-token"))
     }
 
-    /// What clients must know, once the server listens.
+    /// What clients must know, once the server answers.
     ///
     /// By then the users of the configuration are stored. Throws what ``run()`` throws when it does not come to that,
     /// for example because a port is taken: then nothing was stored.
     public var endpoints: Endpoints {
+        get async throws {
+            let endpoints = try await listeningEndpoints
+            try await serverListener.waitUntilAnswering()
+            try await gatewayListener?.waitUntilAnswering()
+            return endpoints
+        }
+    }
+
+    /// The same, before requests are answered with anything but 503.
+    private var listeningEndpoints: Endpoints {
         get async throws {
             let publicURL = Self.withPort(try await serverPort, in: configuration.publicURL)
             var gatewayURL: String?
@@ -228,7 +238,7 @@ public final class IdentityServer: Service {
 
     /// Makes the parts, once the server's address is known, and keeps house with them until the stop.
     private func startAnswering(_ upstream: Upstream) async throws {
-        let endpoints = try await endpoints
+        let endpoints = try await listeningEndpoints
         let parts = try ServerParts(
             context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie,
             endpoints: endpoints)

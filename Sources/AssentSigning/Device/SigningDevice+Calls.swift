@@ -24,7 +24,7 @@ extension SigningDevice {
     }
 
     /// The container of which this task holds the lease of a renewal or of a password.
-    @TaskLocal private static var leased: SigningID?
+    @TaskLocal static var leased: SigningID?
 
     /// What nobody else does at the same time, in this process or another one. Who needs the leases of a renewal and of
     /// a password takes the renewal's first.
@@ -41,10 +41,13 @@ extension SigningDevice {
     /// meanwhile: then it is done again with the new one. A task that holds a lease leaves that to whoever made it take
     /// the lease: it would wait for itself, or for another one that waits for it.
     func withCurrentKey<Value>(_ id: SigningID, _ body: () async throws -> Value) async throws -> Value {
+        let before = try await records.load(id).keyID
         do {
             return try await body()
         } catch let error as SigningError where error.code == .keyRetired && Self.leased != id {
-            guard try await finishRenewal(id) == .done else { throw error }
+            try await finishRenewal(id)
+            // Another task may have ended it, just before.
+            guard try await records.load(id).keyID != before else { throw error }
             return try await body()
         }
     }

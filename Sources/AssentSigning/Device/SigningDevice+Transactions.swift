@@ -142,12 +142,16 @@ extension SigningDevice {
         let content = document.content
         let answer = Answer(status: status.name, effect: status.effect, number: number, reason: reason)
         return try await once(answer, transaction.container.record, content.txn) { record in
+            // When it was fetched it was for keys of this container: they were replaced since.
             guard let enrolment = try record.enrolment(),
                 let key = enrolment.keys.first(where: { status.keys.contains($0.kid) })
-            else { throw SigningError(.credentialsLost) }
+            else { throw SigningError(.transactionNotFetched) }
             let opened: OpenedKeys?
             if let slot = key.slot {
                 opened = try await self.opened(record.id, slot, password, for: .use)
+                guard try await self.records.load(record.id).keyID == record.keyID else {
+                    throw SigningError(.transactionNotFetched)
+                }
             } else {
                 opened = nil
             }
@@ -196,13 +200,18 @@ extension SigningDevice {
                 return done.receipt
             }
             if let earlier = try await self.records.decision(did, txn) {
-                guard try answer.isThat(of: earlier.decision) else { throw SigningError(.decisionPending) }
+                guard try answer.isThat(of: earlier.decision) else {
+                    guard try record.hasReplacedKey(of: earlier) else { throw SigningError(.decisionPending) }
+                    return try await self.send(self.records.replace(earlier, by: sign(record)), id)
+                }
                 do {
                     return try await self.send(earlier, id)
-                } catch let error as SigningError where error.code == .unlockRequired {
-                    // Its evaluation was too old, or not confirmed. The server takes one decision, so nothing is lost
-                    // if somebody forged this error.
-                    return try await self.send(self.records.replace(earlier, by: sign(record)), id)
+                } catch let error as SigningError {
+                    // Its evaluation was too old, or not confirmed; or the keys were replaced. The server takes one
+                    // decision, so nothing is lost if somebody forged this error.
+                    let now = try await self.records.load(id)
+                    guard try now.isSignedAgain(earlier, after: error.code) else { throw error }
+                    return try await self.send(self.records.replace(earlier, by: sign(now)), id)
                 }
             }
             let kept = try await self.records.keep(sign(record))
@@ -252,5 +261,25 @@ extension SigningDevice {
         decided[[kept.did, kept.txn]] = (kept.decision, value)
         try await records.remove(kept)
         return value
+    }
+}
+
+extension ContainerRecord {
+    /// Whether a renewal has replaced the key that signed a decision: the server has not taken it, or has long ago.
+    fileprivate func hasReplacedKey(of kept: DecisionRecord) throws -> Bool {
+        let kid = try SigningDevice.mapped { () throws(SigningProtocolError) in
+            try UnverifiedMessage<Decision>(kept.decision).kid
+        }
+        guard let enrolment = try enrolment() else { return false }
+        return kid != enrolment.device.kid && !enrolment.keys.contains { $0.kid == kid }
+    }
+
+    /// Whether the same answer is signed again when the server refuses a signed one like this.
+    fileprivate func isSignedAgain(_ kept: DecisionRecord, after code: SigningError.Code) throws -> Bool {
+        switch code {
+        case .unlockRequired: true
+        case .keyRetired, .transactionNotFetched: try hasReplacedKey(of: kept)
+        default: false
+        }
     }
 }

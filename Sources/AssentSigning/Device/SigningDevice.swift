@@ -148,41 +148,53 @@ public actor SigningDevice {
     ///
     /// - Throws: what the first call that failed threw, after all were tried.
     public func sendQueued() async throws {
-        var first: (any Error)?
+        var errors: [any Error] = []
         for record in try await records.all() {
+            let known = errors.count
             do {
-                if record.ended {
-                    try await removeAll(of: record)
-                } else if record.deletion != nil {
-                    try await sendDeletion(record.id)
-                } else {
-                    for slot in record.slots where slot.confirmation != nil {
-                        try await withCurrentKey(record.id) {
-                            try await alone(record.id, slot.slot) {
-                                try await self.sendConfirmation(record.id, slot.slot)
-                            }
-                        }
-                    }
-                    try await finishRenewal(record.id)
-                    try await sendDecisions(of: record)
+                for send in try await queued(for: record) {
+                    do { try await send() } catch { errors.append(error) }
                 }
             } catch {
-                logger.info("what was queued could not be sent", metadata: ["container": "\(record.did?.text ?? "-")"])
-                first = first ?? error
+                errors.append(error)
             }
+            guard errors.count > known else { continue }
+            logger.info("what was queued could not be sent", metadata: ["container": "\(record.did?.text ?? "-")"])
         }
-        if let first { throw first }
+        if let first = errors.first { throw first }
     }
 
-    private func sendDecisions(of record: ContainerRecord) async throws {
-        guard let did = record.did else { return }
-        for decision in try await records.decisions(of: did) {
-            // Only a time that the server signed says that a transaction is over.
-            if decision.expires < record.serverTime {
-                try await records.remove(decision)
-            } else {
-                _ = try await send(decision, record.id)
+    /// What a container has to send. None of it keeps the rest from being sent.
+    private func queued(for record: ContainerRecord) async throws -> [() async throws -> Void] {
+        if record.ended { return [{ try await self.removeAll(of: record) }] }
+        if record.deletion != nil { return [{ try await self.sendDeletion(record.id) }] }
+        var queued: [() async throws -> Void] = []
+        for slot in record.slots where slot.confirmation != nil {
+            queued.append {
+                try await self.withCurrentKey(record.id) {
+                    try await self.alone(record.id, slot.slot) {
+                        try await self.sendConfirmation(record.id, slot.slot)
+                    }
+                }
             }
+        }
+        if let did = record.did {
+            for decision in try await records.decisions(of: did) {
+                queued.append { try await self.sendQueued(decision, record) }
+            }
+        }
+        if try await records.renewal(of: record.id) != nil {
+            queued.append { try await self.finishRenewal(record.id) }
+        }
+        return queued
+    }
+
+    private func sendQueued(_ decision: DecisionRecord, _ record: ContainerRecord) async throws {
+        // Only a time that the server signed says that a transaction is over.
+        if decision.expires < record.serverTime {
+            try await records.remove(decision)
+        } else {
+            _ = try await send(decision, record.id)
         }
     }
 
@@ -217,6 +229,10 @@ public actor SigningDevice {
     /// Removes a container of which the server, or the app for an unfinished one, said that it has ended.
     func removeAll(of record: ContainerRecord) async throws {
         try await removeKeys(of: record)
+        if let renewal = try await records.renewal(of: record.id) {
+            let isTaken = record.keyID == renewal.next.keyID
+            if isTaken { try await removeOldKeys(renewal) } else { try await give(up: renewal) }
+        }
         try await keys.removeKey(named: record.keyName(.device, ""))
         if let did = record.did {
             for decision in try await records.decisions(of: did) { try await records.remove(decision) }
@@ -225,7 +241,7 @@ public actor SigningDevice {
         try await records.remove(record.id)
     }
 
-    /// Removes all keys but the device key.
+    /// Removes all keys but the device key, and that of a renewal of which the server has keys.
     func removeKeys(of record: ContainerRecord) async throws {
         forget(record.id)
         forgetSealedKeys(record.id)
@@ -239,6 +255,7 @@ public actor SigningDevice {
             try await keys.removeKey(named: record.keyName(key.usage, key.label))
         }
         if let did = record.did { try await records.removeOneTimeKeys(of: did) }
-        if let renewal = try await records.renewal(of: record.id) { try await give(up: renewal) }
+        guard let renewal = try await records.renewal(of: record.id) else { return }
+        if renewal.next.echo == nil { try await give(up: renewal) } else { try await removeKeys(of: renewal) }
     }
 }

@@ -8,21 +8,24 @@ extension SigningDevice {
     func changePassword(
         _ id: SigningID, _ slot: PasswordSlot, from old: Secret, to new: Secret
     ) async throws {
+        let isLocal = try await records.load(id).slotRecord(slot)?.mode == .local
         try await withCurrentKey(id) {
-            try await alone(id, slot) {
-                let policy = try await self.opening(id, slot, old, for: .change).policy
-                guard let normalized = NormalizedPassword(new) else { throw Self.invalid(.unusable) }
-                if let rule = policy.rules.broken(by: normalized) { throw Self.invalid(rule) }
-                let opened = try await self.open(id, slot, old, for: .change)
-                // What was open before may have been settled by opening.
-                let opening = try await self.opening(id, slot, old, for: .change)
-                try self.checkHistory(normalized, opened, opening)
-                let fresh = try self.fresh(normalized, opening)
-                switch opening.kept.mode {
-                case .local: try await self.changeLocal(fresh, opened, opening)
-                case .assisted: try await self.changeAssisted(fresh, opened, opening)
+            try await besidesRenewal(of: id, isLocal: isLocal) {
+                try await self.alone(id, slot) {
+                    let policy = try await self.opening(id, slot, old, for: .change).policy
+                    guard let normalized = NormalizedPassword(new) else { throw Self.invalid(.unusable) }
+                    if let rule = policy.rules.broken(by: normalized) { throw Self.invalid(rule) }
+                    let opened = try await self.open(id, slot, old, for: .change)
+                    // What was open before may have been settled by opening.
+                    let opening = try await self.opening(id, slot, old, for: .change)
+                    try self.checkHistory(normalized, opened, opening)
+                    let fresh = try self.fresh(normalized, opening)
+                    switch opening.kept.mode {
+                    case .local: try await self.changeLocal(fresh, opened, opening)
+                    case .assisted: try await self.changeAssisted(fresh, opened, opening)
+                    }
+                    self.forget(id, slot)
                 }
-                self.forget(id, slot)
             }
         }
     }

@@ -67,7 +67,31 @@ extension SigningDevice {
 
     /// Takes the new keys of a renewal into use if they count.
     @discardableResult
-    func finishRenewal(_ id: SigningID) async throws -> RenewalEnd { try await alone(id) { try await self.end(id) } }
+    func finishRenewal(_ id: SigningID) async throws -> RenewalEnd {
+        // In the middle of one, which asked for a password, it would wait for itself.
+        guard Self.leased != id else { return .waiting }
+        return try await alone(id) { try await self.end(id) }
+    }
+
+    /// Does something to what a renewal would replace: nobody renews the keys meanwhile. What the server does not know
+    /// of, a renewal that is under way would undo: one of which the server has no keys yet is given up, and another one
+    /// has to end first.
+    func besidesRenewal<Value: Sendable>(
+        of id: SigningID, isLocal: Bool, _ work: () async throws -> Value
+    ) async throws -> Value {
+        try await alone(id) {
+            if isLocal, case .waiting = try await self.end(id),
+                let renewal = try await self.records.renewal(of: id),
+                !renewal.hasCode
+            {
+                guard renewal.next.echo == nil else {
+                    throw SigningError(.busy, "New keys are on their way. Renew again, then change the password.")
+                }
+                try await self.give(up: renewal)
+            }
+            return try await work()
+        }
+    }
 
     private func alone<Value: Sendable>(_ id: SigningID, _ work: () async throws -> Value) async throws -> Value {
         try await alone(id, with: "renewal.\(id.text)", work)
@@ -310,22 +334,29 @@ extension SigningDevice {
             try await removeOldKeys(renewal)
             return .done
         }
-        guard renewal.next.confirmed else { return .waiting }
+        // The answer to a confirmation may be lost: from the server's echo on, the new key may ask.
+        guard renewal.next.echo != nil else { return .waiting }
         do {
             let status = try await ask("/device/status", EmptyBody(), renewal.next)
             if try await take(renewal, status) { return .done }
-            guard status.state == .revoked || status.state == .void else { return .waiting }
-            try await give(up: renewal)
-            return .over
+            return try await isEnded(status, id) ? .over : .waiting
         } catch let error as SigningError where error.code == .badProof {
             // Nobody has signed that: the old key must be told, too, that it is still the container's.
             let status = try await callOnce(id, "/device/status", EmptyBody()) { try await self.status($0) }
+            if try await isEnded(status, id) { return .over }
             guard try status.keys.contains(where: { try $0.kid == renewal.oldDeviceKey && $0.state == .active }) else {
                 throw error
             }
             try await give(up: renewal)
             return .over
         }
+    }
+
+    /// Removes a container of which the server has signed that it has ended, its renewal with it.
+    private func isEnded(_ status: ContainerStatus, _ id: SigningID) async throws -> Bool {
+        guard status.state == .revoked || status.state == .void else { return false }
+        try await adopt(status, id)
+        return true
     }
 
     /// Takes new keys into use if a signed status says that they count.
@@ -354,7 +385,7 @@ extension SigningDevice {
         return true
     }
 
-    private func removeOldKeys(_ renewal: RenewalRecord) async throws {
+    func removeOldKeys(_ renewal: RenewalRecord) async throws {
         let offer = try Self.mapped { () throws(SigningProtocolError) in
             try UnverifiedMessage<Offer>(renewal.oldOffer).content
         }
@@ -364,6 +395,18 @@ extension SigningDevice {
             try await keys.removeKey(named: old.keyName(key.usage, key.label))
         }
         try await records.removeRenewal(of: old.id)
+    }
+
+    /// Removes a renewal's keys but the device key: that may be the one with which the server can be told something.
+    func removeKeys(of renewal: RenewalRecord) async throws {
+        for key in try renewal.next.offerContent()?.keys ?? [] where key.usage != .device && key.usage != .otp {
+            try await keys.removeKey(named: renewal.next.keyName(key.usage, key.label))
+        }
+        try await keys.removeKey(named: renewal.next.sealingKeyName)
+        guard !renewal.next.slots.isEmpty else { return }
+        var kept = renewal
+        for index in kept.next.slots.indices { kept.next.slots[index].shred() }
+        try await records.keep(kept)
     }
 
     /// Forgets a renewal and its keys; the old keys are the container's.

@@ -41,6 +41,14 @@ final class SDKWorld: Sendable {
 
     var clock: ManualClock { world.base.clock }
 
+    /// Whether nothing of any container is left.
+    var isEmpty: Bool {
+        get async throws {
+            let (keys, containers) = (try await keys.keyNames(), try await device().containers())
+            return keys.isEmpty && containers.isEmpty
+        }
+    }
+
     /// Fails at one effect, before or after it; nothing works any more then, as if the process had ended.
     final class Crash: Sendable {
         struct Happened: Error {}
@@ -86,10 +94,16 @@ final class SDKWorld: Sendable {
         }
     }
 
-    /// A device object: a new one is a restart.
-    func device(_ crash: Crash = Crash(at: .max, after: false)) -> SigningDevice {
+    /// A device object: a new one is a restart. Calls do not reach the server whose path ends with what `outage` names.
+    func device(
+        _ crash: Crash = Crash(at: .max, after: false), outage: Locked<String?> = Locked(nil)
+    ) -> SigningDevice {
         let transport = InMemoryTransport { [world] exchange in
-            try await crash.around { try await Self.answer(exchange, world) }
+            let path = exchange.request.path ?? ""
+            if let place = outage.withLock({ $0 }), path.hasSuffix(place) {
+                throw HTTPTransportError(.connectFailed, "the network is away")
+            }
+            return try await crash.around { try await Self.answer(exchange, world) }
         }
         // A guess costs nothing, which the server cannot see.
         return SigningDevice(

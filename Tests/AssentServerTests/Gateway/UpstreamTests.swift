@@ -1,6 +1,7 @@
 import AssentCore
 import HTTPTypes
 import Logging
+import TestSupport
 import Testing
 
 @testable import AssentServer
@@ -49,6 +50,7 @@ struct UpstreamTests {
             try await failure("http://127.0.0.1:\(service.port)", once: true, timeout: .milliseconds(300)) == .unknown)
         service.answer { _, peer in peer.send("SSH-2.0-x\r\n\r\n") }
         #expect(try await failure("http://127.0.0.1:\(service.port)", once: true) == .unknown)
+        await service.seen.wait { $0.requests.count == 5 }
         #expect(service.requests.count == 5)
         await service.stop()
     }

@@ -59,7 +59,7 @@ struct StopTests {
             await fixture.triggerShutdown()
             await fixture.waitUntilEnded()
             // The time after which a silent connection is closed in any case is 35 s.
-            #expect(start.duration(to: .now) < .seconds(15))
+            #expect(start.duration(to: .now) < .seconds(33))
             for connection in connections { _ = await connection.untilClosed() }
             #expect(!fixture.log.entries.contains { "\($0.message)" == "connections were cut" })
         }
@@ -113,10 +113,8 @@ struct StopTests {
 
     @Test("Cut short, it does not wait; what was forwarded is on record as unknown")
     func cutShort() async throws {
-        try await ServerFixture.run { fixture in
-            let start = ContinuousClock.now
+        try await ServerFixture.run(configuring: { $0.drainSeconds = 3600 }) { fixture in
             try await expectUnknown(fixture) { fixture.cancel() }
-            #expect(start.duration(to: .now) < .seconds(25))
         }
     }
 

@@ -118,6 +118,7 @@ struct ProcessTests {
                 await Task.yield()
             }
             #expect(await serve.process.exit() == 1)
+            await serve.process.waitUntilRead()
             #expect(serve.process.errors.contains("second signal"))
             if let reply = try? await reply { #expect(reply.status == 504) }
             #expect(try await world.transactions()[id] == "TAKEN unknown")

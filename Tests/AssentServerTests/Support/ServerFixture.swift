@@ -80,14 +80,6 @@ final class ServerFixture: Sendable {
         serverPort = try await server.serverPort
         accounts = endpoints.accounts + (node?.accounts ?? [])
         client = .forTests(connections: 64)
-        // The port is known a moment before the server has its handlers.
-        do {
-            while try await send("GET", server("/json/serverinfo/*")).status == 503 {}
-            while try await send("GET", gateway("/none")).status == 503 {}
-        } catch {
-            await stop()
-            throw error
-        }
     }
 
     /// A directory that only the tests' user may look into.

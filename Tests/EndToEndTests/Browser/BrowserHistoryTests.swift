@@ -8,7 +8,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("Reload and back in Chromium", .serialized, .timeLimit(.minutes(5)))
+@Suite("Reload and back in Chromium", .serialized, .timeLimit(.minutes(15)))
 struct BrowserHistoryTests {
     /// The page must not make one blank of two: it is what is approved.
     private static let payee = "Bob  &   Sons"

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("Signing in with Chromium", .serialized, .timeLimit(.minutes(5)))
+@Suite("Signing in with Chromium", .serialized, .timeLimit(.minutes(15)))
 struct BrowserSignInTests {
     @Test("The program prints an address, a person signs in there by password and code, and the program has the tokens")
     func story() async throws {
@@ -129,7 +129,7 @@ struct BrowserSignInTests {
                 FileManager.default.createFile(
                     atPath: command, contents: Data(opener.utf8), attributes: [.posixPermissions: 0o700]))
             #expect(mkfifo(home + "/opened", 0o600) == 0)
-            let reader = try Program.Running(["20", "cat", home + "/opened"], environment: ["PATH": "/usr/bin:/bin"])
+            let reader = try Program.Running(["600", "cat", home + "/opened"], environment: ["PATH": "/usr/bin:/bin"])
             let (running, url) = try await person.beginLogin(
                 environment: [
                     "DISPLAY": ":0", "PATH": "\(home)/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR": home + "/runtime",

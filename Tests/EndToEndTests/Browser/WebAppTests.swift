@@ -4,12 +4,13 @@ import AssentPeers
 import AssentServer
 import AssentTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentCLI
 
 /// A page of an origin of its own that signs in, pays and signs out by `fetch` (`peers/web_app.html`).
-@Suite("A web app of another origin, in Chromium", .serialized, .timeLimit(.minutes(5)))
+@Suite("A web app of another origin, in Chromium", .serialized, .timeLimit(.minutes(15)))
 struct WebAppTests {
     /// Where the page is.
     enum Place: String, CaseIterable {
@@ -26,7 +27,9 @@ struct WebAppTests {
         _ body: (BrowserWorld, _ call: (String) async throws -> JSONValue) async throws -> Void
     ) async throws {
         // The server must know the page's origin before the page can have the server's certificate.
-        let port = try await Peer.freePort()
+        let reserved = try ReservedPort()
+        defer { withExtendedLifetime(reserved) {} }
+        let port = reserved.port
         let origin = isListed ? "\(place.rawValue):\(port)" : "https://elsewhere.example"
         let change = { (yaml: String) in
             yaml.replacing(

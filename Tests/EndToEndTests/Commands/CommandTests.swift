@@ -7,7 +7,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent, command by command", .timeLimit(.minutes(3)))
+@Suite("assent, command by command", .timeLimit(.minutes(15)))
 struct CommandTests {
     @Test("Sign in, look, pay, decline, sign out: each says what it did, by words and by status")
     func story() async throws {

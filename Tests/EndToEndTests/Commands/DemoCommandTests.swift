@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent demo", .timeLimit(.minutes(3)))
+@Suite("assent demo", .timeLimit(.minutes(15)))
 struct DemoCommandTests {
     @Test("Found in the PATH, from another directory, it tells the whole story and draws it")
     func path() async throws {
@@ -17,7 +17,7 @@ struct DemoCommandTests {
         let page = place + "/page.html"
         let running = try Program.Running(
             [
-                "--kill-after=5", "120", "/usr/bin/env", "-C", place, "assent", "demo", "--json", "--config",
+                "--kill-after=5", "600", "/usr/bin/env", "-C", place, "assent", "demo", "--json", "--config",
                 World.configurationFile, "--page", page,
             ], environment: ["HOME": place, "PATH": programs + ":/usr/bin:/bin"])
         let result = await running.result()

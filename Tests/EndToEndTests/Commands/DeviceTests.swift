@@ -8,7 +8,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("A device on the command line", .timeLimit(.minutes(3)))
+@Suite("A device on the command line", .timeLimit(.minutes(15)))
 struct DeviceTests {
     /// A world with devices, a user who has signed in, and a device with a home of its own.
     static func run(

@@ -6,11 +6,11 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("The program that an app begins with", .timeLimit(.minutes(3)))
+@Suite("The program that an app begins with", .timeLimit(.minutes(15)))
 struct FirstCallTests {
     private func start(_ values: [String], _ typist: Typist) throws -> Program.Running {
         try Program.Running(
-            ["--kill-after=5", "60", BuiltProgram.beside("FirstCall").path] + values, typing: true,
+            ["--kill-after=5", "600", BuiltProgram.beside("FirstCall").path] + values, typing: true,
             environment: ["HOME": typist.program.home, "PATH": "/usr/bin:/bin"])
     }
 

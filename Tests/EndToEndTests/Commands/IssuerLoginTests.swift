@@ -2,12 +2,13 @@ import AssentCore
 import AssentPeers
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import AssentCLI
 
 /// `assent login --browser` at OpenID providers that we did not write.
-@Suite("assent at other OpenID providers", .timeLimit(.minutes(3)))
+@Suite("assent at other OpenID providers", .timeLimit(.minutes(15)))
 struct IssuerLoginTests {
     /// Signs in, looks and signs out; `walk` is the user's browser, from the printed address to the last redirect.
     private func story(
@@ -50,7 +51,9 @@ struct IssuerLoginTests {
     func glewlwyd() async throws {
         let provider = try await Glewlwyd.shared
         // It takes a redirect URI only as it is registered, the port of a loopback address too.
-        let redirectURI = "http://127.0.0.1:\(try await Peer.freePort())/callback"
+        let reserved = try ReservedPort()
+        defer { withExtendedLifetime(reserved) {} }
+        let redirectURI = "http://127.0.0.1:\(reserved.port)/callback"
         try await provider.addClient("command-line", redirectURI: redirectURI)
         let browser = try await provider.signIn()
         try await story(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent admin signing-keys and assent restore-fence", .timeLimit(.minutes(5)))
+@Suite("assent admin signing-keys and assent restore-fence", .timeLimit(.minutes(15)))
 struct SigningKeysCommandTests {
     @Test("An administrator changes the keys: devices go on, old evidence stays good, and the others are refused")
     func rotation() async throws {

@@ -48,9 +48,6 @@ final class OurServer: Sendable {
         transport = try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: .pemFile(try #require(endpoints.authorityFile)), pins: ["localhost": .unpinned]))
-        let client = try PeerClient(transport)
-        // The port is known a moment before the server has its handlers.
-        while try await client.send(.get, endpoints.server + "/json/serverinfo/*").status == 503 {}
     }
 
     /// Lets go of everything but the server itself, which ends with the process.

@@ -10,7 +10,7 @@ done
 printf '#!/bin/sh\necho $$ >"%s/browser"\nexec chromium "$@"\n' "$directory" >"$directory/chromium"
 chmod 700 "$directory/chromium"
 (
-    for _ in $(seq 1500); do
+    for _ in $(seq 6000); do
         kill -0 $$ 2>/dev/null || break
         sleep 0.2
     done

@@ -1,13 +1,12 @@
 import Foundation
-import NIOCore
 
 /// A port of 127.0.0.1 that is bound but not listened on: while nobody else listens on it, connections are refused, and
-/// nobody who asks for a free port gets it.
-final class ReservedPort: Sendable {
-    let port: Int
+/// nobody who asks for a free port gets it. Whoever sets SO_REUSEADDR may listen on it.
+package final class ReservedPort: Sendable {
+    package let port: Int
     private let descriptor: Int32
 
-    init() throws {
+    package init() throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
@@ -21,7 +20,7 @@ final class ReservedPort: Sendable {
                 bind(descriptor, generic, length) == 0 ? getsockname(descriptor, generic, &length) : -1
             }
         }
-        guard result == 0 else { throw IOError(errnoCode: errno, reason: "bind") }
+        guard result == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
         port = Int(UInt16(bigEndian: address.sin_port))
     }
 
