@@ -37,16 +37,18 @@ extension SigningDevice {
         }
     }
 
-    /// Does something with the device key. Where the server says that it was replaced, a renewal may have ended
-    /// meanwhile: then it is done again with the new one. A task that holds a lease leaves that to whoever made it take
-    /// the lease: it would wait for itself, or for another one that waits for it.
-    func withCurrentKey<Value>(_ id: SigningID, _ body: () async throws -> Value) async throws -> Value {
+    /// Does something with a container's keys. Where the server says that the device key was replaced, or a key is gone
+    /// here, a renewal may have ended meanwhile: then it is done again with the new ones. A task that holds a lease
+    /// leaves that to whoever made it take the lease: it would wait for itself, or for another one that waits for it.
+    func withCurrentKeys<Value>(_ id: SigningID, _ body: () async throws -> Value) async throws -> Value {
         let before = try await records.load(id).keyID
         do {
             return try await body()
-        } catch let error as SigningError where error.code == .keyRetired && Self.leased != id {
-            try await finishRenewal(id)
-            // Another task may have ended it, just before.
+        } catch let error as SigningError
+            where [.keyRetired, .credentialsLost].contains(error.code) && Self.leased != id
+        {
+            if error.code == .keyRetired { try await finishRenewal(id) }
+            // Another task may have ended it, just before, and removed the old keys.
             guard try await records.load(id).keyID != before else { throw error }
             return try await body()
         }
@@ -56,7 +58,7 @@ extension SigningDevice {
     func call<Body: MessagePart, Value>(
         _ id: SigningID, _ path: String, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
     ) async throws -> Value {
-        try await withCurrentKey(id) { try await callOnce(id, path, body, wait: wait, read: read) }
+        try await withCurrentKeys(id) { try await callOnce(id, path, body, wait: wait, read: read) }
     }
 
     /// As ``call(_:_:_:wait:read:)``, with the key that there is.

@@ -65,12 +65,14 @@ extension SigningDevice {
         guard (0...25).contains(wait) else {
             throw SigningError(.invalidArgument, "The server waits at most 25 seconds.")
         }
-        let record = try await records.load(id)
-        let transport = try await transportKey(record, password)
-        let body = ListBody(wait: wait, seen: heardNotices[id]?.received ?? [])
-        let list = try await call(id, "/device/transactions/list", body, wait: wait) {
-            let key = try await self.current(transport, of: record, $0, password)
-            return try await self.verified(self.opened($0, with: key), $0, as: TransactionList.self).content
+        let list = try await withCurrentKeys(id) {
+            let record = try await self.records.load(id)
+            let transport = try await self.transportKey(record, password)
+            let body = ListBody(wait: wait, seen: self.heardNotices[id]?.received ?? [])
+            return try await self.call(id, "/device/transactions/list", body, wait: wait) {
+                let key = try await self.current(transport, of: record, $0, password)
+                return try await self.verified(self.opened($0, with: key), $0, as: TransactionList.self).content
+            }
         }
         hear(list.notices, id)
         return list.tickets
@@ -99,6 +101,11 @@ extension SigningDevice {
                 try await self.status($0)
             }
         }
+        return try await withCurrentKeys(id) { try await self.document(info, password) }
+    }
+
+    private func document(_ info: SigningTransactionInfo, _ password: Secret?) async throws -> SigningTransaction {
+        let id = info.container.record
         let record = try await records.load(id)
         let transport = try await transportKey(record, password)
         return try await call(id, "/device/transactions/fetch", FetchBody(txn: info.txn)) { received in
@@ -192,31 +199,39 @@ extension SigningDevice {
     ) async throws -> SigningReceipt {
         let name = "signing.decide.\(id.text).\(txn.text)"
         let deadline = clock.now.addingTimeInterval(120)
-        return try await records.store.withExclusiveAccess(name, deadline: deadline) {
-            let record = try await self.records.load(id)
-            guard let did = record.did else { throw SigningError(.internal) }
-            if let done = self.decided[[did, txn]] {
-                guard try answer.isThat(of: done.decision) else { throw SigningError(.alreadyDecided) }
-                return done.receipt
+        return try await withCurrentKeys(id) {
+            try await records.store.withExclusiveAccess(name, deadline: deadline) {
+                try await self.decideAlone(answer, id, txn, sign)
             }
-            if let earlier = try await self.records.decision(did, txn) {
-                guard try answer.isThat(of: earlier.decision) else {
-                    guard try record.hasReplacedKey(of: earlier) else { throw SigningError(.decisionPending) }
-                    return try await self.send(self.records.replace(earlier, by: sign(record)), id)
-                }
-                do {
-                    return try await self.send(earlier, id)
-                } catch let error as SigningError {
-                    // Its evaluation was too old, or not confirmed; or the keys were replaced. The server takes one
-                    // decision, so nothing is lost if somebody forged this error.
-                    let now = try await self.records.load(id)
-                    guard try now.isSignedAgain(earlier, after: error.code) else { throw error }
-                    return try await self.send(self.records.replace(earlier, by: sign(now)), id)
-                }
-            }
-            let kept = try await self.records.keep(sign(record))
-            return try await self.send(kept, id)
         }
+    }
+
+    private func decideAlone(
+        _ answer: Answer, _ id: SigningID, _ txn: SigningID, _ sign: (ContainerRecord) async throws -> DecisionRecord
+    ) async throws -> SigningReceipt {
+        let record = try await self.records.load(id)
+        guard let did = record.did else { throw SigningError(.internal) }
+        if let done = self.decided[[did, txn]] {
+            guard try answer.isThat(of: done.decision) else { throw SigningError(.alreadyDecided) }
+            return done.receipt
+        }
+        if let earlier = try await self.records.decision(did, txn) {
+            guard try answer.isThat(of: earlier.decision) else {
+                guard try record.hasReplacedKey(of: earlier) else { throw SigningError(.decisionPending) }
+                return try await self.send(self.records.replace(earlier, by: sign(record)), id)
+            }
+            do {
+                return try await self.send(earlier, id)
+            } catch let error as SigningError {
+                // Its evaluation was too old, or not confirmed; or the keys were replaced. The server takes one
+                // decision, so nothing is lost if somebody forged this error.
+                let now = try await self.records.load(id)
+                guard try now.isSignedAgain(earlier, after: error.code) else { throw error }
+                return try await self.send(self.records.replace(earlier, by: sign(now)), id)
+            }
+        }
+        let kept = try await self.records.keep(sign(record))
+        return try await self.send(kept, id)
     }
 
     private func sign(

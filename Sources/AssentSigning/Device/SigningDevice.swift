@@ -171,7 +171,7 @@ public actor SigningDevice {
         var queued: [() async throws -> Void] = []
         for slot in record.slots where slot.confirmation != nil {
             queued.append {
-                try await self.withCurrentKey(record.id) {
+                try await self.withCurrentKeys(record.id) {
                     try await self.alone(record.id, slot.slot) {
                         try await self.sendConfirmation(record.id, slot.slot)
                     }

@@ -9,7 +9,7 @@ extension SigningDevice {
         _ id: SigningID, _ slot: PasswordSlot, from old: Secret, to new: Secret
     ) async throws {
         let isLocal = try await records.load(id).slotRecord(slot)?.mode == .local
-        try await withCurrentKey(id) {
+        try await withCurrentKeys(id) {
             try await besidesRenewal(of: id, isLocal: isLocal) {
                 try await self.alone(id, slot) {
                     let policy = try await self.opening(id, slot, old, for: .change).policy

@@ -30,7 +30,7 @@ extension SigningDevice {
     func opened(
         _ id: SigningID, _ slot: PasswordSlot, _ password: Secret?, for purpose: OpeningPurpose
     ) async throws -> OpenedKeys {
-        try await withCurrentKey(id) {
+        try await withCurrentKeys(id) {
             try await alone(id, slot) { try await self.open(id, slot, password, for: purpose) }
         }
     }
