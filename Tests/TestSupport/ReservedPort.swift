@@ -1,12 +1,13 @@
 import Foundation
 
-/// A port of 127.0.0.1 that is bound but not listened on: while nobody else listens on it, connections are refused, and
-/// nobody who asks for a free port gets it. Whoever sets SO_REUSEADDR may listen on it.
+/// A port of 127.0.0.1 that is bound and, unless asked for, not listened on: while nobody else listens on it,
+/// connections are refused, and nobody who asks for a free port gets it. Whoever sets SO_REUSEADDR may listen on it.
 package final class ReservedPort: Sendable {
     package let port: Int
     private let descriptor: Int32
 
-    package init() throws {
+    /// Takes a free port, and listens on it when `listens` says so: then nobody else can.
+    package init(listens: Bool = false) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
@@ -17,7 +18,8 @@ package final class ReservedPort: Sendable {
         let descriptor = descriptor
         let result = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(descriptor, generic, length) == 0 ? getsockname(descriptor, generic, &length) : -1
+                bind(descriptor, generic, length) == 0 && (!listens || listen(descriptor, 1) == 0)
+                    ? getsockname(descriptor, generic, &length) : -1
             }
         }
         guard result == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }

@@ -133,6 +133,11 @@ final class SDKWorld: Sendable {
         }
     }
 
+    /// Lets time pass until the keys of a container may be renewed.
+    func passUntilDue(_ container: SigningContainer) {
+        clock.advance(by: container.renewableFrom.timeIntervalSince(clock.now) + 60)
+    }
+
     /// A container of Ana's that is active.
     func enrolled(_ device: SigningDevice, pin: Secret? = nil) async throws -> SigningContainer {
         let shown = try await world.provider.invite(world.ana, user: nil)

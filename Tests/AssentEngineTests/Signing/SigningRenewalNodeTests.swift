@@ -30,7 +30,7 @@ struct SigningRenewalNodeTests {
             sdk = try SDKWorld(world)
             pin = hasPIN ? SigningRenewalNodeTests.pin : nil
             container = try await sdk.enrolled(sdk.device(), pin: pin)
-            sdk.clock.advance(by: container.renewableFrom.timeIntervalSince(sdk.clock.now) + 60)
+            sdk.passUntilDue(container)
         }
 
         /// A node on the world's data.

@@ -16,10 +16,6 @@ struct SigningRenewalRecoveryTests {
 
     private static func change(_ settings: inout SigningSettings) { settings.freshness = 20 * 365 * 86400 }
 
-    private static func afterRenewal(_ container: SigningContainer, _ clock: ManualClock) {
-        clock.advance(by: container.renewableFrom.timeIntervalSince(clock.now) + 60)
-    }
-
     /// A reset of which the user has typed the digits when the app was closed.
     private static func reset(_ sdk: SDKWorld) async throws -> SigningContainer {
         let container = try await sdk.enrolled(sdk.device())
@@ -41,7 +37,7 @@ struct SigningRenewalRecoveryTests {
         for moment in 0..<60 {
             let sdk = try SDKWorld(try await SigningWorld(change))
             let container = try await sdk.enrolled(sdk.device())
-            afterRenewal(container, sdk.clock)
+            sdk.passUntilDue(container)
             let crash = SDKWorld.Crash(at: moment, after: after)
             do {
                 _ = try await sdk.device(crash).container(container.id).renew()
@@ -138,7 +134,7 @@ struct SigningRenewalRecoveryTests {
         let sdk = try SDKWorld(try await SigningWorld.withPIN(change: Self.change))
         let device = sdk.device()
         let container = try await sdk.enrolled(device, pin: pin)
-        Self.afterRenewal(container, sdk.clock)
+        sdk.passUntilDue(container)
         let renewal = try await container.renew { [pin] _ in
             try await device.sendQueued()
             return pin
@@ -150,7 +146,7 @@ struct SigningRenewalRecoveryTests {
     func decision(answer: String) async throws {
         let sdk = try SDKWorld(try await SigningWorld(Self.change))
         let container = try await sdk.enrolled(sdk.device())
-        Self.afterRenewal(container, sdk.clock)
+        sdk.passUntilDue(container)
         let (asked, outage) = (try await sdk.world.asked(), Locked<String?>("/transactions/decide"))
         let offline = sdk.device(outage: outage)
         let shown = try await Self.shown(asked.txn, offline, container.id)
@@ -202,7 +198,7 @@ struct SigningRenewalRecoveryTests {
             let outage = Locked<String?>(nil)
             let device = sdk.device(outage: outage)
             let container = try await sdk.enrolled(device, pin: pin)
-            Self.afterRenewal(container, sdk.clock)
+            sdk.passUntilDue(container)
             outage.withLock { $0 = place }
             let failed = await code { try await container.renew { [pin] _ in pin } }
             #expect(failed == .remote)

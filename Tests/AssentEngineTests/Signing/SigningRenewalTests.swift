@@ -17,10 +17,6 @@ struct SigningRenewalTests {
         try await SigningWorld { $0.freshness = 20 * 365 * 86400 }
     }
 
-    private static func afterRenewal(_ container: SigningContainer, _ clock: ManualClock) {
-        clock.advance(by: container.renewableFrom.timeIntervalSince(clock.now) + 60)
-    }
-
     @Test("When they are due, a device replaces its keys; evidence leads from the old keys to the new ones")
     func due() async throws {
         let sdk = try SDKWorld(try await Self.world())
@@ -28,7 +24,7 @@ struct SigningRenewalTests {
         let container = try await sdk.enrolled(device)
         await #expect(throws: SigningError(.freshAuthenticationRequired)) { try await container.renew() }
         let before = try await sdk.approve(container, on: device)
-        Self.afterRenewal(container, sdk.clock)
+        sdk.passUntilDue(container)
         let renewal = try await container.renew()
         #expect(renewal.isDone && renewal.digits == nil)
         let renewed = try await container.renewed()
@@ -50,7 +46,7 @@ struct SigningRenewalTests {
     func staleValue() async throws {
         let sdk = try SDKWorld(try await Self.world())
         let container = try await sdk.enrolled(sdk.device())
-        Self.afterRenewal(container, sdk.clock)
+        sdk.passUntilDue(container)
         try await container.renew()
         #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
         try await container.rename("Other")
@@ -129,7 +125,7 @@ struct SigningRenewalTests {
         for moment in 0..<60 {
             let sdk = try SDKWorld(try await Self.world())
             let container = try await sdk.enrolled(sdk.device())
-            Self.afterRenewal(container, sdk.clock)
+            sdk.passUntilDue(container)
             let crash = SDKWorld.Crash(at: moment, after: after)
             do {
                 _ = try await sdk.device(crash).container(container.id).renew()

@@ -4,6 +4,7 @@ import AssentStore
 import Foundation
 import Glibc
 import Logging
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -127,7 +128,7 @@ struct ServerExaminationTests {
 
     @Test("A port that another program has, unless a server runs on the data directory; the gateway on the same port")
     func ports() async throws {
-        let taken = try RawListener()
+        let taken = try ReservedPort(listens: true)
         let place = try Place { $0.replacing("port: 0", with: "port: \(taken.port)") }
         let found = await place.problems()
         // Server and gateway are told apart by the loader.
@@ -144,31 +145,6 @@ struct ServerExaminationTests {
         #expect(await one.problems().isEmpty)
         lock.release()
         #expect(await one.problems().count == 1)
-    }
-
-    /// Listens on a free port of the loopback address.
-    private final class RawListener {
-        let port: Int
-        private let socket: Int32
-
-        init() throws {
-            socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let socket = socket
-            let isBound = withUnsafeMutableBytes(of: &address) { bytes in
-                let pointer = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self)
-                guard let pointer else { return false }
-                return bind(socket, pointer, length) == 0 && listen(socket, 1) == 0
-                    && getsockname(socket, pointer, &length) == 0
-            }
-            try #require(isBound)
-            port = Int(UInt16(bigEndian: address.sin_port))
-        }
-
-        deinit { close(socket) }
     }
 
     @Test("A database that is damaged, and one whose key is gone or open to others")

@@ -19,10 +19,6 @@ struct SigningPINRenewalTests {
         try await SigningWorld.withPIN(change: { $0.freshness = 20 * 365 * 86400 })
     }
 
-    private static func afterRenewal(_ container: SigningContainer, _ clock: ManualClock) {
-        clock.advance(by: container.renewableFrom.timeIntervalSince(clock.now) + 60)
-    }
-
     /// What was asked, and its answers in turn.
     private final class Asked: Sendable {
         let answers: [Secret]
@@ -57,7 +53,7 @@ struct SigningPINRenewalTests {
         let device = sdk.device()
         let container = try await sdk.enrolled(device, pin: pin)
         let before = try await Self.slot(sdk, container)
-        Self.afterRenewal(container, sdk.clock)
+        sdk.passUntilDue(container)
         await #expect(throws: SigningError(.passwordRequired)) { try await container.renew() }
         let asked = Asked(pin)
         #expect(try await container.renew(password: asked.prompt).isDone)
@@ -83,7 +79,7 @@ struct SigningPINRenewalTests {
     func wrong() async throws {
         let sdk = try SDKWorld(try await Self.world())
         let container = try await sdk.enrolled(sdk.device(), pin: pin)
-        Self.afterRenewal(container, sdk.clock)
+        sdk.passUntilDue(container)
         for left in [4, 3, 2, 1, 0] {
             let error = await #expect(throws: SigningError.self) {
                 try await container.renew(password: Asked(other).prompt)
@@ -144,7 +140,7 @@ struct SigningPINRenewalTests {
         let container = try await sdk.enrolled(sdk.device(), pin: pin)
         let record = try #require(try await world.provider.store.container(did: container.id))
         #expect(try await world.provider.store.act(.wipe, on: .signing, of: record, by: "test"))
-        Self.afterRenewal(container, sdk.clock)
+        sdk.passUntilDue(container)
         await #expect(throws: SigningError(.freshAuthenticationRequired)) {
             try await container.renew(password: Asked(pin).prompt)
         }
@@ -178,7 +174,7 @@ struct SigningPINRenewalTests {
         for moment in 0..<80 {
             let sdk = try SDKWorld(try await Self.world())
             let container = try await sdk.enrolled(sdk.device(), pin: pin)
-            Self.afterRenewal(container, sdk.clock)
+            sdk.passUntilDue(container)
             let crash = SDKWorld.Crash(at: moment, after: after)
             _ = try? await sdk.device(crash).container(container.id).renew(password: Asked(pin).prompt)
             let again = sdk.device()
