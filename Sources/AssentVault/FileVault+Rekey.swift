@@ -55,7 +55,7 @@ extension FileVault {
         } catch {
             return RekeyOutcome(
                 oldKeyRemains: "The old key \(old.providerKeys.keyName) could not be destroyed at its provider "
-                    + "(\(old.providerKeys.provider.kind)): \(error) Remove it there.")
+                    + "(\(old.providerKeys.provider.kind)): \(error.explanation) Remove it there.")
         }
     }
 

@@ -26,7 +26,14 @@ struct OutcomeTests {
         arguments: [
             Row(
                 JourneyError(status: 401, body: ["message": "Login failure"]), .refused,
-                "The server says no: Login failure"),
+                "The server says no: The sign-in failed. (status 401) Correct what was typed and try again.",
+                "Its own words: Login failure"),
+            Row(
+                JourneyError(status: 400, body: ["message": "No Configuration found", "detail": ["errorCode": "105"]]),
+                .refused, "no journey of that name", "Look at the names of the journey and of the realm."),
+            Row(
+                JourneyError(status: 401, body: ["message": "User not Active"]), .refused,
+                "The account is locked or inactive.", "Ask an administrator"),
             Row(JourneyError(status: 401, body: [:]), .refused, "The server says no: ", "sign-in failed", "try again"),
             Row(JourneyFailure(.declined, "No."), .refused, "You declined."),
             Row(JourneyFailure(.suspended, "a link was sent"), .failed, "The journey did not end: A link was sent."),
@@ -72,6 +79,22 @@ struct OutcomeTests {
                 #expect("\(error)".contains("\(status)"), "\(error) for \(failure)")
             }
         }
+    }
+
+    @Test(
+        "A call that was refused says what it was and what to do, not only what the server calls it",
+        arguments: [
+            (401, "Access Denied", Outcome.Status.refused, "The session has ended. Access Denied. Sign in again"),
+            (403, nil, .refused, "This user may not do that."),
+            (429, "Too many", .refused, "Wait a moment and try again."),
+            (500, nil, .failed, "The server could not answer. Try again, and look at its log. (status 500)"),
+            (409, "Somebody has that name.", .refused, "The server says no: Somebody has that name. (status 409)"),
+            (404, nil, .refused, "It gave no reason."),
+        ] as [(Int, String?, Outcome.Status, String)])
+    func refusal(status: Int, reason: String?, outcome: Outcome.Status, words: String) {
+        let failure = SessionCalls.refusal(status, reason)
+        #expect(failure.status == outcome)
+        #expect(failure.description.lowercased().contains(words.lowercased()), "\(failure)")
     }
 
     @Test("What a server wrote cannot change the terminal")

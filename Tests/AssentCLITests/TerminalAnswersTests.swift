@@ -46,6 +46,15 @@ struct TerminalAnswersTests {
         #expect(answered?["type"] == "ColourCallback")
     }
 
+    @Test("A requirement of AM's that was not met is said in words, and an unknown one is named")
+    func unmet() {
+        for policy in ["REQUIRED", "UNIQUE", "MIN_LENGTH", "AT_LEAST_X_NUMBERS", "VALID_EMAIL_ADDRESS_FORMAT"] {
+            let words = TerminalAnswers.unmet(policy)
+            #expect(words.hasSuffix(".") && !words.contains("_") && words != words.uppercased(), "\(words)")
+        }
+        #expect(TerminalAnswers.unmet("OUR_OWN") == "It does not meet the requirement OUR_OWN.")
+    }
+
     @Test(
         "What has no prompt, several inputs or no text in them goes back as it came",
         arguments: [

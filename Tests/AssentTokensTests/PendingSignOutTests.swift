@@ -37,6 +37,21 @@ private final class FakeSessions: SessionEnding {
 
     private let offline = HTTPTransportError(.connectFailed, "offline")
 
+    @Test("A record that cannot be read hides no other, and the server is not said to know of it")
+    func hiddenBehindUnreadable() async throws {
+        let provider = try FakeProvider()
+        let manager = try manager(provider)
+        _ = try await signIn(manager, "SESS")
+        provider.change { $0.other = { _ in HTTPReply(HTTPResponse(status: .ok)) } }
+        let session = try #require(await provider.store.names().first { $0.hasPrefix("session.") })
+        try await provider.store.update(session, to: Secret("{}"), expected: .any)
+        let result = await manager.signOut()
+        #expect(provider.sent("/token/revoke").first?.text.contains("refresh") == true)
+        #expect(result.undone.map(\.step) == [.endSession] && result.undone.allSatisfy { !$0.isKept })
+        #expect(result.undone.first?.reason.contains("cannot be read") == true && !result.isComplete)
+        #expect(await provider.store.names().isEmpty)
+    }
+
     @Test("What the network kept from being told is kept sealed, told when asked, and then gone")
     func retry() async throws {
         let provider = try FakeProvider()

@@ -102,6 +102,8 @@ import Testing
             transport: InMemoryTransport { _ in .json(500, [:]) }, store: store, clock: provider.clock)
         let result = await manager.signOut()
         #expect(result.localFailure?.code == .storageFailed)
+        // The server did not answer, and what it was to hear could not be noted either.
+        #expect(result.undone.map(\.step) == [.revokeTokens] && result.undone.allSatisfy { !$0.isKept })
     }
 
     @Test("Claims about the user are about this user, and a refused token is renewed once")

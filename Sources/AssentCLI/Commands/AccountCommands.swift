@@ -47,7 +47,7 @@ struct UserInfoCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: true)
-        try await Outcome.run(console) {
+        try await Outcome.run(console, reportsErrors: false) {
             let assent = try client.load().assent()
             let claims = try await assent.tokens.userInfo()
             await assent.shutdown()
@@ -98,17 +98,31 @@ struct LogoutCommand: AsyncParsableCommand {
 
     private func report(_ result: SignOutResult?, _ undone: [SignOutResult.Undone], _ console: Console) {
         if let failure = result?.localFailure {
-            console.warn("The vault could not be emptied: \(failure). Run the command again.")
+            console.warn(DisplayText.escapedForTerminal("The vault could not be emptied. \(failure.words)"))
+            console.warn("Put that right and run the command again.")
         } else if !retry {
             console.say("Signed out here.")
         }
         for undone in undone {
-            console.warn("The server does not know yet: \(DisplayText.escapedForTerminal("\(undone)"))")
+            console.warn(DisplayText.escapedForTerminal("\(undone.step.goesOn) \(undone.reason)"))
         }
         if undone.contains(where: \.isKept) {
             console.warn("What is missing is kept sealed. Try again later: assent logout --retry")
-        } else if undone.isEmpty {
+        } else if !undone.isEmpty {
+            console.warn("It is not tried again: it ends when its time is over, or an administrator ends it.")
+        } else if result?.localFailure == nil {
             console.say("The server knows.")
+        }
+    }
+}
+
+extension SignOutResult.Step {
+    /// What a user should know when the server was not told.
+    fileprivate var goesOn: String {
+        switch self {
+        case .revokeTokens: "The server does not know yet: the tokens are still valid."
+        case .endProviderSession: "The server does not know yet: the provider's session goes on."
+        case .endSession: "The server does not know yet: the session goes on."
         }
     }
 }

@@ -69,7 +69,7 @@ struct DatabaseCopyCommand: AsyncParsableCommand {
         signal(SIGXFSZ, SIG_IGN)
         let console = Console(json: json)
         let display = CopyDisplay(console)
-        try await Outcome.run(console, reportsErrors: true) {
+        try await Outcome.run(console) {
             defer { display.end() }
             let copy = ConfiguredCopy(
                 from: try ServerConfiguration.load(file: config), to: try ServerConfiguration.load(file: to))

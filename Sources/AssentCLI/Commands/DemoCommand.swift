@@ -76,6 +76,7 @@ struct DemoCommand: AsyncParsableCommand {
             throw ExitCode(1)
         }
         console.say(console.styled("All \(narration.checkCount) checks came out as they must.", .green))
+        try console.finish()
         if keep { try await keepRunning(sources, console: console, logger: logger) }
     }
 
@@ -120,6 +121,11 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("  user     \(world.account.username)")
         console.say("  password \(world.account.password.reveal())")
         console.say("  TOTP     \(Base32.encode(world.account.totpSeed.revealBytes()))")
+        let account = world.account
+        if let uri = try? OTPAuthURI(issuer: "Assent", account: account.username, secret: account.totpSeed).uri() {
+            console.say("  for apps \(uri.reveal())")
+            console.draw(qrCodeOf: uri.reveal())
+        }
         console.say("")
         // As it was called: it need not be in the PATH.
         let program = CommandLine.arguments.first ?? "assent"

@@ -72,7 +72,7 @@ struct RequestCommand: AsyncParsableCommand {
     func run() async throws {
         // The body is what goes to standard output, so people are spoken to on standard error.
         let console = Console(json: true)
-        try await Outcome.run(console) {
+        try await Outcome.run(console, reportsErrors: false) {
             // Where standard input is the body, nobody types there.
             let prompt = dataFile == "-" ? Prompt(input: .terminal()) : Prompt()
             let call = try call()

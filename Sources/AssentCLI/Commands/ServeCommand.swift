@@ -52,6 +52,7 @@ struct ServeCommand: AsyncParsableCommand {
                             successTerminationBehavior: .ignore, serviceName: "Announcement"),
                     ], logger: logger))
             try await Self.run(group)
+            try console.finish()
         } catch let error as ConfigurationError {
             console.warn("assent serve: \(error)")
             throw ExitCode(78)
@@ -103,6 +104,7 @@ private struct Announcement: Service {
             console.say("  TOTP seed  \(Base32.encode(account.totpSeed.revealBytes()))")
             if let uri = try? OTPAuthURI(issuer: "Assent", account: account.username, secret: account.totpSeed).uri() {
                 console.say("  for apps   \(uri.reveal())")
+                console.draw(qrCodeOf: uri.reveal())
             }
             console.say("  A code:    oathtool --totp -b -   (paste the seed: others can see a command line)")
         }
@@ -125,6 +127,9 @@ private struct Announcement: Service {
                 )
             }
             console.say("Next, in another terminal:  assent login --config \(path)")
+        }
+        if (try? console.finish()) == nil, !endpoints.accounts.isEmpty {
+            console.warn("What was shown once is lost. Set other ones: assent users password, assent users totp.")
         }
     }
 }

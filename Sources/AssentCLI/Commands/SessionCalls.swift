@@ -84,10 +84,23 @@ struct SessionCalls {
             try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))
         guard reply.status == status else {
             // AM's interfaces say what is wrong in one member, problem documents (RFC 9457) in another.
-            let reason = answer["message"]?.string ?? answer["detail"]?.string ?? "status \(reply.status)"
-            console.warn("The server says no: \(DisplayText.escapedForTerminal(reason))")
-            throw ExitCode(Outcome.Status.refused.rawValue)
+            throw Self.refusal(reply.status, answer["message"]?.string ?? answer["detail"]?.string)
         }
         return answer
+    }
+
+    /// What people read of a call that was refused. The server's words alone may be AM's "Access Denied".
+    static func refusal(_ status: Int, _ reason: String?) -> CommandFailure {
+        let own = reason.map { $0.hasSuffix(".") ? $0 : $0 + "." }
+        let words =
+            switch status {
+            case 401: ["The server says no: the session has ended.", own, "Sign in again: assent login"]
+            case 403: ["The server says no: this user may not do that.", own]
+            case 429: ["The server says no: it was asked too often.", own, "Wait a moment and try again."]
+            case 500...: ["The server could not answer.", own, "Try again, and look at its log."]
+            default: ["The server says no: \(own ?? "it gave no reason.")"]
+            }
+        let said = words.compactMap(\.self).joined(separator: " ") + " (status \(status))"
+        return CommandFailure(said, status: status < 500 ? .refused : .failed)
     }
 }

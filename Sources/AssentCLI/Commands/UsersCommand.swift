@@ -196,8 +196,7 @@ struct UserCalls {
     private func show(_ uri: String) {
         console.say("For an authenticator app, shown this once:")
         console.say("  \(DisplayText.escapedForTerminal(uri))")
-        guard isatty(STDOUT_FILENO) == 1, let code = QRCode(uri) else { return }
-        for line in code.lines(colours: console.colours) { console.say(line) }
+        console.draw(qrCodeOf: uri)
     }
 
     /// Lists all users.

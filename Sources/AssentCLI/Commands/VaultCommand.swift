@@ -98,7 +98,7 @@ struct VaultListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: vault.json)
-        try await Outcome.run(console, reportsErrors: true) {
+        try await Outcome.run(console) {
             let opened = try await vault.place().open(vault.secret.presence())
             let entries = try await opened.entries()
             if vault.json {
@@ -139,7 +139,7 @@ struct VaultCheckCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: vault.json)
-        try await Outcome.run(console, reportsErrors: true) {
+        try await Outcome.run(console) {
             let place = try vault.place()
             let opened = try await place.open(vault.secret.presence())
             let info = try await opened.info()

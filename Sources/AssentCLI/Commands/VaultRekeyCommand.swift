@@ -24,7 +24,7 @@ struct VaultRekeyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = Console(json: vault.json)
-        try await Outcome.run(console, reportsErrors: true) {
+        try await Outcome.run(console) {
             let place = try vault.place()
             let presence = try vault.secret.presence()
             let chosen = try SecretSource.read(

@@ -60,7 +60,7 @@ struct ClientExamination {
             await transport.shutdown()
             return findings
         } catch {
-            return [Diagnosis(.problem, "\(client.place) cannot be asked. \(error)")]
+            return [Diagnosis(.problem, "\(client.place) cannot be asked. \(error.explanation)")]
         }
     }
 

@@ -40,7 +40,7 @@ struct PinExamination {
         } catch let error as HTTPTransportError {
             findings += unseen(entry.distinct, error)
         } catch {
-            findings.append(Diagnosis(.problem, "\(name): \(error)"))
+            findings.append(Diagnosis(.problem, "\(name): \(error.explanation)"))
         }
         return findings
     }

@@ -39,7 +39,7 @@ struct SecretStoreStatus: Sendable, Equatable {
         do {
             availability = await (try KeyringSecretStore(store: "assent doctor")).availability
         } catch {
-            availability = .unavailable(reason: "\(error)")
+            availability = .unavailable(reason: error.explanation)
         }
         #else
         availability = .unavailable(reason: PlatformBackend.keyring.isMissing.detail)

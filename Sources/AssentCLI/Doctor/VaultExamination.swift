@@ -27,7 +27,7 @@ struct VaultExamination {
         do {
             place = try VaultPlace(profile: profile, places: places)
         } catch {
-            return Result(findings: [Diagnosis(.problem, "vault of profile \(profile): \(error)")])
+            return Result(findings: [Diagnosis(.problem, "vault of profile \(profile): \(error.explanation)")])
         }
         var result = Result()
         do {
@@ -35,7 +35,7 @@ struct VaultExamination {
             result.findings = findings(info, place)
             if let info, place.keyProvider.matches(info.claimed) { result.json = json(info.claimed, place.keyProvider) }
         } catch {
-            result.findings = [Diagnosis(.problem, "vault of profile \(profile): \(error)")]
+            result.findings = [Diagnosis(.problem, "vault of profile \(profile): \(error.explanation)")]
         }
         if let pending = place.pending {
             result.findings.append(

@@ -14,7 +14,7 @@ struct ServerFileOptions: ParsableArguments {
         _ work: (_ file: String) async throws -> Result, text: (Result) -> String, json: (Result) -> JSONValue
     ) async throws {
         let console = Console(json: self.json)
-        try await Outcome.run(console, reportsErrors: true) {
+        try await Outcome.run(console) {
             let result = try await work(config)
             if console.json { console.emit(json(result)) } else { console.say(text(result)) }
         }

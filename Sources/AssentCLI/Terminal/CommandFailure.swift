@@ -17,8 +17,9 @@ struct CommandFailure: Error, CustomStringConvertible {
     static func unreadable(_ path: String, _ error: any Error, _ advice: String) -> CommandFailure {
         let reason =
             switch ((error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError).code {
-            case Int(ENOENT): "there is no such file"
-            case Int(EACCES): "you may not read it"
+            // Foundation's own numbers where it names no error of the system.
+            case Int(ENOENT), CocoaError.Code.fileReadNoSuchFile.rawValue: "there is no such file"
+            case Int(EACCES), CocoaError.Code.fileReadNoPermission.rawValue: "you may not read it"
             case Int(EISDIR): "it is a directory"
             default: "it failed"
             }

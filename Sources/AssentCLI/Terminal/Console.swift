@@ -65,6 +65,12 @@ struct Console: Sendable {
         write(Data(text), to: .standardOutput)
     }
 
+    /// A text as a QR code, for a camera that looks at the terminal; nothing where standard output is none.
+    func draw(qrCodeOf text: String) {
+        guard isatty(STDOUT_FILENO) == 1, let code = QRCode(text) else { return }
+        for line in code.lines(colours: colours) { say(line) }
+    }
+
     /// Ends the command with status 1 when its output is not complete: a script must not take a part for the whole.
     func finish() throws {
         guard isIncomplete.withLock({ $0 }) else { return }

@@ -25,23 +25,28 @@ struct Outcome: Equatable {
     ///
     /// - Parameters:
     ///   - console: where the command speaks.
-    ///   - reportsErrors: whether a script that asked for JSON gets the error as JSON, too.
+    ///   - reportsErrors: whether a script that asked for JSON gets the error as JSON, too. Not where standard output
+    ///     is another program's.
     ///   - work: what the command does.
     /// - Throws: `ExitCode` with the status, and every error that is not about this program's work, such as wrong
     ///   usage.
-    static func run(_ console: Console, reportsErrors: Bool = false, _ work: () async throws -> Void) async throws {
+    static func run(_ console: Console, reportsErrors: Bool = true, _ work: () async throws -> Void) async throws {
+        func end(_ outcome: Outcome, _ code: String, _ detail: String) throws {
+            if reportsErrors, console.json { console.emit(["error": .string(code), "detail": .string(detail)]) }
+            try outcome.end(console)
+        }
         do {
             try await work()
             try console.finish()
         } catch let error as any AssentError {
-            if reportsErrors, console.json { console.emit(json(error)) }
-            try Outcome(error).end(console)
+            let detail = [error.detail, error.suggestion].compactMap(\.self).joined(separator: " ")
+            try end(Outcome(error), error.code.rawValue, detail)
         } catch let error as ConfigurationError {
-            try Outcome(.configuration, "assent: \(error)").end(console)
+            try end(Outcome(.configuration, "assent: \(error)"), "configuration", "\(error)")
         } catch let error as Prompt.NoTerminal {
-            try Outcome(.failed, "\(error)").end(console)
+            try end(Outcome(.failed, "\(error)"), "noTerminal", "\(error)")
         } catch let error as CommandFailure {
-            try Outcome(error.status, "\(error)").end(console)
+            try end(Outcome(error.status, "\(error)"), "\(error.status)", "\(error)")
         }
     }
 
@@ -50,20 +55,26 @@ struct Outcome: Equatable {
         throw ExitCode(status.rawValue)
     }
 
-    private init(_ status: Status, _ lines: String...) {
+    private init(_ status: Status, _ lines: String...) { self.init(status: status, lines: lines) }
+
+    private init(status: Status, lines: [String]) {
         self.status = status
         self.lines = lines.map(DisplayText.escapedForTerminal)
     }
 
+    /// A server's own words, which say more to its operator than to its users.
+    private static func quote(_ message: String) -> [String] {
+        message.isEmpty ? [] : ["Its own words: \(message)"]
+    }
+
     /// The outcome of a command that failed with this error.
     init(_ error: any AssentError) {
-        let words = Self.words(error)
+        let words = error.words
         switch error {
         case let error as JourneyError where error.code == .sessionTimedOut:
             self.init(.refused, "The sign-in took too long and has ended. Run the command again. [\(error.code)]")
         case let error as JourneyError:
-            let message = error.message.isEmpty ? words : error.message
-            self.init(.refused, "The server says no: \(message)")
+            self.init(status: .refused, lines: ["The server says no: \(words)"] + Self.quote(error.message))
         case let error as JourneyFailure where error.code == .declined: self.init(.refused, "You declined.")
         case is JourneyFailure: self.init(.failed, "The journey did not end: \(words)")
         case let error as AuthorizationError where error.code == .outcomeUnknown:
@@ -85,23 +96,20 @@ struct Outcome: Equatable {
     private static let refusals: Set<AuthorizationError.Code> = [
         .declined, .refused, .strongerSignInNeeded, .approvalForAnotherRequest, .untrustedAdvice,
     ]
+}
 
+extension AssentError {
     /// What happened, what to do, and at the end the code, by which a person can search. Never the code alone.
-    private static func words(_ error: some AssentError) -> String {
-        var words = [sentence(error.detail.isEmpty ? "It failed without further explanation" : error.detail)]
-        words += error.notes.map { "(\($0))" }
-        if let suggestion = error.suggestion { words.append(sentence(suggestion)) }
-        return (words + ["[\(error.code)]"]).joined(separator: " ")
+    var words: String {
+        var words = [Self.sentence(detail.isEmpty ? "It failed without further explanation" : detail)]
+        words += notes.map { "(\($0))" }
+        if let suggestion { words.append(Self.sentence(suggestion)) }
+        return (words + ["[\(code)]"]).joined(separator: " ")
     }
 
     private static func sentence(_ text: String) -> String {
         let text = text.prefix(1).uppercased() + text.dropFirst()
         return text.last.map { ".?!:".contains($0) } == true ? text : text + "."
-    }
-
-    private static func json(_ error: some AssentError) -> JSONValue {
-        let detail = [error.detail, error.suggestion].compactMap(\.self).joined(separator: " ")
-        return ["error": .string(error.code.rawValue), "detail": .string(detail)]
     }
 }
 

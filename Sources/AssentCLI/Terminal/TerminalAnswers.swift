@@ -75,11 +75,31 @@ struct TerminalAnswers: Sendable {
         if password != nil, step[PasswordCallback.self] != nil {
             throw CommandFailure("The server did not accept the user name or the password.", status: .refused)
         }
-        let words = refusal.messages.map { " " + DisplayText.escapedForTerminal($0) }.joined()
+        let reasons = refusal.messages + refusal.failedPolicies.map(Self.unmet)
+        let words = reasons.map { " " + DisplayText.escapedForTerminal($0) }.joined()
         let advice =
             step[TextInputCallback.self] == nil
             ? "Try again." : "Try again. A code can be used once: if you have used this one, wait for the next."
         console.say(console.styled("That was not accepted.\(words) \(advice)", .yellow))
+    }
+
+    /// A requirement of AM's for a new name or password, which comes as a name for programs.
+    static func unmet(_ policy: String) -> String {
+        switch policy {
+        case "REQUIRED": "It must not be empty."
+        case "UNIQUE": "Somebody else has it."
+        case "MIN_LENGTH": "It is too short."
+        case "MAX_LENGTH": "It is too long."
+        case "LENGTH_BASED": "It is too short or too long."
+        case "AT_LEAST_X_CAPITAL_LETTERS": "It needs more capital letters."
+        case "AT_LEAST_X_NUMBERS": "It needs more digits."
+        case "CANNOT_CONTAIN_OTHERS": "It must not contain other things that are known of you."
+        case "CANNOT_CONTAIN_CHARACTERS": "It contains a character that is not allowed."
+        case "CANNOT_CONTAIN_DUPLICATES": "It repeats a character too often."
+        case "VALID_EMAIL_ADDRESS_FORMAT": "It is not an email address."
+        case "REGEXP_MATCHES", "CHARACTER_SET": "It does not have the characters that are asked for."
+        default: "It does not meet the requirement \(policy)."
+        }
     }
 
     private func question(_ asked: String, _ fallback: String) -> String {

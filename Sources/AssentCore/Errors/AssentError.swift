@@ -55,11 +55,6 @@ extension AssentError {
         return text
     }
 
-    /// What happened, the notes and what to do, without the code: for another error's detail that quotes this one.
-    package var explanation: String {
-        ([detail] + notes.map { "(\($0))" } + [suggestion].compactMap(\.self)).joined(separator: " ")
-    }
-
     /// The detail, for `localizedDescription`.
     public var errorDescription: String? { detail.isEmpty ? "\(code)" : detail }
 
@@ -77,6 +72,16 @@ extension AssentError {
 
     /// Hashes the code.
     public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+}
+
+extension Error {
+    /// What happened, the notes and what to do, without the code: for a text that quotes this error for people. What is
+    /// no ``AssentError`` describes itself.
+    package var explanation: String {
+        guard let error = self as? any AssentError else { return "\(self)" }
+        let parts = [error.detail] + error.notes.map { "(\($0))" } + [error.suggestion].compactMap(\.self)
+        return parts.joined(separator: " ")
+    }
 }
 
 /// A stable name of a kind of failure. Each error type has codes of its own, and later versions may add more: a

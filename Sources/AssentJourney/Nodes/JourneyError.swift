@@ -20,8 +20,10 @@ public struct JourneyError: AssentError {
         public static let transactionUnknown = Code("transactionUnknown")
         /// The server did not get back the callbacks that it sent.
         public static let callbackMismatch = Code("callbackMismatch")
-        /// The account is locked.
+        /// The account is locked, inactive or expired.
         public static let accountLocked = Code("accountLocked")
+        /// The server has no journey of that name in this realm.
+        public static let journeyUnknown = Code("journeyUnknown")
         /// Something else; see the status, AM's number and the message.
         public static let other = Code("other")
     }
@@ -59,7 +61,8 @@ public struct JourneyError: AssentError {
         case .invalidCredentials: "The sign-in failed."
         case .transactionUnknown: "The transaction is unknown, expired, used, or belongs to another user."
         case .callbackMismatch: "The server did not get back the callbacks that it sent."
-        case .accountLocked: "The account is locked."
+        case .accountLocked: "The account is locked or inactive."
+        case .journeyUnknown: "The server has no journey of that name in this realm."
         default: "The server refused the journey."
         }
     }
@@ -72,6 +75,7 @@ public struct JourneyError: AssentError {
         case .invalidCredentials: "Correct what was typed and try again."
         case .transactionUnknown: "Repeat the request that needs the approval."
         case .accountLocked: "Ask an administrator to unlock it."
+        case .journeyUnknown: "Look at the names of the journey and of the realm."
         default: isTransient ? "Try again later." : "Read the server's message, or ask its operator."
         }
     }
@@ -89,7 +93,8 @@ public struct JourneyError: AssentError {
         switch amErrorCode {
         case "110": return .sessionTimedOut
         case "128": return .transactionUnknown
-        case "112": return .accountLocked
+        case "101", "104", "112": return .accountLocked
+        case "105": return .journeyUnknown
         case "103", "107": return .invalidCredentials
         case .some: return .other
         case nil: break
@@ -101,7 +106,9 @@ public struct JourneyError: AssentError {
             (400, "Required callback not found in JSON response"):
             return .callbackMismatch
         case (401, "Unable to read transaction."): return .transactionUnknown
-        case (401, "Your account has been locked."): return .accountLocked
+        case (401, "Your account has been locked."), (401, "User not Active"), (401, "User Account Expired!!"):
+            return .accountLocked
+        case (400, "No Configuration found"), (401, "No Configuration found"): return .journeyUnknown
         case (401, "Access Denied"): return .other
         case (401, _): return .invalidCredentials
         default: return .other

@@ -1,4 +1,5 @@
 import AssentConfiguration
+import AssentCore
 import AssentStore
 
 extension DatabaseLocation {
@@ -39,10 +40,12 @@ extension DatabaseLocation {
             case .sqlite(let path):
                 throw ConfigurationError(
                     file: path, line: nil,
-                    "the database cannot be used: \(error). Look at who owns the file, at its mode, and at the disk")
+                    "the database cannot be used. \(error.explanation) Look at who owns the file, at its mode, "
+                        + "and at the disk")
             case .postgresql(let configuration):
                 throw ConfigurationError(
-                    file: configuration.database, line: nil, "the PostgreSQL database cannot be used: \(error)")
+                    file: configuration.database, line: nil,
+                    "the PostgreSQL database cannot be used. \(error.explanation)")
             }
         }
     }

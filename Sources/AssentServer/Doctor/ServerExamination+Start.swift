@@ -25,7 +25,7 @@ extension ServerExamination {
             _ = try DataDirectory(path)
             return nil
         } catch {
-            return Diagnosis(.problem, "\(error)")
+            return Diagnosis(.problem, error.explanation)
         }
     }
 
@@ -48,7 +48,8 @@ extension ServerExamination {
                     try UserSeeding.check(user, cost: cost, isDevelopment: configuration.isDevelopment)
                     return nil
                 } catch {
-                    return Diagnosis(.problem, "the user \(user.username) of \(realm.name) cannot be made: \(error)")
+                    return Diagnosis(
+                        .problem, "the user \(user.username) of \(realm.name) cannot be made: \(error.explanation)")
                 }
             }
         }

@@ -65,35 +65,64 @@ extension TokenManager {
             browser.open(url)
             shown.insert(entry.id)
         }
-        let (undone, failure) = await tell(local.entries, except: shown)
+        let (untold, failure) = await tell(local.entries, areNoted: local.areNoted, except: shown)
+        let undone = local.unreadable + untold
         logger.debug("signed out", metadata: ["undone": "\(undone.count)"])
         return SignOutResult(
             session: local.session, undone: undone, localFailure: local.failure ?? failure)
     }
 
-    private func forgetLocally(
-        session endsSession: Bool
-    ) async -> (entries: [PendingSignOuts.Entry], session: Session?, failure: TokenError?) {
+    /// What a sign-out has done here, and what is left to tell.
+    private struct Forgotten {
+        var entries: [PendingSignOuts.Entry] = []
+        var areNoted = true
+        /// What the server cannot be told, because nobody can read it here.
+        var unreadable: [SignOutResult.Undone] = []
+        var session: Session?
+        var failure: TokenError?
+    }
+
+    private func forgetLocally(session endsSession: Bool) async -> Forgotten {
+        var forgotten = Forgotten()
         let deadline = clock.now.addingTimeInterval(Self.signOutPatience)
         let lease = try? await storage.store.lease(storage.leaseName, deadline: deadline)
-        let contents = (try? await storage.load()) ?? TokenStorage.Contents()
-        var entries = PendingSignOuts.Entry.all(
-            tokens: unsaved?.tokens ?? contents.tokens, session: contents.session, random: random, now: clock.now)
+        var session: Session?
+        var tokens = unsaved?.tokens
+        do { session = try await storage.loadSession()?.session } catch {
+            if endsSession, sessions != nil { forgotten.unreadable.append(Self.unreadable(.endSession, error)) }
+        }
+        do { if tokens == nil { tokens = try await storage.loadTokens()?.tokens } } catch {
+            forgotten.unreadable.append(Self.unreadable(.revokeTokens, error))
+        }
         unsaved = nil
-        if !endsSession { entries.removeAll { $0.step != .revokeTokens } }
-        if sessions == nil { entries.removeAll { $0.step == .endSession } }
+        forgotten.entries = PendingSignOuts.Entry.all(
+            tokens: tokens, session: session, random: random, now: clock.now
+        ).filter { entry in
+            switch entry.step {
+            case .revokeTokens: true
+            case .endProviderSession: endsSession
+            case .endSession: endsSession && sessions != nil
+            }
+        }
         // Before anything is forgotten. What cannot be noted is told all the same.
-        try? await pending.change(adding: entries, now: clock.now)
-        var localFailure = await errorThrown { try await self.storage.removeTokens() }
-        if endsSession { localFailure = await errorThrown { try await self.storage.save(nil) } ?? localFailure }
+        do { try await pending.change(adding: forgotten.entries, now: clock.now) } catch { forgotten.areNoted = false }
+        forgotten.failure = await errorThrown { try await self.storage.removeTokens() }
+        if endsSession {
+            forgotten.session = session
+            forgotten.failure = await errorThrown { try await self.storage.save(nil) } ?? forgotten.failure
+        }
         forgetCache()
         await lease?.release()
-        return (entries, endsSession ? contents.session : nil, localFailure)
+        return forgotten
+    }
+
+    private static func unreadable(_ step: SignOutResult.Step, _ error: any Error) -> SignOutResult.Undone {
+        .init(step, "What is stored here cannot be read: \(reason(error))")
     }
 
     /// Tells the server, `except` of what it hears by a browser, and forgets what it was told and will never hear.
     private func tell(
-        _ entries: [PendingSignOuts.Entry], except shown: Set<String> = []
+        _ entries: [PendingSignOuts.Entry], areNoted: Bool = true, except shown: Set<String> = []
     ) async -> (undone: [SignOutResult.Undone], localFailure: TokenError?) {
         var undone: [SignOutResult.Undone] = []
         var over = shown
@@ -102,7 +131,7 @@ extension TokenManager {
                 try await tell(entry)
                 over.insert(entry.id)
             } catch {
-                let isKept = error is CancellationError || (error as? TokenError)?.isTransient == true
+                let isKept = areNoted && (error is CancellationError || (error as? TokenError)?.isTransient == true)
                 if !isKept { over.insert(entry.id) }
                 undone.append(.init(entry.step, Self.reason(error), isKept: isKept))
             }

@@ -31,19 +31,26 @@ struct TokenStorage: Sendable {
     var leaseName: String { tokens }
 
     func load() async throws -> Contents {
+        let session = try await loadSession()
+        let tokens = try await loadTokens()
+        return Contents(
+            session: session?.session, sessionVersion: session?.version, tokens: tokens?.tokens,
+            tokensVersion: tokens?.version)
+    }
+
+    func loadSession() async throws -> (session: Session, version: UInt64)? {
         try await storeErrorsAsTokenErrors {
-            var contents = Contents()
-            if let stored = try await store.value(session) {
-                guard let session = Self.session(stored.value) else { throw Self.unreadable }
-                contents.session = session
-                contents.sessionVersion = stored.version
-            }
-            if let stored = try await store.value(tokens) {
-                guard let tokens = TokenSet(stored: stored.value) else { throw Self.unreadable }
-                contents.tokens = tokens
-                contents.tokensVersion = stored.version
-            }
-            return contents
+            guard let stored = try await store.value(session) else { return nil }
+            guard let session = Self.session(stored.value) else { throw Self.unreadable }
+            return (session, stored.version)
+        }
+    }
+
+    func loadTokens() async throws -> (tokens: TokenSet, version: UInt64)? {
+        try await storeErrorsAsTokenErrors {
+            guard let stored = try await store.value(tokens) else { return nil }
+            guard let tokens = TokenSet(stored: stored.value) else { throw Self.unreadable }
+            return (tokens, stored.version)
         }
     }
 

@@ -76,6 +76,38 @@ struct CommandTests {
         }
     }
 
+    @Test("With a vault that does not open, nothing is said to be signed out, and the error says what to do")
+    func unreadableLogout() async throws {
+        try await Typist.run { typist in
+            #expect(try await typist.login().status == 0)
+            let vault = typist.program.home + "/state/assent/default/vault/vault"
+            try Data([1]).write(to: URL(fileURLWithPath: vault))
+            let out = try await typist.program.run("logout")
+            #expect(out.status == 1 && !out.output.contains("The server knows"), "\(out)")
+            #expect(!out.output.contains("Signed out") && !out.errors.contains("storageFailed:"), "\(out)")
+            let told = try JSONValue.parse(try await typist.program.run("logout", "--json").output)
+            #expect(told["signedOut"] == false || told["error"] != nil, "\(told)")
+        }
+    }
+
+    @Test("What a server shows once is not lost without a word when nobody can read it")
+    func announcementLost() async throws {
+        let directory = NSTemporaryDirectory() + "/assent-announce-" + SystemRandom().token(byteCount: 9)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let program = try Program(below: directory, client: "")
+        let file = directory + "/assent.yaml"
+        try String(contentsOfFile: World.configurationFile, encoding: .utf8)
+            .replacing("8443", with: "0").replacing("8444", with: "0")
+            .replacing("dataDirectory: .assent", with: "dataDirectory: \(directory)/data")
+            .write(toFile: file, atomically: false, encoding: .utf8)
+        let script = "exec \"$1\" serve --config '\(file)' > /dev/full"
+        let serving = try program.start([], under: ["/bin/sh", "-c", script, "sh"])
+        let warning = try await serving.errorLine(with: "What was shown once is lost")
+        #expect(warning.contains("assent users password"))
+        serving.interrupt()
+        #expect(await serving.result().status == 1)
+    }
+
     @Test("hash-password asks twice, and makes nothing of two that differ")
     func hashPassword() async throws {
         let directory = NSTemporaryDirectory() + "/assent-hash-" + SystemRandom().token(byteCount: 9)
@@ -204,6 +236,9 @@ struct CommandTests {
     func consents() async throws {
         try await Typist.run { typist in
             #expect(try await typist.program.run("consents").status != 0, "nobody is signed in")
+            let error = try await typist.program.run("token", "--json", "--config", typist.program.clientFile)
+            #expect(error.status == 1 && error.errors.contains("[signInNeeded]"), "\(error)")
+            #expect(try JSONValue.parse(error.output)["error"] == "signInNeeded")
             #expect(try await typist.login().status == 0)
             let none = try await typist.program.run("consents")
             #expect(none.status == 0 && none.output.isEmpty, "\(none.errors)")
