@@ -129,11 +129,15 @@ package struct DatabaseFinding: Sendable, Hashable {
     /// Whether it must be put right before the database is used.
     package let isProblem: Bool
 
+    /// Whether the operator should know of it, and may have wanted it so.
+    package let isNote: Bool
+
     /// What was found and, for a problem, what to do.
     package let text: String
 
-    init(isProblem: Bool, _ text: String) {
+    init(isProblem: Bool, isNote: Bool = false, _ text: String) {
         self.isProblem = isProblem
+        self.isNote = isNote
         self.text = text
     }
 }

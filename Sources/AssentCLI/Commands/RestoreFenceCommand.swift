@@ -10,9 +10,9 @@ struct RestoreFenceCommand: AsyncParsableCommand {
         commandName: "restore-fence",
         abstract: "After a backup was restored, before the first start: end what was open when it was made.",
         discussion: """
-            The backup does not know what became of open transactions, invites and enrolments since. They fail, and users are \
-            asked again. Devices that were revoked since are active again: revoke them again. All servers of the database must \
-            be stopped.
+            The backup does not know what became of open transactions, invites and enrolments since. They fail, and users \
+            are asked again. PINs that the server counts are locked until their users sign in and unlock them. Devices that \
+            were revoked since are active again: revoke them again. All servers of the database must be stopped.
             """)
 
     @OptionGroup var server: ServerFileOptions

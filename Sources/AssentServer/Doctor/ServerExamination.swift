@@ -46,7 +46,7 @@ package enum ServerExamination {
                     )
                 }
             } catch {
-                return Diagnosis(.problem, "the certificate: \(error)")
+                return Diagnosis(.problem, "the certificate: \(error.explanation)")
             }
         }
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
@@ -89,7 +89,7 @@ package enum ServerExamination {
             key = try DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
             findings.append(Diagnosis(.fine, "the master key \(path) is there, for this user alone"))
         } catch {
-            findings.append(Diagnosis(.problem, "the master key: \(error)"))
+            findings.append(Diagnosis(.problem, "the master key: \(error.explanation)"))
         }
         let reading = [MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration)]
         let found: DatabaseExamination
@@ -102,9 +102,9 @@ package enum ServerExamination {
             }
         } catch {
             let name = configuration.postgreSQL.map { "the PostgreSQL database \($0.database)" }
-            return findings + [Diagnosis(.problem, "\(name ?? "the database \(database)"): \(error)")]
+            return findings + [Diagnosis(.problem, "\(name ?? "the database \(database)"): \(error.explanation)")]
         }
-        findings += found.findings.map { Diagnosis($0.isProblem ? .problem : .fine, $0.text) }
+        findings += found.findings.map { Diagnosis($0.isProblem ? .problem : $0.isNote ? .note : .fine, $0.text) }
         findings += unfinished(found)
         if configuration.postgreSQL == nil, found.schema != .missing {
             findings.append(

@@ -83,7 +83,9 @@ struct PostgreSQLExamination: Sendable {
             (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
             current_setting('synchronous_commit') AS commits, current_setting('fsync') AS syncs,
             current_setting('full_page_writes') AS pages, current_setting('max_connections')::bigint AS most,
-            coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_create
+            coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_create,
+            EXISTS (SELECT 1 FROM pg_stat_replication) AND current_setting('synchronous_standby_names') = ''
+                AS forgets
         """)
 
     private func one(_ command: PostgreSQLCommand, _ session: PostgreSQLSession) throws -> SQLRow {
@@ -147,6 +149,14 @@ struct PostgreSQLExamination: Sendable {
         if try row.text("commits") == "off" {
             findings.append(
                 DatabaseFinding(isProblem: false, "synchronous_commit is off; Assent turns it on for its connections."))
+        }
+        if try row.bool("forgets") {
+            findings.append(
+                DatabaseFinding(
+                    isProblem: false, isNote: true,
+                    "No standby is synchronous: a failover may forget the latest commits, so that a spent approval could "
+                        + "be spent again and a PIN's wrong tries would not count. Name one in synchronous_standby_names."
+                ))
         }
         let most = try row.integer("most")
         complain(

@@ -17,6 +17,7 @@ struct PostgreSQLStandbyTests {
             try $0.sql("SELECT pg_reload_conf()")
         }
         try await pair.waitUntil("sync_state = 'sync'")
+        #expect(try await !pair.isSaidToForget())
         var configuration = pair.configuration
         configuration.outcomeLimit = 60_000
         let database = try await DatabaseLocation.postgresql(configuration).open(
@@ -37,6 +38,7 @@ struct PostgreSQLStandbyTests {
     func asynchronous() async throws {
         let pair = try await Pair()
         try await pair.waitUntil("sync_state = 'async'")
+        #expect(try await pair.isSaidToForget())
         let database = try await DatabaseLocation.postgresql(pair.configuration).open(
             schema: SQLDatabaseContract.schema, clock: SystemClock())
         let spend = SQLStatement("UPDATE notes SET count = 1 WHERE id = 'once' AND count = 0", expecting: .exactly(1))
@@ -71,6 +73,12 @@ private struct Pair {
         var configuration = try await primary.offPool { try $0.makeDatabase() }
         configuration.hosts.append(.init(standby.directory.path, port: standby.port))
         (self.primary, self.standby, self.configuration) = (primary, standby, configuration)
+    }
+
+    /// Whether `assent doctor` says that a failover may forget commits.
+    func isSaidToForget() async throws -> Bool {
+        try await DatabaseLocation.postgresql(configuration).examine().findings
+            .contains { $0.isNote && $0.text.contains("No standby is synchronous") }
     }
 
     /// Waits until the primary's view of the standby is so.
