@@ -17,7 +17,9 @@ func say(_ text: String, end: String = "\n") {
     FileHandle.standardOutput.write(Data((text + end).utf8))
 }
 
-func ask(_ question: String) -> String {
+func ask(_ question: String, hidden: Bool = false) -> String {
+    // A terminal shows what is typed, but not to getpass.
+    if hidden, isatty(STDIN_FILENO) == 1, let typed = getpass("\(question): ") { return String(cString: typed) }
     say("\(question): ", end: "")
     return readLine() ?? ""
 }
@@ -40,7 +42,7 @@ let assent = try Assent(configuration)
 do {
     try await assent.journey("Login") { step in
         step[NameCallback.self]?.name = ask("Name")
-        step[PasswordCallback.self]?.password = ask("Password")
+        step[PasswordCallback.self]?.password = ask("Password", hidden: true)
         if step[TextInputCallback.self] != nil { step[TextInputCallback.self]?.text = ask("Code") }
         return .next
     }

@@ -14,6 +14,8 @@ struct DeviceCommand: AsyncParsableCommand {
 
             assent device listen
 
+            A container is one enrolment: the keys that this device has for one user of one issuer.
+
             The device's keys are in a file of its profile, and somebody who can read it can sign as this device. For keys in
             a token or a TPM, or under a passphrase, say --keys with the first 'enroll'.
 
@@ -34,10 +36,10 @@ struct DeviceCommand: AsyncParsableCommand {
 
         @Option(
             name: .long, parsing: .unconditional,
-            help: "A container of yours that is to get new keys (a reset), in place of a new one.")
+            help: "Give this container new keys (a reset), and enrol no new one. Its id: 'assent device list'.")
         var container: String?
 
-        @Flag(name: .long, help: "Print the text of the QR code, too.")
+        @Flag(name: .long, help: "Also print the text of the QR code, for 'assent device enroll --qr-file'.")
         var qr = false
 
         func run() async throws {
@@ -50,6 +52,9 @@ struct DeviceCommand: AsyncParsableCommand {
             let command = container == nil ? "enroll" : "renew"
             calls.console.say("On the device:  assent device \(command) \(Self.grouped(code))")
             if qr { calls.console.say(text) }
+            calls.console.warn(
+                "Type only the digits that you read from the device in your hand: nobody else, also not somebody on the "
+                    + "phone, needs to know them or to tell you any.")
             let prompt = Prompt()
             for _ in 0..<3 {
                 let digits = try prompt.line("The eight digits that the device shows")
@@ -79,7 +84,13 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device enroll`
     struct Enroll: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "enroll", abstract: "Enrol this device with a code, or with the text of a QR code.")
+            commandName: "enroll", abstract: "Enrol this device with a code, or with the text of a QR code.",
+            discussion: """
+                It shows digits: type them where the code was shown. Where the server wants a PIN, you choose it here.
+
+                Example:  assent device enroll ZFECE-ULFQP-… --name "My laptop"
+                          assent device enroll --qr-file qr.txt
+                """)
 
         @Argument(help: "The code, as 'assent device invite' or the issuer's page shows it.")
         var code: String?
@@ -87,10 +98,12 @@ struct DeviceCommand: AsyncParsableCommand {
         @Option(name: .long, help: "A file with the text of the QR code.", completion: .file())
         var qrFile: String?
 
-        @Option(name: .long, help: "Whose code it is; otherwise the server and realm of the client's file.")
+        @Option(
+            name: .long,
+            help: "The issuer's URL, whose code it is. Default: the server and realm of the client's file.")
         var issuer: String?
 
-        @Option(name: .long, help: "What the device is to be called.")
+        @Option(name: .long, help: "The name of the device, by which you know it in lists.")
         var name: String?
 
         @OptionGroup var keys: DeviceKeyOptions
@@ -161,6 +174,10 @@ struct DeviceCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Wait for transactions, show each, ask for an answer and sign it. Ctrl-C ends it.",
             discussion: """
+                What goes wrong with one transaction is said, and it goes on: what is still open is shown again. \
+                When the server cannot be reached, it tries again, at first after a second and later once a minute. \
+                It ends with an error when this device can sign nothing any more.
+
                 It also says what happens to your other devices. Keys that come near their end get successors by themselves; where \
                 that needs your PIN or password, it only tells you.
                 """)
@@ -168,10 +185,12 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var client: ClientOptions
 
         // An id may begin with a hyphen.
-        @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+        @Option(
+            name: .long, parsing: .unconditional,
+            help: "The container's id in 'assent device list', where there are several.")
         var container: String?
 
-        @Flag(name: .long, help: "End after the first transaction.")
+        @Flag(name: .long, help: "End after the first transaction, also when it goes wrong.")
         var once = false
 
         func run() async throws {
@@ -187,11 +206,18 @@ struct DeviceCommand: AsyncParsableCommand {
                 }
                 console.say("Waiting for transactions of \(DisplayText.escapedForTerminal(container.userName)).")
                 let events = ListenEvents(console: console, device: profile.device, container: container)
-                for try await transaction in container.transactions(onEvent: { await events.hear($0) }) {
-                    let receipt = try await TerminalDecision(console: console).decide(transaction)
-                    console.say("Signed and sent: \(receipt.status), transaction \(receipt.transactionID).")
-                    if once { break }
-                }
+                let listening = Listening<SigningTransactions>(
+                    transactions: { container.transactions(onEvent: { await events.hear($0) }) },
+                    answer: { transaction in
+                        let receipt = try await TerminalDecision(console: console).decide(transaction)
+                        console.say("Signed and sent: \(receipt.status), transaction \(receipt.transactionID).")
+                    },
+                    reconnect: {
+                        _ = try await container.transactionIDs()
+                        await profile.sendQueued(console)
+                    },
+                    warn: { console.warn($0) }, pause: { try await Task.sleep(for: $0) }, once: once)
+                try await listening.run()
             }
         }
     }
@@ -199,7 +225,12 @@ struct DeviceCommand: AsyncParsableCommand {
     /// `assent device evidence`
     struct Evidence: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the bundle of evidence of a transaction that you have decided, for 'assent verify'.")
+            abstract: "Print the bundle of evidence of a transaction that you have decided, for 'assent verify'.",
+            discussion: """
+                You must have signed in ('assent login').
+
+                Example:  assent device evidence --transaction ID >bundle.json
+                """)
 
         // An id may begin with a hyphen.
         @Option(name: .long, parsing: .unconditional, help: "The transaction, as 'assent device listen' has named it.")
@@ -226,7 +257,9 @@ struct DeviceCommand: AsyncParsableCommand {
         @Argument(help: "The new name, 1 to 128 characters.")
         var name: String
 
-        @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+        @Option(
+            name: .long, parsing: .unconditional,
+            help: "The container's id in 'assent device list', where there are several.")
         var container: String?
 
         @OptionGroup var client: ClientOptions
@@ -245,7 +278,7 @@ struct DeviceCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete a container: its keys here at once, and at the server as soon as it is reached.")
 
-        @Option(name: .long, parsing: .unconditional, help: "The container, as the list has it.")
+        @Option(name: .long, parsing: .unconditional, help: "The container's id in 'assent device list'.")
         var container: String
 
         @OptionGroup var client: ClientOptions

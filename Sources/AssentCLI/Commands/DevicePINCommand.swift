@@ -17,7 +17,9 @@ extension DeviceCommand {
 
         /// The password that is meant.
         struct Choice: ParsableArguments {
-            @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+            @Option(
+                name: .long, parsing: .unconditional,
+                help: "The container's id in 'assent device list', where there are several.")
             var container: String?
 
             @Option(name: .long, help: "Which keys it opens, where a container has several: session, signing or otp.")
@@ -82,7 +84,7 @@ extension DeviceCommand {
                 abstract: "Let a PIN that wrong tries have locked be tried again.",
                 discussion: "You must have signed in within the last minutes ('assent login').")
 
-            @Option(name: .long, parsing: .unconditional, help: "The container.")
+            @Option(name: .long, parsing: .unconditional, help: "The container's id in 'assent device list'.")
             var container: String
 
             @Option(name: .long, help: "Which keys it opens: session, signing (as usual) or otp.")

@@ -11,6 +11,8 @@ extension DeviceCommand {
             discussion: """
                 Only the page where it began shows the number that you are asked for. Read who asks, and from which place and \
                 address: somebody who shows you their own page has its number, too.
+
+                Example:  assent device scan --file qr.txt
                 """)
 
         @Argument(help: "The text of the QR code.")
@@ -19,7 +21,7 @@ extension DeviceCommand {
         @Option(name: .long, help: "A file with the text of the QR code.", completion: .file())
         var file: String?
 
-        @Option(name: .long, help: "Whose container is meant, by id or name, where several fit.")
+        @Option(name: .long, help: "The user, by id or name, where this device has containers of several.")
         var user: String?
 
         @OptionGroup var client: ClientOptions
@@ -63,10 +65,12 @@ extension DeviceCommand {
                 a new one.
                 """)
 
-        @Argument(help: "The code of a reset.")
+        @Argument(help: "The code of a reset, from 'assent device invite --container ID'.")
         var code: String?
 
-        @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+        @Option(
+            name: .long, parsing: .unconditional,
+            help: "The container's id in 'assent device list', where there are several.")
         var container: String?
 
         @OptionGroup var client: ClientOptions

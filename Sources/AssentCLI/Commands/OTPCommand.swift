@@ -24,7 +24,9 @@ struct OTPCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "List the keys, and make no code.")
     var list = false
 
-    @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+    @Option(
+        name: .long, parsing: .unconditional,
+        help: "The container's id in 'assent device list', where there are several.")
     var container: String?
 
     @Flag(name: .long, help: "Print the result as JSON.")

@@ -11,6 +11,9 @@ struct TransactionsCommand: AsyncParsableCommand {
         discussion: """
             The device is enrolled with 'assent device enroll'. What is shown is what the signature covers.
 
+            Example:  assent transactions list
+                      assent transactions approve --transaction ID
+
             Exit status: 0 done, 1 failed, 2 refused by the server, declined by you, or nothing is open, 64 wrong usage.
             """,
         subcommands: [List.self, Show.self, Approve.self, Decline.self, Report.self, Cancel.self, Sign.self])
@@ -21,7 +24,9 @@ struct TransactionsCommand: AsyncParsableCommand {
             abstract: "List the open transactions, the oldest first of each container.",
             discussion: "With --json, one object a line, with everything that 'show' says.")
 
-        @Option(name: .long, parsing: .unconditional, help: "Only those of this container.")
+        @Option(
+            name: .long, parsing: .unconditional,
+            help: "Only those of this container, by its id in 'assent device list'.")
         var container: String?
 
         @Option(name: .long, help: "Wait so many seconds for one, at most 25, when none is open.")
@@ -173,7 +178,7 @@ struct TransactionsCommand: AsyncParsableCommand {
     /// `assent transactions cancel`
     struct Cancel: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give a transaction up, where it has a status for that.")
+            abstract: "Give a transaction up, neither approved nor declined, where it allows that.")
 
         @OptionGroup var refusal: Refusal
 

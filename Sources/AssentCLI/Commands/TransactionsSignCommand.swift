@@ -18,7 +18,9 @@ extension TransactionsCommand {
         @Option(name: .long, help: "The key, by its label, where the container has several that sign.")
         var label: String?
 
-        @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+        @Option(
+            name: .long, parsing: .unconditional,
+            help: "The container's id in 'assent device list', where there are several.")
         var container: String?
 
         @Flag(name: .long, help: "Print the result as JSON.")

@@ -13,6 +13,8 @@ struct VerifyCommand: AsyncParsableCommand {
             is contradicted. A bundle cannot vouch for its own root: say with --trust which identity key you trust, and \
             get that key in another way.
 
+            Example:  assent verify bundle.json --trust identity.json
+
             Exit status: 0 trusted root and nothing contradicted, 2 contradicted or another root, 1 the file cannot be \
             read, 64 no --trust.
             """)

@@ -10,7 +10,9 @@ struct TransactionChoice: ParsableArguments {
         help: "The transaction: its id as the list has it, or the text of a push message; otherwise the only open one.")
     var transaction: String?
 
-    @Option(name: .long, parsing: .unconditional, help: "The container, where the device has several.")
+    @Option(
+        name: .long, parsing: .unconditional,
+        help: "The container's id in 'assent device list', where there are several.")
     var container: String?
 
     @Flag(name: .long, help: "Print the result as JSON.")

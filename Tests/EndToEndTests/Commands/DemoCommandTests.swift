@@ -24,6 +24,10 @@ struct DemoCommandTests {
         #expect(result.status == 0, "\(result.errors)")
         let told = try JSONValue.parse(result.output)
         #expect(told["checks"] == 36 && told["failures"] == [])
+        let events = told["events"]?.array ?? []
+        for (from, to) in [("Gateway", "Bank"), ("Bank", "Gateway")] {
+            #expect(events.contains { $0["from"]?.string == from && $0["to"]?.string == to }, "\(from) to \(to)")
+        }
         let drawn = try String(contentsOfFile: page, encoding: .utf8)
         // Each lane's name at both ends: the drawing is longer than a screen.
         for party in Narration.Party.allCases {

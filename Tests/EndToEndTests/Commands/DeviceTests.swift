@@ -11,19 +11,35 @@ import Testing
 @Suite("A device on the command line", .timeLimit(.minutes(15)))
 struct DeviceTests {
     /// A world with devices, a user who has signed in, and a device with a home of its own.
+    ///
+    /// - Parameters:
+    ///   - more: what the server's file says of signing, besides.
+    ///   - edit: makes another file of the server's file.
+    ///   - configuring: what else is different.
+    ///   - body: what is done there.
+    /// - Throws: when it cannot be made, and what `body` throws.
     static func run(
-        with more: String = "", _ body: (_ world: DemoWorld, _ user: Program, _ device: Program) async throws -> Void
+        with more: String = "", editing edit: (String) -> String = { $0 },
+        configuring: @escaping @Sendable (inout ServerConfiguration) -> Void = { _ in },
+        _ body: (_ world: DemoWorld, _ user: Program, _ device: Program) async throws -> Void
     ) async throws {
         let directory = NSTemporaryDirectory() + "/assent-device-" + SystemRandom().token(byteCount: 9)
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: directory) }
         var sources = try await World.sources()
+        // Some of these stories take longer than a session lives that its user leaves alone.
         let example = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
+            .replacing("idleMinutes: 30", with: "idleMinutes: 120")
         sources.configurationFile = directory + "/assent.yaml"
         let name = try #require(example.firstRange(of: "      name: Bank of Example\n"))
-        try (example[..<name.upperBound] + more + example[name.upperBound...]).write(
+        try edit("\(example[..<name.upperBound])\(more)\(example[name.upperBound...])").write(
             toFile: sources.configurationFile, atomically: false, encoding: .utf8)
+        let usual = sources.configure
+        sources.configure = {
+            configuring(&$0)
+            try usual(&$0)
+        }
         // Calls wait for what happens, and look again after a while.
         let clock = SystemClock()
         let world = try await DemoWorld.start(sources: sources, clock: clock, logger: CollectingLog().logger)
@@ -50,6 +66,7 @@ struct DeviceTests {
             let desk = DeviceDesk(world: world, user: user, device: device)
             let invited = try await desk.enrol(["--name", "A laptop"], after: ["0000 0000"]).invited
             #expect(invited.output.contains("is enrolled") && invited.errors.contains("The server says no"))
+            #expect(invited.errors.contains("only the digits that you read from the device in your hand"))
             let (signed, transaction) = try await desk.payAndSign()
             for text in ["Confirm transfer", "200.00 EUR", "Bob"] { #expect(signed.output.contains(text)) }
             let evidence = try await desk.evidence(of: transaction)
@@ -58,7 +75,7 @@ struct DeviceTests {
         }
     }
 
-    @Test("Transactions are listed, shown, approved and declined one by one")
+    @Test("Transactions are listed, shown, approved, declined and reported one by one")
     func oneByOne() async throws {
         try await Self.run { world, user, device in
             let desk = DeviceDesk(world: world, user: user, device: device)
@@ -93,6 +110,36 @@ struct DeviceTests {
             let declined = try await transactions("decline", "--reason", "Not now")
             #expect(declined.status == 0 && declined.output.contains("Declined"), "\(declined.errors)")
             #expect(await again.result().status == 2)
+
+            let strange = try await desk.pay().paying
+            let given = try await transactions("cancel")
+            #expect(given.status == 2 && given.errors.contains("transactions decline"), "\(given.errors)")
+            let reported = try await transactions("report", "--reason", "Not me")
+            #expect(reported.status == 0 && reported.output.contains("Declined and reported"), "\(reported.errors)")
+            #expect(await strange.result().status == 2)
+            let over = try await transactions("report")
+            #expect(over.status == 2 && over.errors.contains("No transaction is open"), "\(over.errors)")
+        }
+    }
+
+    @Test("A transaction that may be given up is canceled with a reason, and the payment is not made")
+    func cancel() async throws {
+        let transfer = "{title: Confirm transfer, match: number}"
+        let cancelable = """
+            {title: Confirm transfer, match: number, statuses: [
+                        {name: accept, label: Approve, effect: approve}, {name: deny, label: Decline, effect: deny},
+                        {name: later, label: Not now, effect: cancel, reason: optional}]}
+            """
+        try await Self.run(editing: { $0.replacing(transfer, with: cancelable) }) { world, user, device in
+            let desk = DeviceDesk(world: world, user: user, device: device)
+            try await desk.enrol()
+            let paying = try await desk.pay().paying
+            let canceled = try await desk.onDevice("transactions", "cancel", "--reason", "Later", "--json")
+            #expect(canceled.status == 0, "\(canceled.errors)")
+            let receipt = try JSONValue.parse(canceled.output)
+            #expect(receipt["effect"] == "cancel" && receipt["status"] == "later", "\(canceled.output)")
+            #expect(await paying.result().status == 2)
+            #expect(try await desk.onDevice("transactions", "cancel").status == 2)
         }
     }
 

@@ -2,6 +2,7 @@ import AssentCore
 import AssentPeers
 import AssentServer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AssentCLI
@@ -26,6 +27,28 @@ struct FirstCallTests {
             for text in ["Amount: 200.00 EUR", "To: Bob"] { #expect(result.output.contains(text)) }
             #expect(try await typist.login().status == 0)
             #expect(try await typist.balance() == "800.00")
+        }
+    }
+
+    @Test("At a terminal the password is not shown, and what is typed after it is")
+    func hidden() async throws {
+        try await Typist.run { typist in
+            let password = typist.world.account.password.reveal()
+            let terminal = try PseudoTerminal()
+            let running = try SpawnedProcess(
+                BuiltProgram.beside("FirstCall").path, DemoCommand.firstCall(typist.world.endpoints),
+                environment: ["HOME": typist.program.home, "PATH": "/usr/bin:/bin"], at: terminal)
+            await terminal.wait(for: "Name: ")
+            terminal.type(typist.world.account.username + "\n")
+            await terminal.wait(for: "Password: ")
+            #expect(!terminal.echoes)
+            terminal.type(password + "\n")
+            await terminal.wait(for: "Code: ")
+            #expect(terminal.echoes && !terminal.text.contains(password))
+            terminal.type(try typist.code() + "\n")
+            await terminal.wait(for: "The balance is 1000.00.")
+            running.signal(SIGTERM)
+            _ = await running.ended()
         }
     }
 
