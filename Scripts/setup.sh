@@ -31,7 +31,7 @@ if [ -n "$tests" ]; then
     # The cluster example's load balancer, and what reads JSON in its script.
     packages+=(haproxy jq)
     # JSON parsers that must see in a body what the gateway sees; jq, Perl and PyPI have others.
-    packages+=(nodejs ruby php-cli perl)
+    packages+=(nodejs ruby php-cli perl yajl-tools)
     # A browser, and what drives it through the hosted pages.
     packages+=(chromium chromium-driver)
 fi

@@ -33,12 +33,30 @@ struct FailedSignInTests {
         #expect(record.detail == ["address": "203.0.113.7"])
     }
 
-    @Test("A right password is no failure, and the journey's record has the address")
+    @Test("A right password is no failure")
     func right() async throws {
         let fixture = try await JourneyFixture()
         let check = try await fixture.passwords.check(
             username: "ana", password: Secret(JourneyFixture.password), realm: "/alpha", from: "203.0.113.7")
         #expect(check == .right(fixture.ana))
         #expect(try await failures(fixture).isEmpty)
+    }
+
+    @Test("A journey's end is noted with the client's address, and when it failed with the name of somebody who exists")
+    func ends() async throws {
+        let fixture = try await JourneyFixture()
+        let attempts = [("ana", JourneyFixture.password), ("ana", "wrong"), ("hunter2hunter2", "x")]
+        for (name, password) in attempts {
+            let page = try Page(await fixture.send(type: "service", value: "Password", from: "203.0.113.7"))
+            _ = try? await fixture.send(page.answered([.string(name), .string(password)]), from: "203.0.113.7")
+        }
+        let records = try await AuditLog(fixture.context).newest(100).filter { $0.event == .authenticate }
+        #expect(records.map(\.outcome) == [.refused, .refused, .success])
+        #expect(
+            records.map(\.detail) == [
+                ["journey": "Password", "address": "203.0.113.7"],
+                ["journey": "Password", "username": "ana", "address": "203.0.113.7"],
+                ["journey": "Password", "address": "203.0.113.7"],
+            ])
     }
 }

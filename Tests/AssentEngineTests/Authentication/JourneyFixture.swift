@@ -85,12 +85,13 @@ final class JourneyFixture: Sendable {
 
     func send(
         _ answer: PageAnswer? = nil, realm: String = "/alpha", type: String? = nil, value: String? = nil,
-        forceAuth: Bool = false, noSession: Bool = false, session: Secret? = nil, headers: [String: String] = [:]
+        forceAuth: Bool = false, noSession: Bool = false, session: Secret? = nil, from address: String? = nil,
+        headers: [String: String] = [:]
     ) async throws -> AuthenticateReply {
         try await authentication.authenticate(
             AuthenticateRequest(
                 realm: realm, authIndexType: type, authIndexValue: value, forceAuth: forceAuth, noSession: noSession,
-                sessionToken: session, answer: answer, header: { name in headers[name] }))
+                sessionToken: session, answer: answer, clientAddress: address, header: { name in headers[name] }))
     }
 
     func start(

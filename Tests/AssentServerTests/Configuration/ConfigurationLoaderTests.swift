@@ -49,6 +49,8 @@ struct ConfigurationLoaderTests {
                 "passwordCost: 1024", "passwordCost: 1024\ncookiePartitioned: true", at: "cookiePartitioned:",
                 "belongs to cookieSameSite: None"),
             Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\nhsts: maybe", at: "hsts: maybe", "must be true or false"),
+            Mistake(
                 "passwordCost: 1024", "passwordCost: 1024\npages: {logo: /nowhere.png, name: B}", at: "logo: /nowhere",
                 "/nowhere.png cannot be read"),
             Mistake(
@@ -190,6 +192,12 @@ struct ConfigurationLoaderTests {
         let read = try ServerConfiguration.parse(complete, file: "/etc/assent.yaml")
         #expect(read.passwordCost == 131_072 && !read.isDevelopment && read.host == "0.0.0.0")
         #expect(read.tls == .files(certificate: "/etc/c.pem", privateKey: "/etc/k.pem"))
+        for (text, isDevelopment) in [(complete, false), (Self.good, true)] {
+            for (line, sendsHSTS) in [("", !isDevelopment), ("hsts: true", true), ("hsts: false", false)] {
+                let read = try ServerConfiguration.parse(line + "\n" + text, file: "/etc/assent.yaml")
+                #expect(read.sendsHSTS == sendsHSTS, "\(line), development: \(isDevelopment)")
+            }
+        }
     }
 
     @Test("A missing file, a directory, bytes that are no text and too many of them are refused")

@@ -91,19 +91,30 @@ struct ServerExaminationTests {
         #expect(try credentials.fault(isRenewed: true, now: Date()) == nil)
     }
 
-    @Test("The files of users who are to be made; those of users who are stored are not needed any more")
-    func userFiles() async throws {
+    @Test(
+        "The files of users who are to be made: missing, without what they should have, open to others",
+        arguments: [
+            ("passwordFile", "correct horse", ""), ("totpSeedFile", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ", "GEZDGNBV"),
+        ])
+    func userFiles(key: String, good: String, bad: String) async throws {
         let place = try Place {
-            $0.replacing("{username: ben, credentials: generated", with: "{username: ben, passwordFile: ben.password")
+            $0.replacing("{username: ben, credentials: generated", with: "{username: ben, \(key): ben.secret")
         }
         let start = try String(contentsOfFile: place.file, encoding: .utf8)
-        try #require(start.contains("passwordFile: ben.password"), "\(start)")
-        let missing = await place.problems()
-        #expect(missing.count == 1 && missing.first?.contains("ben.password") == true, "\(missing)")
-        try PrivateFile.create(place.path + "/ben.password", Array("correct horse".utf8))
+        try #require(start.contains("\(key): ben.secret"), "\(start)")
+        let file = place.path + "/ben.secret"
+        func isProblem() async -> Bool {
+            let found = await place.problems()
+            return found.count == 1 && found.first?.contains("ben.secret") == true
+        }
+        #expect(await isProblem())
+        try PrivateFile.create(file, Array(bad.utf8))
+        #expect(await isProblem())
+        try FileManager.default.removeItem(atPath: file)
+        try PrivateFile.create(file, Array(good.utf8))
         #expect(await place.problems().isEmpty)
-        chmod(place.path + "/ben.password", 0o644)
-        #expect(await place.problems().count == 1)
+        chmod(file, 0o644)
+        #expect(await isProblem())
     }
 
     @Test("A data directory that is a file, one that others may write, and one that cannot be made")

@@ -46,6 +46,10 @@ struct JSONReadersTests {
                     + "(sys.stdin.buffer.read().decode(),)).fetchone()[0])"),
             Reader(
                 testDescription: "jq", executables: ["/usr/bin/jq", "/usr/local/bin/jq"], arguments: ["-c", "."]),
+            // A number at the end of its input would be lost.
+            Reader(
+                testDescription: "yajl", executables: ["/bin/sh"],
+                arguments: ["-c", "{ cat; echo; } | /usr/bin/json_reformat -m"]),
             Reader(
                 testDescription: "Node", executables: ["/usr/bin/node", "/usr/local/bin/node"],
                 arguments: [

@@ -38,8 +38,19 @@ struct SignInPageTests {
             let answer = try await fixture.send("GET", fixture.server(target))
             #expect(answer.status == 400 && answer.text.contains("There is nothing here"), "\(target)")
         }
-        let link = SignInPages.welcome(signIn: "/am/UI/Login?realm=%2Falpha", PageFrame(stylesheet: "")).description
-        #expect(link.contains(#"href="/am/UI/Login?realm=%2Falpha""#))
+    }
+
+    @Test("The bare base URL of a server with one realm leads to the sign-in there")
+    func onlyRealm() async throws {
+        let fixture = try await ServerFixture(editing: { text in
+            guard let beta = text.range(of: "  beta:\n"), let rest = text.range(of: "gateway:\n") else { return text }
+            return text.replacingCharacters(in: beta.lowerBound..<rest.lowerBound, with: "")
+        })
+        let welcome = try await fixture.send("GET", fixture.server("/"))
+        #expect(welcome.status == 200 && welcome.text.contains(#"href="/am/UI/Login?realm=%2Falpha""#))
+        let link = try await fixture.send("GET", fixture.root("/am/UI/Login?realm=%2Falpha"))
+        #expect(link.status == 200 && link.text.contains(#"name="IDToken1""#))
+        await fixture.stop()
     }
 
     @Test(

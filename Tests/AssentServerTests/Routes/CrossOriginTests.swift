@@ -181,6 +181,23 @@ struct CrossOriginTests {
         #expect(without.status == 403, "AM's rule holds for listed pages, too")
     }
 
+    @Test("A foreign page cannot send a later step of a sign-in either, and a step that it tried is still good")
+    func forgedStep() async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let url = fixture.json("authenticate")
+        let page = try await fixture.send("POST", url + "?authIndexType=service&authIndexValue=Quick")
+        let password = try fixture.account("ana").password.reveal()
+        let body = ServerFixture.filled(page.json) { $0 == "NameCallback" ? "ana" : .string(password) }
+            .serializedBytes()
+        let json = [("Content-Type", "application/json")]
+        for origin in Self.others.dropFirst() {
+            let refused = try await fixture.send("POST", url, json + origin, body: body)
+            #expect(refused.status == 403 && refused["Set-Cookie"] == nil, "\(origin)")
+        }
+        let own = try await fixture.send("POST", url, json + [("Origin", Self.listed)], body: body)
+        #expect(own.status == 200 && own["Set-Cookie"]?.hasPrefix("iPlanetDirectoryPro=") == true)
+    }
+
     @Test("Foreign pages cannot even make a service be asked with the cookie, but links still work")
     func embedded() async throws {
         let fixture = try #require(ServerFixture.shared)
