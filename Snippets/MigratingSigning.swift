@@ -19,6 +19,7 @@ func signTransaction(
     // 1. The device, with what the app says about connections.
     var configuration = SigningDeviceConfiguration(issuers: ["https://am.bank.example/am/signing/realms/root"])
     configuration.limits.total = .seconds(60)
+    configuration.retries = 2
     let device = SigningDevice(store: store, keys: keys, transport: transport, configuration: configuration)
     // 2. The transaction's identifier: of a push message, or of the list.
     guard let transactionID = payload["tds"]?.string else { return }
@@ -53,6 +54,11 @@ func namesOfContainers(_ device: SigningDevice) async throws {
             print(info.container.name, info.expiresAt, info.isVerified, info.isClaim)
             _ = try await info.deny(reason: "Not mine")
             _ = try await info.report()
+        } catch let error as SigningError where error.code == .inexplicitContainer {
+            // Whoever is meant: the app asks its user.
+            print(try await device.retrieveTransactionInfo(id, user: error.users.first).container.userName)
+        } catch let error as SigningError where error.code == .invalidContainer {
+            print(error.suggestion ?? "")
         } catch let error as SigningError {
             print(error.code.hid ?? 0, error.detail, error.remaining ?? 0, error.retryAfter ?? 0)
         }
@@ -62,6 +68,7 @@ func namesOfContainers(_ device: SigningDevice) async throws {
             print(status.name, status.label, status.effect, status.reason)
         }
         if transaction.isCancelable { try await transaction.cancel(.userCancel) }
+        try await transaction.cancel(.notifySuspicious)
         print(transaction.remaining(), transaction.kind, transaction.displayed.fields)
     }
     let key: SigningContainer.Key? = container.keys(usage: .sign, label: "payments").first
@@ -69,12 +76,32 @@ func namesOfContainers(_ device: SigningDevice) async throws {
     try await container.rename("Ana's phone")
     try await container.setProperties(["colour": "blue"])
     try await container.setPushID("token")
-    _ = try await container.renew(invite: nil)
+    if container.renewableFrom < Date() { try await container.renew(invite: nil, password: nil) }
+    print(container.createdAt, container.expiresAt, container.properties, container.serial, container.issuer)
+    print(try await container.oneTimeKeys().map(\.kind))
     print(try await container.oneTimeCode(label: "bank", challenge: "12345678").label)
-    try await container.delete()
+    let receipt = try await container.record("I have read the contract").setStatus("accept")
+    print(receipt.compact, receipt.transactionID)
+    try await container.delete(reason: "sold")
     _ = try await device.enrol(SigningInvite(scanned: "…"))
     _ = try SigningInvite(typed: "ZFECE-ULFQP-OBFTE-PB2BQ", issuer: "https://am.bank.example/am/signing")
     try await device.sendQueued()
+}
+
+/// What protects a key, and what happens after wrong passwords.
+func policies(_ container: SigningContainer) async throws {
+    for key in container.keys {
+        guard let slot = key.password, let password = container.password(slot) else { continue }
+        print(key.label, key.usage, password.mode, password.rules.minimumLength, password.lock, password.state)
+        print(password.remaining ?? 0, password.spare ?? 0)
+        switch password.lock {
+        case .none: print("nothing happens")
+        case .delay(let seconds, let counter): print(seconds, counter)
+        case .counter(let max): print(max)
+        case .server(let max, let cap, let delays): print(max, cap, delays)
+        }
+        try await password.change(from: Secret("271828"), to: Secret("839201"))
+    }
 }
 
 func connections(trust: TrustRoots, pin: Pin, backup: Pin) throws -> NIOTransport {

@@ -194,7 +194,7 @@ extension SigningError.Code {
     private static let authenticate = "Authenticate at the issuer and unlock it there."
     private static let askStatus = "Ask for the container's status."
 
-    private static let meanings: [Self: Meaning] = [
+    static let meanings: [Self: Meaning] = [
         .internal: Meaning(hid: 0, sentence: "Something went wrong inside of the SDK."),
         .notImplemented: Meaning(hid: 1, sentence: "This is not built."),
         .unsupportedOperation: Meaning(hid: 2, sentence: "This is not supported."),

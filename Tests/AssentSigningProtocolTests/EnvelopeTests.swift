@@ -57,14 +57,21 @@ struct EnvelopeTests {
         }
     }
 
+    /// The bits of a byte that are tried: one, or all of them in a soak.
+    private static func bits(_ index: Int) -> Range<Int> { Soak.isOn ? 0..<8 : index % 8..<index % 8 + 1 }
+
     @Test("A changed bit anywhere is refused")
     func bits() async throws {
         let parts = try CompactParts(await seal(#"{"a":"0123456789"}"#))
         for part in [0, 2, 3, 4] {
             for index in parts.parts[part].indices {
-                var changed = parts
-                changed.parts[part][index] ^= 1 << UInt8(index % 8)
-                await #expect(throws: (any Error).self, "part \(part), byte \(index)") { try await open(changed.text) }
+                for bit in Self.bits(index) {
+                    var changed = parts
+                    changed.parts[part][index] ^= 1 << UInt8(bit)
+                    await #expect(throws: (any Error).self, "part \(part), byte \(index), bit \(bit)") {
+                        try await open(changed.text)
+                    }
+                }
             }
         }
     }
@@ -83,13 +90,15 @@ struct EnvelopeTests {
             let parts = try CompactParts(vectors.text(name))
             for part in [0, 2, 3, 4] {
                 for index in stride(from: 0, to: parts.parts[part].count, by: Soak.isOn ? 1 : 11) {
-                    var changed = parts
-                    changed.parts[part][index] ^= 1 << UInt8(index % 8)
-                    await #expect(throws: (any Error).self, "\(name), part \(part), byte \(index)") {
-                        try await SealedEnvelope(changed.text).opened(
-                            with: recipient, content: isReply ? .reply : .request,
-                            sender: isReply ? vectors.issuer : party,
-                            recipient: isReply ? did : vectors.issuer)
+                    for bit in Self.bits(index) {
+                        var changed = parts
+                        changed.parts[part][index] ^= 1 << UInt8(bit)
+                        await #expect(throws: (any Error).self, "\(name), part \(part), byte \(index), bit \(bit)") {
+                            try await SealedEnvelope(changed.text).opened(
+                                with: recipient, content: isReply ? .reply : .request,
+                                sender: isReply ? vectors.issuer : party,
+                                recipient: isReply ? did : vectors.issuer)
+                        }
                     }
                 }
             }

@@ -42,6 +42,23 @@ struct InviteCodeTests {
         }
     }
 
+    @Test(
+        "PowerAuth's published samples of its activation codes, which have the same form",
+        arguments: [
+            ("AAAAA-AAAAA-AAAAA-AAAAA", "AAAAA-AAAAA-AAAAA-AAAAB"),
+            ("MMMMM-MMMMM-MMMMM-MUTOA", "MMMMM-MMMMM-AMMMM-MUTOA"),
+            ("VVVVV-VVVVV-VVVVV-VTFVA", "VVVVV-VVXVV-VVVVV-VTFVA"),
+            ("55555-55555-55555-55YMA", "55555-55455-55555-55YMA"),
+            ("ATQAZ-WJ7ZG-FWA7J-QFAJQ", "ATQAZ-WJ7ZG-FWA6J-QFAJQ"),
+            ("MXSYF-LLQJ7-PS6LF-E2FMQ", "MXSYF-LBQJ7-PS6LF-E2FMQ"),
+            ("ZKMVN-4IMFK-FLSYX-ARRGA", "ZKMVN-4IMFK-FLSXX-ARRGA"),
+            ("NQHGX-LNM2S-EQ4NT-G3NAA", "NQHGX-LNM2S-FQ4NT-G3NAA"),
+        ])
+    func powerAuth(right: String, wrong: String) {
+        #expect(InviteCode(typed: right)?.shown.reveal() == right)
+        #expect(InviteCode(typed: wrong) == nil)
+    }
+
     @Test("Messages have only the canonical form, whose last character has four zero bits")
     func canonicalForm() {
         #expect(InviteCode(canonical: canonical) != nil)

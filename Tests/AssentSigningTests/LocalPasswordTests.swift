@@ -131,6 +131,38 @@ struct LocalPasswordTests {
         #expect(try await scene.sealedBlobs(.session).allSatisfy { !$0.isEmpty })
     }
 
+    @Test("Without a lock no wrong password is counted, destroys anything or has to wait")
+    func noLock() async throws {
+        let container = try await enrolled(scene.device()) { $0.lock = ["type": "none"] }
+        let password = try #require(container.password(.signing))
+        #expect(password.lock == .none && password.remaining == nil)
+        for _ in 1...12 {
+            let error = await #expect(throws: SigningError.self) { try await password.verify(wrong) }
+            #expect(error?.code == .wrongPassword && error?.remaining == nil && error?.retryAfter == nil)
+        }
+        try await password.verify(pin)
+        let again = try #require(await scene.device().container(container.id).password(.signing))
+        #expect(again.state == .open && again.remaining == nil)
+    }
+
+    @Test("The app sees what the policy says of wrong passwords, and which keys a password opens")
+    func policies() async throws {
+        let container = try await scene.enrolled(
+            scene.device(), [.signing: "271828", .session: "tr4in-spot"],
+            by: ScriptedServer.PasswordOffer(.local) { $0.lock = ["type": "delay", "delay": 10, "counter": 2] },
+            ScriptedServer.PasswordOffer(.local, slot: .session))
+        let signing = try #require(container.password(.signing))
+        #expect(signing.mode == .local && signing.lock == .delay(seconds: 10, counter: 2))
+        #expect(signing.keyLabels == ["payments", "sign-in"])
+        #expect(container.password(.session)?.lock == .counter(max: 5))
+        let other = try Scene()
+        let assisted = try await other.enrolled(
+            other.device(), [.signing: "271828"],
+            by: ScriptedServer.PasswordOffer(.assisted) { $0.lock["delays"] = [0, 30] })
+        #expect(assisted.password(.signing)?.lock == .server(max: 5, cap: 20, delays: [0, 30]))
+        #expect(assisted.keys(usage: .transport).first?.password == nil)
+    }
+
     @Test("Each wrong password waits twice as long, by a clock that nobody can set, and a restart waits anew")
     func delays() async throws {
         let device = scene.device()

@@ -87,6 +87,30 @@ struct PythonServerTests {
     }
 
     @Test(
+        "A store from before a renewal, with or without its old keys, says that they are gone; the new ones live on",
+        arguments: [true, false])
+    func restored(withKeys: Bool) async throws {
+        let container = try await enrolled(device(), "device")
+        let old = MemorySecretStore(clock: clock)
+        for name in await store.names() {
+            guard let stored = try await store.value(name) else { continue }
+            try await old.update(name, to: stored.value, expected: .absent)
+        }
+        let oldKeys = withKeys ? await keys.copy() : keys
+        try await server.control("pass", ["seconds": .integer(340 * 86400)])
+        #expect(try await container.renew().isDone)
+        let late = SigningDevice(store: old, keys: oldKeys, transport: server, clock: clock)
+        let restored = try await late.container(container.id)
+        for _ in 1...2 {
+            await #expect(throws: SigningError(withKeys ? .keyRetired : .credentialsLost)) {
+                try await restored.transactionIDs()
+            }
+        }
+        #expect(try await late.containers().map(\.id) == [container.id])
+        _ = try await approve(container.renewed(), on: self.device(), nil)
+    }
+
+    @Test(
         "New keys in every mode: when they are due behind the same PIN, after a reset behind another",
         arguments: ["device", "local", "assisted"])
     func renewals(mode: String) async throws {

@@ -67,6 +67,23 @@ struct RealStoreTests {
         try await transaction.setStatus("accept", password: Secret("271828"), number: "42")
         try await container.password(.signing)?.change(from: Secret("271828"), to: Secret("839201"))
         try await device().container(container.id).password(.signing)?.verify(Secret("839201"))
+        // Nothing on the disk is what scrypt makes of a PIN, or a hash of it.
+        let record = try #require(await vault().names().first { $0.hasPrefix("signing.container.") })
+        let stored = try #require(await vault().value(record)).value.revealBytes()
+        let current = try #require(JSONValue.parse(stored)["slots"]?.array?.first?["current"])
+        let salt = try #require(current["salt"]?.string.flatMap { Base64URL.decode($0) })
+        let cost = try #require(current["kdf"]?.string.flatMap { PasswordCost($0) })
+        let s = try #require(NormalizedPassword(Secret("839201"))).stretched(salt: salt, cost: cost).revealBytes()
+        let files = try FileManager.default.subpathsOfDirectory(atPath: directory.path).compactMap {
+            try? Data(contentsOf: directory.appending(path: $0))
+        }
+        #expect(files.count > 3)
+        for file in files {
+            for needle in [s, SHA2.sha256(s)] {
+                #expect(file.range(of: Data(needle)) == nil)
+                #expect(file.range(of: Data(Base64URL.encode(needle).utf8)) == nil)
+            }
+        }
         let keys = SoftwareKeyProvider(unprotectedFile: directory.appending(path: "keys"))
         #expect(try await keys.keyNames().count == 3)
         #expect(try await device().container(container.id).delete())

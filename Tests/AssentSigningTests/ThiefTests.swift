@@ -81,54 +81,103 @@ struct ThiefTests {
 
     @Test("Each stored value of a device with an assisted PIN is one of this list, and none is made from the PIN alone")
     func structure() async throws {
+        let uri = "otpauth://hotp/Bank:ana?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Bank&digits=6&counter=0"
+        await scene.server.edit("offer") { offer in
+            let code: JSONValue = ["usage": "otp", "label": "bank", "policy": "device"]
+            offer["keys"] = .array((offer["keys"]?.array ?? []) + [code])
+        }
+        await scene.server.edit("enrolled") {
+            $0["otp"] = [["label": "bank", "policy": "device", "uri": .string(uri)]]
+        }
         let device = scene.device()
         let container = try await scene.enrolled(
             device, [.signing: "7391"], by: ScriptedServer.PasswordOffer(.assisted) { $0.rules["history"] = 3 })
-        let password = try #require(container.password(.signing))
-        // A change that has begun, so that everything is there that can be.
+        // A second container, with another PIN.
+        var other = try Scene(isExpensive: true, issuer: "https://am.example/other")
+        (other.store, other.keys) = (scene.store, scene.keys)
+        _ = try await other.enrolled(
+            other.device(), [.signing: "7394"], by: ScriptedServer.PasswordOffer(.assisted))
+        // A decision that waits for its answer, a renewal and a change that have begun: everything that there can be.
+        await scene.server.refuse("/device/transactions/decide", .init(status: 503, code: "unavailable"))
+        await #expect(throws: SigningError(.unavailable)) {
+            try await scene.fetched(container, on: device).setStatus("accept", password: Secret("7391"), number: "42")
+        }
+        await #expect(throws: SigningError(.invalidRequest)) { try await container.renew { _ in Secret("7391") } }
         await scene.server.refuse("/device/slots/change-commit", .init(status: 503, code: "unavailable"))
+        let password = try #require(container.password(.signing))
         await #expect(throws: SigningError(.unavailable)) {
             try await password.change(from: Secret("7391"), to: Secret("7396"))
         }
-        let files = try await StoredFiles(scene)
-        let slot = try #require(files.records.first?["slots"]?.array?.first?.object)
-        // r is random; last and commit are signed by keys that no PIN makes; state, tries and spare are the server's.
-        #expect(
-            Set(slot.members.map(\.name)) == [
-                "slot", "mode", "current", "pending", "commit", "failures", "r", "last", "state", "tries", "spare",
-            ])
-        for name in ["current", "pending"] {
-            let generation = try #require(slot[name]?.object)
-            #expect(Set(generation.members.map(\.name)) == ["gen", "salt", "kdf", "pk", "keys"])
-            for key in generation["keys"]?.array ?? [] {
-                let members = key.object?.members ?? []
-                #expect(Set(members.map(\.name)) == ["label", "jwk", "blob"])
+
+        let values = try await scene.storedValues()
+        for (name, value) in values {
+            let kind = String(try #require(name.split(separator: ".").dropFirst().first))
+            let members = names(value)
+            switch kind {
+            case "container": try checkContainer(value)
+            case "renewal":
+                #expect(members == ["format", "next", "oldKeys", "oldOffer", "endorsements"])
+                try checkContainer(#require(value["next"]))
+            case "decision":
+                #expect(members == ["format", "did", "txn", "exp", "status", "effect", "decision", "possession"])
+            case "otp": #expect(members == ["format", "did", "label", "uri", "counter"])
+            default: Issue.record("\(name) is none of the kinds that are known")
             }
         }
-        #expect(slot["failures"]?.integer == 0)
-        let known: Set = [
-            "format", "id", "issuer", "issuerName", "identity", "minimum", "certificates", "created", "code", "pid",
-            "name", "offer", "did", "nonceD", "nonceS", "sub", "user", "enrol", "serial", "expires", "renewable",
-            "echo",
-            "handle", "confirmed", "state", "approvals", "serverTime", "properties", "slots",
-        ]
-        let names = Set((files.records.first?.object?.members ?? []).map(\.name))
-        #expect(names.isSubset(of: known))
-        // What scrypt makes of the PIN, or a hash of that, is nowhere.
-        let current = try #require(slot["current"])
-        let salt = try #require(current["salt"]?.string.flatMap { Base64URL.decode($0) })
-        let cost = try #require(PasswordCost(logN: 14, r: 8, p: 1))
-        let pending = try #require(slot["pending"]?["salt"]?.string.flatMap { Base64URL.decode($0) })
-        for (text, salt) in [("7391", salt), ("7396", pending)] {
-            let s = try #require(NormalizedPassword(Secret(text))).stretched(salt: salt, cost: cost).revealBytes()
-            for record in files.records {
-                let bytes = record.serializedBytes()
-                for needle in [s, SHA2.sha256(s)] {
-                    #expect(!bytes.contains(Array(Base64URL.encode(needle).utf8)))
+        let kinds = values.keys.map { $0.split(separator: ".").dropFirst().first ?? "" }
+        #expect(kinds.sorted() == ["container", "container", "decision", "otp", "renewal"])
+
+        let pins = ["7391", "7396", "7394"]
+        let sealed = try await scene.storedKeys()
+        // Two keys each: of both containers, of the change and of the renewal.
+        #expect(sealed.count == 8 && sealed.allSatisfy { $0.context.mode == .assisted })
+        for key in sealed { #expect(try !key.opens(by: pins)) }
+        // What scrypt makes of a PIN, or a hash of that, is nowhere.
+        for salt in Set(sealed.map(\.context.salt)) {
+            for pin in pins {
+                let cost = try #require(sealed.first).context.cost
+                let s = try #require(NormalizedPassword(Secret(pin))).stretched(salt: salt, cost: cost).revealBytes()
+                for (name, value) in values {
+                    let text = value.serialized()
+                    for needle in [s, SHA2.sha256(s)] { #expect(!text.contains(Base64URL.encode(needle)), "\(name)") }
                 }
             }
         }
-        // Blobs open under nothing that the PIN alone makes.
-        #expect(await scene.keys.keyNames().count == 3)
+    }
+
+    @Test("The same check finds that a local PIN opens the keys that it seals")
+    func localKeys() async throws {
+        _ = try await scene.enrolled(scene.device(), [.signing: "7391"], by: ScriptedServer.PasswordOffer(.local))
+        let sealed = try await scene.storedKeys()
+        #expect(sealed.count == 2)
+        for key in sealed {
+            #expect(try key.opens(by: ["7396", "7391"]))
+            #expect(try !key.opens(by: ["7396"]))
+        }
+    }
+
+    private func names(_ value: JSONValue?) -> Set<String> { Set((value?.object?.members ?? []).map(\.name)) }
+
+    /// The members of a container, and of what it keeps of its passwords.
+    private func checkContainer(_ value: JSONValue) throws {
+        let known: Set = [
+            "format", "id", "issuer", "issuerName", "identity", "minimum", "certificates", "created", "code", "pid",
+            "name", "offer", "did", "nonceD", "nonceS", "sub", "user", "enrol", "serial", "expires", "renewable",
+            "echo", "handle", "confirmed", "state", "approvals", "serverTime", "properties", "slots", "keyID",
+        ]
+        #expect(names(value).subtracting(known) == [])
+        // r and r' are random; last, confirmation, confirmed and commit are signed by keys that no PIN makes; state,
+        // tries and spare are the server's.
+        let ofSlot: Set = [
+            "slot", "mode", "current", "pending", "commit", "failures", "r", "rNext", "last", "confirmation",
+            "confirmed", "state", "tries", "spare",
+        ]
+        for slot in try #require(value["slots"]?.array) {
+            #expect(names(slot).subtracting(ofSlot) == [] && slot["failures"]?.integer == 0)
+            for generation in [slot["current"], slot["pending"]].compactMap(\.self) {
+                #expect(names(generation) == ["gen", "salt", "kdf", "pk", "keys"])
+                for key in try #require(generation["keys"]?.array) { #expect(names(key) == ["label", "jwk", "blob"]) }
+            }
+        }
     }
 }

@@ -43,6 +43,54 @@ struct TransactionTests {
         #expect(await !scene.store.names().contains { $0.hasPrefix("signing.decision.") })
     }
 
+    @Test("The app is given every text that its user's signature covers, and no other one")
+    func displayed() async throws {
+        await scene.server.edit("document") {
+            $0["warning"] = "New payee"
+            $0["origin"] = ["place": "Vienna", "address": "192.0.2.7"]
+            $0["fields"] = [
+                ["id": "to", "label": "To", "type": "party", "value": "Bob", "display": "Bob"],
+                ["id": "for", "label": "For", "type": "text", "value": "Rent", "display": "Rent"],
+            ]
+        }
+        let transaction = try await scene.fetched(container, on: device)
+        let (shown, status) = (transaction.displayed, transaction.allowedStatuses[0])
+        var texts = [shown.relyingParty, shown.title, shown.text ?? "", shown.warning ?? ""]
+        texts += [shown.place ?? "", shown.address ?? ""]
+        for field in shown.fields { texts += [field.label, field.value] }
+        texts += [status.label, "42"]
+        #expect(
+            texts == [
+                "Example Shop", "Confirm payment", "Pay 200.00 EUR to Bob", "New payee", "Vienna", "192.0.2.7", "To",
+                "Bob", "For", "Rent", "Approve", "42",
+            ])
+        try await transaction.setStatus(status.name, number: "42")
+        let compact = try #require(await scene.server.decisions.first)
+        #expect(try UnverifiedMessage<Decision>(compact).content.displayed == SigningHash.displayed(texts))
+    }
+
+    @Test("Given up: a transaction that may be canceled is, once, and that is no answer that the app offers")
+    func cancel() async throws {
+        await scene.server.edit("document") { document in
+            let statuses = document["statuses"]?.array ?? []
+            let keys = statuses.last?["kids"] ?? []
+            let later: JSONValue = [
+                "name": "later", "label": "Not now", "effect": "cancel", "kids": keys, "reason": "optional",
+            ]
+            document["statuses"] = .array(statuses + [later])
+        }
+        let transaction = try await scene.fetched(container, on: device)
+        #expect(transaction.isCancelable && !transaction.allowedStatuses.contains { $0.effect == .cancel })
+        let receipt = try await transaction.cancel(.userCancel, reason: "no time")
+        #expect(receipt.effect == .cancel && receipt.status == "later" && receipt.transactionID == transaction.id)
+        #expect(await scene.server.transactions.map(\.effect) == ["cancel"])
+        let compact = try #require(await scene.server.decisions.first)
+        #expect(try UnverifiedMessage<Decision>(compact).content.reason == "no time")
+        #expect(try await transaction.cancel(.userCancel, reason: "no time") == receipt)
+        await #expect(throws: SigningError(.alreadyDecided)) { try await transaction.setStatus("accept", number: "42") }
+        #expect(try await container.transactionIDs().isEmpty)
+    }
+
     @Test("Decline, report and a reason")
     func refuse() async throws {
         let one = try await scene.fetched(container, on: device)
@@ -218,6 +266,36 @@ struct TransactionTests {
         // This server lets nobody claim.
         await #expect(throws: SigningError(.invalidRequest)) { try await claim.transaction() }
         #expect(await scene.server.asked.last == "/device/transactions/claim")
+    }
+
+    @Test("An id that fits the containers of two users of one issuer names them, and the app says which")
+    func inexplicit() async throws {
+        let other = try ScriptedServer(sub: "user-2")
+        await other.share(keysOf: scene.server)
+        let second = SigningDevice(
+            store: scene.store, keys: scene.keys, transport: other.transport, clock: scene.clock)
+        let enrolment = try await second.enrol(SigningInvite(scanned: other.invite()))
+        let txn = await scene.server.ask()
+        let own = try await scene.server.ticket(txn)
+        await scene.server.edit("ticket") {
+            $0["h"] = nil
+            $0["claim"] = true
+        }
+        let claim = try await scene.server.ticket(txn)
+        let calls = await scene.server.asked.count
+        for user in [nil, "ana"] {
+            let error = await #expect(throws: SigningError.self) {
+                try await device.retrieveTransactionInfo(claim, user: user)
+            }
+            #expect(error?.code == .inexplicitContainer && error?.code.hid == 9)
+            #expect(error?.users.sorted() == ["user-1", "user-2"])
+        }
+        #expect(try await device.retrieveTransactionInfo(claim, user: "user-1").container.id == container.id)
+        let info = try await device.retrieveTransactionInfo(claim, user: "user-2")
+        #expect(info.container.id == enrolment.containerID)
+        // What the server made for one of them needs no choice.
+        #expect(try await device.retrieveTransactionInfo(own).container.id == container.id)
+        #expect(await scene.server.asked.count == calls)
     }
 
     @Test("How long it is open is measured by the monotonic clock, from the server's time")

@@ -87,8 +87,21 @@ private struct MigrationPage: CustomTestStringConvertible {
             "`HIDTransaction`", "`pTransaction`", "`getTransaction:withParams:error:`", "`sessionPassword`",
             "`withParams:`", "`[pTransaction toString]`", "`getAllowedStatuses`", "`pSigningKey`", "`getSigningKey`",
             "`signingKeyPolicy`", "`isSigned`", "`setStatus:`", "`withSigningPassword:`", "`signingKeyPassword`",
-            "`withSessionPassword:`",
-        ], words: [])
+            "`withSessionPassword:`", "`pDevice`", "`pKey`",
+            // What the vendor's later versions call them.
+            "`getDevice`", "`retrieveActionInfo`", "`withUserID`", "`HIDServerActionInfo`",
+            "`ServerActionInfo.getAction`", "`ServerAction`", "`ACTION_TRANSACTION`", "`getProtectionKey`",
+            "`HIDTransactionContainerInvalid`", "`HIDInvalidContainer`", "`HIDInexplicitContainer`",
+            "`Device.updateDeviceInfo`", "`Container.updateDeviceInfo`", "`retrieveTransactionIds`",
+            "`deleteContainer`", "`reason`", "`Transaction.cancel`", "`isCancelable`", "`getIdToken`",
+            "`getRequestId`", "`HIDApprove…`", "`NoLock`", "`Delay`", "`Counter`", "`Silent`", "`AsyncOTPGenerator`",
+            "`KeyFilter`",
+            // "Names around it": the vendor's other pages.
+            "`createContainer`", "`HIDContainerInitialization`", "QR code", "activation code", "`findContainers`",
+            "`findKeys`", "usage and label", "rename", "`setName`", "`setProperty`", "push id", "`changePassword`",
+            "`isRenewable`", "`renew`", "delete a container", "HOTP", "TOTP", "OCRA", "`getDefaultOTPGenerator`",
+            "`SyncOTPGenerator`", "`generateAuthenticationRequest`", "user cancel", "notify suspicious",
+        ], words: ["bioPassword", "nil"])
 }
 
 @Suite("The pages about migrating")

@@ -74,10 +74,37 @@ extension SigningDevice {
             }, read: read)
     }
 
-    /// One call: with a nonce and an encryption key that count, repeated once if they do not any more. A reply that is
-    /// not good counts as none.
+    /// One call, sent again as often as the app allows while there is no answer: with the same body and a new proof.
     func exchange<Value>(
         _ id: SigningID, _ path: String, wait: Int = 0,
+        prepare: (ContainerRecord, String) async throws -> Prepared, read: (Received) async throws -> Value
+    ) async throws -> Value {
+        try await answered { try await exchangeOnce(id, path, wait: wait, prepare: prepare, read: read) }
+    }
+
+    /// Does something again while there is no answer, as often as the app allows.
+    func answered<Value>(_ body: () async throws -> Value) async throws -> Value {
+        try await again(min(max(configuration.retries ?? 0, 0), 5), body)
+    }
+
+    /// Does something again while there is no answer, at most so many times.
+    func again<Value>(_ times: Int, _ body: () async throws -> Value) async throws -> Value {
+        var left = times
+        while true {
+            do {
+                return try await body()
+            } catch let error as SigningError
+                where left > 0 && [SigningError.Code.remote, .unavailable, .busy].contains(error.code)
+            {
+                left -= 1
+            }
+        }
+    }
+
+    /// One call: with a nonce and an encryption key that count, repeated once if they do not any more. A reply that is
+    /// not good counts as none.
+    private func exchangeOnce<Value>(
+        _ id: SigningID, _ path: String, wait: Int,
         prepare: (ContainerRecord, String) async throws -> Prepared, read: (Received) async throws -> Value
     ) async throws -> Value {
         var isRefreshed = false

@@ -40,7 +40,7 @@ extension SigningDevice {
     private func begun(_ invite: SigningInvite, name: String?, pushID: String?) async throws -> SigningID {
         let all = try await records.all().filter { StrictJSON.same($0.issuer, invite.issuer) && !$0.ended }
         if let begun = all.first(where: { $0.code == invite.code && $0.deletion == nil }) { return begun.id }
-        let (answer, nonce) = try await calls.configuration(of: invite.issuer)
+        let (answer, nonce) = try await answered { try await calls.configuration(of: invite.issuer) }
         let record = try Self.mapped { () throws(SigningProtocolError) in
             try Self.begin(
                 invite, answer, others: all, name: name, pushID: pushID, id: SigningID(random: random),

@@ -89,7 +89,7 @@ extension SigningDevice {
     func fetch(_ info: SigningTransactionInfo, password: Secret?) async throws -> SigningTransaction {
         let id = info.container.record
         if !info.isVerified {
-            try await refresh(id)
+            try await answered { try await refresh(id) }
             let trust = try await records.load(id).trust()
             try Self.mapped { () throws(SigningProtocolError) in
                 _ = try trust.verified(info.ticket, as: Ticket.self)
@@ -165,8 +165,8 @@ extension SigningDevice {
             let decision = Decision(
                 issuer: record.issuer, did: content.did, sub: content.sub, txn: content.txn, nonce: content.nonce,
                 document: .document(document.compact),
-                displayed: .displayed(content.displayed(status: status, match: number)), status: status.name,
-                effect: status.effect, reason: reason, match: number, unl: opened?.unl,
+                displayed: .displayed(transaction.displayed.texts(status: status, match: number)),
+                status: status.name, effect: status.effect, reason: reason, match: number, unl: opened?.unl,
                 jti: SigningID(random: self.random))
             // What the server would refuse is not signed.
             if let member = content.mismatch(with: decision, compact: document.compact, signer: key.kid) {

@@ -21,6 +21,11 @@ public struct SigningDeviceConfiguration: Sendable {
     /// Bounds of each exchange; a long poll adds its own time.
     public var limits = HTTPLimits(replyBytes: 256 << 10)
 
+    /// How often a call that got no answer is sent again: 0 to 5, and more counts as 5. The server does it once. With
+    /// `nil` it is sent again once where a lost answer would cost the user a try of a password or make a second record,
+    /// otherwise not at all.
+    public var retries: Int?
+
     /// Asks the user for the password that opens what the server sends, where a call needs it and was given none. The
     /// key that it opens, which signs nothing, is then kept in memory as long as the ``SigningDevice``, or until the
     /// password is changed or ``SigningContainer/forgetPasswords()`` is called; of the password nothing is kept for

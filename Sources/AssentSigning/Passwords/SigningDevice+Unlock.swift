@@ -65,13 +65,8 @@ extension SigningDevice {
 
     /// The server does not count the same request twice, and a reply that was lost would be a try that was lost.
     func repeated<Value>(_ body: () async throws -> Value) async throws -> Value {
-        do {
-            return try await body()
-        } catch let error as SigningError
-            where [SigningError.Code.remote, .unavailable, .busy].contains(error.code)
-        {
-            return try await body()
-        }
+        // What the app allows counts for every call, these among them.
+        try await again(configuration.retries == nil ? 1 : 0, body)
     }
 
     /// Verifies an evaluation: for this purpose, slot and generation, and by the pinned key if there is one already.

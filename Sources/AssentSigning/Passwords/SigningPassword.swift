@@ -73,6 +73,8 @@ public struct SigningPassword: Sendable, Identifiable {
     public let mode: PasswordMode
     /// What a new one must be like.
     public let rules: SigningPasswordRules
+    /// What happens after wrong ones.
+    public let lock: SigningPasswordLock
     /// The labels of the keys that it opens.
     public let keyLabels: [String]
     /// Its state: for `assisted` what the server signed last.
@@ -147,8 +149,8 @@ extension ContainerRecord {
             passwords.append(
                 SigningPassword(
                     slot: kept.slot, mode: kept.mode, rules: SigningPasswordRules(policy.rules),
-                    keyLabels: kept.current.keys.map(\.label), state: kept.state, remaining: remaining,
-                    spare: kept.spare, device: device, record: id))
+                    lock: SigningPasswordLock(policy.lock), keyLabels: kept.current.keys.map(\.label),
+                    state: kept.state, remaining: remaining, spare: kept.spare, device: device, record: id))
         }
         return passwords
     }

@@ -151,35 +151,6 @@ public struct SigningTransaction: Sendable, Identifiable {
     }
 }
 
-/// The texts of a transaction, in the order in which they are to be shown. They were checked: nothing in them hides or
-/// reorders other characters.
-public struct SigningDisplay: Sendable, Hashable {
-    /// Who asks.
-    public let relyingParty: String
-    /// The title.
-    public let title: String
-    /// The text, if there is one.
-    public let text: String?
-    /// A warning, if there is one.
-    public let warning: String?
-    /// The place where the request began, if it is known.
-    public let place: String?
-    /// The network address where the request began, if it is known.
-    public let address: String?
-    /// The details.
-    public let fields: [DisplayField]
-
-    init(_ document: TransactionDocument) {
-        relyingParty = document.relyingParty.name
-        title = document.title
-        text = document.text
-        warning = document.warning
-        place = document.origin?.place
-        address = document.origin?.address
-        fields = document.fields.map { DisplayField(label: $0.label, value: $0.display) }
-    }
-}
-
 /// The server's signed statement about a decision.
 public struct SigningReceipt: Sendable, Hashable {
     /// The transaction.

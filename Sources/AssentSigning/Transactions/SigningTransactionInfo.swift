@@ -14,7 +14,7 @@ public struct SigningTransactionInfo: Sendable {
     public let expiresAt: Date
 
     /// Whether whoever scans it first may claim it: ``transaction(password:)`` does. The app shows where it began
-    /// (``SigningDisplay/place``, ``SigningDisplay/address``), and the user types the number of the page.
+    /// (`place` and `address` of `SigningDisplay`), and the user types the number of the page.
     public let isClaim: Bool
 
     /// Whether the id's signature was verified already. If not, its signer is new to this device, and the next call

@@ -55,18 +55,9 @@ extension TransactionDocument {
         SigningProtocolError(.documentRefused, "The document \(why).", member: member)
     }
 
-    /// The texts that the app gets, and whose hash is `dsp`: each is there also when it is empty.
-    ///
-    /// - Parameters:
-    ///   - status: the status that the user chose.
-    ///   - match: the number that the user typed, if one.
-    /// - Returns: the texts, in the order in which they are hashed.
+    /// ``SigningDisplay/texts(status:match:)`` of this document.
     package func displayed(status: DocumentStatus, match: String?) -> [String] {
-        var texts = [
-            relyingParty.name, title, text ?? "", warning ?? "", origin?.place ?? "", origin?.address ?? "",
-        ]
-        for field in fields { texts += [field.label, field.display] }
-        return texts + [status.label, match ?? ""]
+        SigningDisplay(self).texts(status: status, match: match)
     }
 
     /// Whether a decision fits this document: what device, server and verifier all check.

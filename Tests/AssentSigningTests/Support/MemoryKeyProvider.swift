@@ -5,10 +5,20 @@ import AssentJOSE
 actor MemoryKeyProvider: KeyProvider {
     nonisolated let kind: String
     nonisolated let protection = KeyProtection.software
-    private var signing: [String: SoftwareSigningKey] = [:]
-    private var agreement: [String: SoftwareAgreementKey] = [:]
+    private var signing: [String: SoftwareSigningKey]
+    private var agreement: [String: SoftwareAgreementKey]
 
-    init(kind: String = "software") { self.kind = kind }
+    init(
+        kind: String = "software", signing: [String: SoftwareSigningKey] = [:],
+        agreement: [String: SoftwareAgreementKey] = [:]
+    ) {
+        self.kind = kind
+        self.signing = signing
+        self.agreement = agreement
+    }
+
+    /// The same keys once more, as a backup of a key file has them.
+    func copy() -> MemoryKeyProvider { MemoryKeyProvider(kind: kind, signing: signing, agreement: agreement) }
 
     var availability: KeyAvailability { .available }
 

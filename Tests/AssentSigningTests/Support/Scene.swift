@@ -10,15 +10,15 @@ import Logging
 struct Scene: Sendable {
     let server: ScriptedServer
     var store: MemorySecretStore
-    let keys = MemoryKeyProvider()
+    var keys = MemoryKeyProvider()
     let clock = ManualClock()
     let uptime = Locked(Duration.zero)
     /// Whether passwords cost what they do for a user: most tests need not wait for that.
     let isExpensive: Bool
 
-    init(isExpensive: Bool = false) throws {
+    init(isExpensive: Bool = false, issuer: String = "https://am.example/signing") throws {
         self.isExpensive = isExpensive
-        server = try ScriptedServer()
+        server = try ScriptedServer(issuer: issuer)
         store = MemorySecretStore(clock: clock)
     }
 

@@ -60,16 +60,12 @@ extension ScriptedServer {
 
     var signingSlot: ScriptedSlot? { slots.first { $0.slot == .signing } }
 
-    var offeredSlots: JSONValue {
-        .array(
-            slots.map { slot in
-                var offered: JSONObject = [
-                    "slot": .string(slot.slot.rawValue), "mode": .string(slot.mode.rawValue),
-                    "gen": .integer(slot.generation),
-                ]
-                offered["pk"] = slot.key.map { .string(Base64URL.encode($0.publicKey.bytes)) }
-                return .object(offered)
-            })
+    var offeredSlots: JSONValue { .array(slots.map { $0.offered($0.generation, $0.key) }) }
+
+    /// The slots of a renewal: with other keys, under the next generation.
+    func renewedSlots() throws -> JSONValue {
+        for index in slots.indices where slots[index].mode == .assisted { slots[index].renewed = try ObliviousKey() }
+        return .array(slots.map { $0.offered($0.generation + 1, $0.renewed) })
     }
 
     var slotStatus: JSONValue { .array(slots.filter { $0.mode == .assisted }.map { $0.status(time).json }) }
@@ -109,6 +105,11 @@ extension ScriptedServer {
             return try await evaluated(
                 slots[index].key, body.blinded, .enrol, body.slot, body.generation, request,
                 ["left": .integer(5 - slots[index].enrolments)])
+        case "/device/renew/evaluate":
+            let body = try EvaluateBody(plaintext: plaintext)
+            return try await evaluated(
+                slots[index(body.slot)].renewed, body.blinded, .enrol, body.slot, body.generation, request,
+                ["left": 4])
         case "/device/slots/unlock": return try await unlock(UnlockBody(plaintext: plaintext), request)
         case "/device/slots/confirm":
             let body = try ConfirmEvaluationBody(plaintext: plaintext)

@@ -39,7 +39,7 @@ actor ScriptedServer {
     nonisolated let code = InviteCode(random: SystemRandom())
     let pid = SigningID(random: SystemRandom())
     let did = SigningID(random: SystemRandom())
-    let sub = "user-1"
+    let sub: String
     var time = 1000
     var certified = 900...90_000
 
@@ -93,8 +93,9 @@ actor ScriptedServer {
     var slots: [ScriptedSlot] = []
     var expectedModes = Set(ProtectionMode.allCases)
 
-    init(issuer: String = "https://am.example/signing") throws {
+    init(issuer: String = "https://am.example/signing", sub: String = "user-1") throws {
         self.issuer = issuer
+        self.sub = sub
         identity = try .generate(.es256)
         online = try .generate(.es256)
     }
@@ -104,12 +105,20 @@ actor ScriptedServer {
     func edit(_ name: String, _ edit: Edit?) { edits[name] = edit }
     func sign(_ name: String, with key: SoftwareSigningKey?) { signers[name] = key }
     func refuse(_ path: String, _ refusals: Refusal...) { self.refusals[path] = refusals }
+    func refuse(_ path: String, _ refusal: Refusal, times: Int) {
+        refusals[path] = Array(repeating: refusal, count: times)
+    }
     func replay(_ path: String, _ reply: String?) { replays[path] = reply }
     func offer(keys: JSONValue) { offerKeys = keys }
     func set(state: ContainerState) { self.state = state }
     func set(time: Int) { self.time = time }
     func expect(modes: Set<ProtectionMode>) { expectedModes = modes }
     func certify(_ time: ClosedRange<Int>) { certified = time }
+
+    /// Another user's enrolment at the same issuer.
+    func share(keysOf other: ScriptedServer) async {
+        (identity, online, encryption) = await (other.identity, other.online, other.encryption)
+    }
 
     /// The text of the QR code.
     func invite() async throws -> String {
@@ -261,18 +270,24 @@ actor ScriptedServer {
         guard start.code == code else { throw Refusal(status: 404, code: "invalid_code") }
         device = start.jwk
         info = start.info
-        let offer = try await message(
+        let offer = try await self.offer(.request(body.start), to: key, commit: "digits", slots: offeredSlots)
+        offers.append(offer)
+        return offer
+    }
+
+    private func offer(
+        _ request: SigningHash, to device: String, commit: String, slots: JSONValue
+    ) async throws -> String {
+        try await message(
             "offer", .offer,
             reply(
-                .request(body.start), audience: key,
+                request, audience: device,
                 [
                     "pid": .string(pid.text), "did": .string(did.text),
                     "identity": .string(try ProtocolKey(identity).thumbprint.text), "name": "Bank of Tests",
-                    "commit": "digits", "exp": 1900, "keys": offerKeys, "slots": offeredSlots,
+                    "commit": .string(commit), "exp": 1900, "keys": offerKeys, "slots": slots,
                     "policies": offerPolicies,
                 ]))
-        offers.append(offer)
-        return offer
     }
 
     private nonisolated func field(_ name: String) throws -> HTTPField.Name { try #require(HTTPField.Name(name)) }
@@ -298,6 +313,10 @@ actor ScriptedServer {
             hasConfirmed = true
             activate()
             return try await status(request)
+        // As far as a renewal stores new keys: what it would commit to is refused.
+        case "/device/renew/start":
+            return try await offer(
+                request, to: deviceKey().thumbprint.text, commit: "exchange", slots: renewedSlots())
         case "/device/status": return try await status(request)
         case "/device/update":
             updates.append(try UpdateBody(plaintext: plaintext))

@@ -19,6 +19,8 @@ struct ScriptedSlot {
     var key: ObliviousKey?
     /// *k'* of a change.
     var pending: ObliviousKey?
+    /// *k* of a renewal.
+    var renewed: ObliviousKey?
     var generation = 0
     var n = 0
     var floor = 0
@@ -39,6 +41,15 @@ struct ScriptedSlot {
         self.slot = slot
         self.mode = mode
         key = mode == .assisted ? try ObliviousKey() : nil
+    }
+
+    /// As an offer has it.
+    func offered(_ generation: Int, _ key: ObliviousKey?) -> JSONValue {
+        var offered: JSONObject = [
+            "slot": .string(slot.rawValue), "mode": .string(mode.rawValue), "gen": .integer(generation),
+        ]
+        offered["pk"] = key.map { .string(Base64URL.encode($0.publicKey.bytes)) }
+        return .object(offered)
     }
 
     func status(_ time: Int) -> SlotStatus {
