@@ -25,6 +25,7 @@ check:
 test: setup-tests check build
 	@Scripts/check_linkage.sh
 	@Scripts/run_tests.sh
+	@.build/peers/bin/python Tests/Signing/tsp/test_tsp.py -q
 	@ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh --filter 'AssentEngineTests|AssentServerTests|EndToEndTests'
 
 # The tests of races under the thread sanitizer: a build of its own, and about ten minutes at first. .ci/run calls it.

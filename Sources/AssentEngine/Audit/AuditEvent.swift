@@ -74,7 +74,7 @@ extension AuditEvent {
 }
 
 extension AuditEvent {
-    /// An invite for a signing device was made, voided or used.
+    /// An invite for a signing device was made or voided.
     package static let signingInvite = AuditEvent("signing.invite")
     /// A device has enrolled, its digits were entered, or it became active.
     package static let signingEnrol = AuditEvent("signing.enrol")

@@ -33,6 +33,7 @@ struct ClientAddress: Sendable {
         guard inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
         let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10...11].allSatisfy { $0 == 0xFF }
         guard !isMapped else { return bytes.suffix(4).map { "\($0)" }.joined(separator: ".") }
-        return Hex.encode(Array(bytes.prefix(8))) + "::/64"
+        let groups = stride(from: 0, to: 8, by: 2).map { Hex.encode(Array(bytes[$0...$0 + 1])) }
+        return groups.joined(separator: ":") + "::/64"
     }
 }

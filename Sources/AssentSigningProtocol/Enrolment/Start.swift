@@ -54,7 +54,7 @@ package struct Start: SelfSignedContent {
     package var signer: ProtocolKey { jwk }
 
     /// What a device may say of itself.
-    package static let infoNames = ["brand", "model", "os", "sdk", "locale", "keystore", "rooted"]
+    package static let infoNames = ["brand", "model", "os", "sdk", "locale", "keystore"]
 }
 
 /// The content of `start`'s body.

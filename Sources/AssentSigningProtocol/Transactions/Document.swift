@@ -54,14 +54,14 @@ package struct RelyingParty: MessagePart {
 
 /// Where a request began.
 package struct DocumentOrigin: MessagePart {
-    /// The place.
-    package let place: String
+    /// The place, if it is known.
+    package let place: String?
     /// The network address.
     package let address: String
 
     /// The content with these members; the reader checks their bounds.
     package init(
-        place: String, address: String
+        place: String?, address: String
     ) {
         self.place = place
         self.address = address
@@ -69,14 +69,14 @@ package struct DocumentOrigin: MessagePart {
 
     /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        place = try reader.shown("place", 1...64)
+        place = reader.has("place") ? try reader.shown("place", 1...64) : nil
         address = try reader.shown("address", 1...64)
     }
 
     /// The members, in the order of the specification's example.
     package var members: JSONObject {
         JSONObject(omittingNil: [
-            "place": .string(place), "address": .string(address),
+            "place": place.map(JSONValue.string), "address": .string(address),
         ])
     }
 }

@@ -15,21 +15,25 @@ struct SignTransactionNodeTests {
         let provider: SigningProvider
         let authentication: Authentication
         let session: Secret
+        let heard = NewsRecorder()
 
         init() async throws {
             var settings = SigningSettings(issuer: SigningStoreFixture.issuer, name: "Bank of Example")
             settings.templates["confirm"] = SigningTemplate(
-                title: LocalizedText("Confirm"), matchesNumber: true)
+                title: LocalizedText("Confirm"), lifetime: 60, matchesNumber: true)
             journeys = try await JourneyFixture()
-            provider = SigningProvider(journeys.context, settings: settings)
+            provider = SigningProvider(journeys.context, settings: settings, notifier: heard)
             let sign = JourneyDefinition(
                 name: "Sign", entry: "sign",
                 nodes: [
                     "sign": NodeDefinition(
                         "SignTransactionNode", config: ["template": "confirm"],
                         outcomes: [
-                            "approve": .success, "decline": .failure, "expired": .failure, "noDevice": .failure,
-                        ])
+                            "approve": .success, "decline": .failure, "expired": .node("late"), "noDevice": .failure,
+                        ]),
+                    "late": NodeDefinition(
+                        "MessageNode", config: ["message": "Too late"],
+                        outcomes: ["true": .failure, "false": .failure]),
                 ], transactionalOnly: true)
             authentication = Authentication(
                 journeys.context,
@@ -68,7 +72,8 @@ struct SignTransactionNodeTests {
                 await authentication.authenticate(
                     AuthenticateRequest(
                         realm: "/alpha", authIndexType: "transaction", authIndexValue: id, forceAuth: false,
-                        noSession: false, sessionToken: session, answer: nil, header: { _ in nil })))
+                        noSession: false, sessionToken: session, answer: nil, clientAddress: "192.0.2.7",
+                        header: { _ in nil })))
         }
 
         func poll(_ page: Page) async throws -> AuthenticateReply {
@@ -84,6 +89,19 @@ struct SignTransactionNodeTests {
         }
     }
 
+    @Test(
+        "An address of a private network, which may be a proxy's, is not shown as the place where a request began",
+        arguments: [
+            ("10.0.0.1", false), ("127.0.0.1", false), ("172.31.255.255", false), ("192.168.1.1", false),
+            ("169.254.1.1", false), ("100.64.0.1", false), ("fd00:0000:0000:0001::/64", false),
+            ("fe80:0000:0000:0000::/64", false), ("0000:0000:0000:0000::/64", false), ("172.32.0.1", true),
+            ("192.0.2.7", true), ("100.128.0.1", true), ("2001:0db8:0000:0000::/64", true),
+        ])
+    func origin(address: String, isShown: Bool) {
+        let origin = SigningProvider.origin(address)
+        #expect(isShown ? origin?.address == address && origin?.place == nil : origin == nil)
+    }
+
     @Test("The approval completes the policy's transaction, in one step and once")
     func approve() async throws {
         let world = try await World()
@@ -97,6 +115,8 @@ struct SignTransactionNodeTests {
         let txn = try #require(SigningID(text: asked.txn))
         let document = try await device.fetch(txn, container).content
         #expect(document.fields.map(\.display) == ["200.00 EUR", "Bob"] && document.relyingParty.id == "journey")
+        #expect(document.origin?.place == nil && document.origin?.address == "192.0.2.7")
+        #expect(world.heard.waiting.withLock { $0.map(\.txn) } == [asked.txn])
         _ = try await device.approve(txn, container, number: number)
         #expect(try await world.journeys.state(id) == "IN_PROGRESS")
         #expect(try await world.poll(page).token() == world.session)
@@ -107,7 +127,7 @@ struct SignTransactionNodeTests {
         #expect(audit.count { $0.event == .signingTake } == 1)
     }
 
-    @Test("A no on the device, the end of its time, and a user without a device complete nothing")
+    @Test("A no on the device, and a user without a device complete nothing")
     func refusals() async throws {
         let world = try await World()
         let none = try await world.journeys.transaction(world.session, journey: "Sign")
@@ -119,6 +139,24 @@ struct SignTransactionNodeTests {
         _ = try await device.decide(try await device.signed(device.blind(txn, container), label: nil), container)
         await #expect(throws: EngineError(.loginFailed)) { try await world.poll(page) }
         #expect(try await world.journeys.state(denied) == "DECLINED")
+    }
+
+    @Test("When its time is over, the journey goes its own way, and nothing is approved any more")
+    func expired() async throws {
+        let world = try await World()
+        let (device, container) = try await world.enrolled()
+        let id = try await world.journeys.transaction(world.session, journey: "Sign")
+        let page = try await world.begin(id)
+        let asked = try await world.signing()
+        let document = try await device.fetch(try #require(SigningID(text: asked.txn)), container)
+        let approval = try await device.signed(
+            try device.decision(document, status: "accept", number: asked.matchNumber), label: "payments")
+        world.journeys.clock.advance(by: 60)
+        let late = try Page(try await world.poll(page))
+        #expect(late.types.last == "ConfirmationCallback")
+        #expect(try await refusal { _ = try await device.decide(approval, container) } == "tx_expired")
+        await #expect(throws: EngineError(.loginFailed)) { try await world.poll(late) }
+        #expect(try await world.journeys.state(id) != "COMPLETED")
     }
 
     @Test("An approval that was made for another transaction, changed, or used before completes nothing")

@@ -84,6 +84,60 @@ struct SigningClaimTests {
         #expect(try await world.provider.create(good).txn == world.provider.create(good).txn)
     }
 
+    @Test("A client has a hundred that nobody has claimed; another client has its own, and time makes room")
+    func limit() async throws {
+        let world = try await SigningWorld()
+        func make(_ client: String = "shop") async throws -> String? {
+            var wanted = wish(world)
+            wanted.clientID = client
+            return try await refusal { _ = try await world.provider.create(wanted) }
+        }
+        for _ in 0..<100 { #expect(try await make() == nil) }
+        #expect(try await make() == "rate_limited")
+        #expect(try await make("other") == nil)
+        world.base.clock.advance(by: 120)
+        #expect(try await make() == nil)
+    }
+
+    @Test("A code that is passed on is signed only with the place where it began, the page's number, and in time")
+    func relayed() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        func claimed() async throws -> (number: String, document: SignedMessage<TransactionDocument>) {
+            let made = try await world.provider.create(wish(world))
+            let ticket = try await world.provider.ticket(of: made)
+            _ = try await device.call("transactions/claim", container.did, ClaimBody(ticket: ticket))
+            let txn = try #require(SigningID(text: made.txn))
+            return (try #require(made.matchNumber), try await device.fetch(txn, container))
+        }
+        func approve(
+            _ document: SignedMessage<TransactionDocument>, number: String?, from address: String = "192.0.2.7"
+        ) async throws -> String? {
+            let content = document.content
+            let status = try #require(content.status(named: "accept"))
+            let texts = content.displayed(status: status, match: number).map { $0 == "192.0.2.7" ? address : $0 }
+            let decision = Decision(
+                issuer: world.name, did: content.did, sub: content.sub, txn: content.txn, nonce: content.nonce,
+                document: .document(document.compact), displayed: .displayed(texts), status: "accept",
+                effect: .approve, reason: nil, match: number, jti: SigningID(random: SystemRandom()))
+            let body = try await device.signed(decision, label: "payments")
+            return try await refusal { _ = try await device.decide(body, container) }
+        }
+        let (number, document) = try await claimed()
+        #expect(document.content.origin?.place == "Vienna" && document.content.origin?.address == "192.0.2.7")
+        // Only the page that asked has the number; somebody who was sent the code has to guess, and once.
+        #expect(try await approve(document, number: nil) == "hash_mismatch")
+        #expect(try await approve(document, number: number, from: "198.51.100.1") == "hash_mismatch")
+        #expect(try await world.state(document.content.txn) == "PENDING")
+        #expect(try await approve(document, number: number == "00" ? "01" : "00") == "match_wrong")
+        #expect(try await approve(document, number: number) == "tx_failed")
+        let (late, second) = try await claimed()
+        world.base.clock.advance(by: 120)
+        #expect(try await approve(second, number: late) == "tx_expired")
+        let (right, third) = try await claimed()
+        #expect(try await approve(third, number: right) == nil)
+    }
+
     @Test("What is forged, expired, canceled, or no id to be claimed, is claimed by nobody")
     func refused() async throws {
         let world = try await SigningWorld()

@@ -211,6 +211,10 @@ struct SigningDecisionTests {
         #expect(try await device.approve(txn, container).content.state == .approved)
         #expect(try await world.provider.change(world.ana, did: did, .revoke) == .revoked)
         #expect(try await device.status(container.did).state == .revoked)
+        let audit = try await world.audited(.signingContainer)
+        #expect(audit == ["success blocked", "success unblocked", "success revoked"])
+        let actors = [admin, admin, world.ana].map { "success \($0.session.user.id)" }
+        #expect(try await world.audited(.signingContainer, "by") == actors)
     }
 
     @Test("A container without a key for an approval is not asked, and may refuse blindly")
@@ -323,5 +327,7 @@ struct SigningDecisionTests {
         ] {
             #expect(try await refusal { _ = try await provider.evidence(txn.text, for: reader) } == "tx_unknown")
         }
+        let readers = ["success shop", "success \(world.ana.session.user.id)"]
+        #expect(try await world.audited(.signingEvidence, "by") == readers)
     }
 }

@@ -123,6 +123,8 @@ struct SigningEnrolmentTests {
         #expect(try await refusal { _ = try await stranger.start(late.code) } == "invalid_code")
         for _ in 0..<9 { _ = try await refusal { _ = try await stranger.start(late.code) } }
         #expect(try await refusal { _ = try await stranger.start(late.code) } == "rate_limited")
+        let audit = try await world.audited(.signingInvite)
+        #expect(audit == ["success made", "success made", "success void", "success made"])
     }
 
     @Test("An invite needs a fresh authentication; for others an administrator makes it")

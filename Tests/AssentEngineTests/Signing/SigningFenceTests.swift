@@ -28,6 +28,7 @@ struct SigningFenceTests {
         #expect(try await refusal { _ = try await TestDevice(world).start(unused.code) } == "invalid_code")
         let again = try await SigningFence.run(world.base.context)
         #expect(again == SigningFence.Outcome(transactions: 0, invites: 0, enrolments: 0))
+        #expect(try await world.audited(.signingRestore) == ["success -", "success -"])
         let new = try await world.asked()
         #expect(try await device.approve(new.txn, container).content.effect == .approve)
     }

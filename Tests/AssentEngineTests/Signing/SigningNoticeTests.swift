@@ -8,13 +8,17 @@ import Testing
 
 @testable import AssentEngine
 
+/// Keeps what users are told.
+final class NewsRecorder: Notifier {
+    let news = Locked<[DeviceNews]>([])
+    let waiting = Locked<[TransactionNews]>([])
+
+    func notify(_ news: DeviceNews) async { self.news.withLock { $0.append(news) } }
+    func notify(_ news: TransactionNews) async { waiting.withLock { $0.append(news) } }
+}
+
 @Suite("What a user's other devices are told", .timeLimit(.minutes(2)))
 struct SigningNoticeTests {
-    private final class Recorder: Notifier {
-        let news = Locked<[DeviceNews]>([])
-
-        func notify(_ news: DeviceNews) async { self.news.withLock { $0.append(news) } }
-    }
 
     private static func world(_ notifier: (any Notifier)? = nil) async throws -> SigningWorld {
         try await SigningWorld(notifier: notifier) { $0.freshness = 20 * 365 * 86400 }
@@ -27,7 +31,7 @@ struct SigningNoticeTests {
 
     @Test("Each other device hears once of an enrolment, a reset, a suspicion and an end; the device itself does not")
     func events() async throws {
-        let notifier = Recorder()
+        let notifier = NewsRecorder()
         let world = try await Self.world(notifier)
         let (one, two, three) = (try SDKWorld(world), try SDKWorld(world), try SDKWorld(world))
         let first = try await one.enrolled(one.device())
@@ -52,6 +56,24 @@ struct SigningNoticeTests {
         #expect(
             told == [first, second, third].map { "enrolled \($0.id)" }
                 + ["reset \(second.id)", "removed \(third.id)"])
+    }
+
+    @Test("A user hears once of a transaction that waits, and of none that is refused or has no user yet")
+    func transactions() async throws {
+        let notifier = NewsRecorder()
+        let world = try await Self.world(notifier)
+        let wish = world.wish()
+        let made = try await world.provider.create(wish)
+        _ = try await world.provider.create(wish)
+        var other = world.wish("numbered")
+        other.user = "nobody"
+        #expect(try await refusal { _ = try await world.provider.create(other) } == "not_found")
+        other.user = nil
+        other.origin = DocumentOrigin(place: "Vienna", address: "192.0.2.7")
+        #expect(try await world.provider.create(other).userID.isEmpty)
+        let news = TransactionNews(
+            issuer: world.name, userID: world.ana.session.user.id, txn: made.txn, did: nil, expiresAt: made.expiresAt)
+        #expect(notifier.waiting.withLock { $0 } == [news])
     }
 
     @Test("A notice comes again until the device has said that it got it")
@@ -82,7 +104,7 @@ struct SigningNoticeTests {
 
     @Test("Another user hears nothing, and a copied store is told to the user's other devices")
     func suspect() async throws {
-        let notifier = Recorder()
+        let notifier = NewsRecorder()
         let world = try await SigningWorld.withPIN(notifier: notifier)
         let (device, container, pin) = try await world.enrolledWithPIN()
         let (other, listener, _) = try await world.enrolledWithPIN()

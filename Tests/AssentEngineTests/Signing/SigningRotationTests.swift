@@ -90,6 +90,12 @@ struct SigningRotationTests {
         #expect(try await sdk.report(before.transactionID).contradicted.isEmpty)
         // Keys that are made later keep the limit, also under a new identity key.
         _ = try await world.provider.change(admin, .rotateIdentity)
+        let kinds = try await world.audited(.signingKeys, "key")
+        for kind in ["identity", "sig", "enc", "withdrawn"] {
+            #expect(kinds.count { $0 == "success \(kind)" } == 2, "\(kinds)")
+        }
+        let actors = try await world.audited(.signingKeys, "by")
+        #expect(actors.count { $0 == "success \(admin.session.user.id)" } == 3)
         world.base.clock.advance(by: 201 * 86400)
         let later = try IssuerConfiguration(reading: try await world.configuration().bytes)
         #expect(try IssuerTrust(later, issuer: world.name, anchor: .none).minimum == changed.minimum)

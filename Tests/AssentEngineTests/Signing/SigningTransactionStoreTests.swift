@@ -74,7 +74,7 @@ struct SigningTransactionStoreTests {
         }
     }
 
-    @Test("Five in a minute, and eight that nobody has answered, until one is answered or an hour is over")
+    @Test("Five in a minute, and eight that nobody has answered, until one is answered")
     func rateLimits() async throws {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
@@ -101,6 +101,22 @@ struct SigningTransactionStoreTests {
             at: fixture.now)
         fixture.base.clock.advance(by: 1)
         #expect(try await make() != nil)
+    }
+
+    @Test("Eight that nobody has answered hold a client up for an hour")
+    func hour() async throws {
+        let fixture = try await SigningStoreFixture()
+        var limits = SigningLimits()
+        (limits.perMinute, limits.openOfClient) = (100, 100)
+        func code() async throws -> SigningRefusal.Code? {
+            try await signingCode { _ = try await fixture.store.create(fixture.transaction(), limits: limits) }
+        }
+        for _ in 0..<8 { #expect(try await code() == nil) }
+        #expect(try await code() == .rateLimited)
+        fixture.base.clock.advance(by: 3599)
+        #expect(try await code() == .rateLimited)
+        fixture.base.clock.advance(by: 1)
+        #expect(try await code() == nil)
     }
 
     @Test("A document is made once for each container of the user, and only while the transaction is open")
@@ -147,6 +163,7 @@ struct SigningTransactionStoreTests {
                     decision, container: container, proof: fixture.proof(container.did), at: fixture.now)
             } == .transactionCanceled)
         #expect(try await fixture.audited(.signingDecide, transaction.txn) == ["refused tx_canceled"])
+        #expect(try await fixture.audited(.signingCancel, transaction.txn) == ["success -"])
     }
 
     @Test("Housekeeping writes that the time of a transaction is over")

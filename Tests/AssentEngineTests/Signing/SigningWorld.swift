@@ -86,6 +86,12 @@ final class SigningWorld: TestIssuer {
     func state(_ txn: SigningID) async throws -> String {
         try await provider.view(txn.text, client: "shop").state.rawValue
     }
+
+    /// The audit records of an event, oldest first: the outcome, and a member of the detail.
+    func audited(_ event: AuditEvent, _ member: String = "step") async throws -> [String] {
+        try await AuditLog(base.context).newest(10_000).reversed().filter { $0.event == event }
+            .map { "\($0.outcome.rawValue) \($0.detail[member]?.string ?? "-")" }
+    }
 }
 
 /// The code that a call is refused with; `nil` when it is answered.

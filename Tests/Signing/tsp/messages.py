@@ -298,7 +298,7 @@ REGISTRY = {
         {"v": version, "aud": issuer, "code": pattern("[A-Z2-7]{20}"), "nonce": pattern("[!-~]+", 1, 64), "jwk": key,
          "modes": array(exactly("device", "local", "assisted"), 1, 3, str),
          "info": members({f"{one}?": text(1, 64) for one in (
-             "brand", "model", "os", "sdk", "locale", "keystore", "rooted")})}),
+             "brand", "model", "os", "sdk", "locale", "keystore")})}),
     "tsp-offer+jwt": reply(
         {"pid": identifier, "did": identifier, "identity": digest, "name": text(1, 64),
          "commit": exactly("digits", "exchange"), "exp": time,
@@ -345,7 +345,7 @@ REGISTRY = {
         {"exp": time, "txn": identifier, "sub": user_id, "kind": exactly("transaction", "authentication", "record"),
          "rp": members({"id": pattern("[!-~]+", 1, 64), "name": text(1, 64)}),
          "locale": pattern("[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*", 2, 35), "title": text(1, 100), "text?": text(1, 1000),
-         "warning?": text(1, 200), "origin?": members({"place": text(1, 64), "address": text(1, 64)}),
+         "warning?": text(1, 200), "origin?": members({"place?": text(1, 64), "address": text(1, 64)}),
          "fields": array(either(_field), 0, 16, lambda one: one["id"]), "statuses": array(status_entry, 2, 8),
          "req": digest, "nonce": identifier,
          "match?": members({"mode": exactly("number"), "digits": exactly(2)})}, check_statuses),

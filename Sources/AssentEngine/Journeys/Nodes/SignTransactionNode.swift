@@ -23,7 +23,8 @@ struct SignTransactionNode: RunnableNode {
             return .outcome("decline")
         }
         guard context.answers != nil, let txn = context.progress.memory["txn"]?.string else {
-            guard let question = try await signing.ask(approval, template: template) else {
+            let asked = try await signing.ask(approval, template: template, from: context.clientAddress)
+            guard let question = asked else {
                 return .outcome("noDevice")
             }
             context.progress.memory["txn"] = .string(question.txn)

@@ -2,14 +2,17 @@ import AssentCore
 package import AssentSigningProtocol
 import Logging
 
-/// Brings a user at once what happened to a device of theirs, beside what their other devices hear when they ask: an
-/// e-mail, or a push message that wakes them.
+/// Brings a user at once what happened to a device of theirs, and that a transaction waits, beside what devices hear
+/// when they ask: an e-mail, or a push message that wakes them.
 ///
 /// What it is told has happened, and is in the audit log. It is told once by the node that did it, and not again when
 /// that node ends before: nobody must rely on it.
 package protocol Notifier: Sendable {
     /// Sends it, or begins to. The call that caused it waits for the return.
     func notify(_ news: DeviceNews) async
+
+    /// Has the user's devices ask for what waits, or begins to. The call that caused it waits for the return.
+    func notify(_ news: TransactionNews) async
 }
 
 /// Something that has happened to a device of a user.
@@ -28,6 +31,20 @@ package struct DeviceNews: Sendable, Hashable {
     package let at: Int64
 }
 
+/// A transaction that waits for a device of a user. It says nothing of what is asked: a push message must not, either.
+package struct TransactionNews: Sendable, Hashable {
+    /// The issuer.
+    package let issuer: String
+    /// Who is asked.
+    package let userID: String
+    /// The transaction.
+    package let txn: String
+    /// The only device that may answer; `nil` for each of the user's.
+    package let did: String?
+    /// When it is over, in seconds since 1970.
+    package let expiresAt: Int64
+}
+
 /// Writes to the server's log, which is all that is there without another one.
 struct LogNotifier: Notifier {
     let logger: Logger
@@ -42,6 +59,13 @@ struct LogNotifier: Notifier {
         logger.info(
             "a user's device has changed",
             metadata: ["event": "\(news.event.rawValue)", "user": "\(news.userID)", "container": "\(news.did)"])
+    }
+
+    /// Writes one line.
+    func notify(_ news: TransactionNews) async {
+        logger.debug(
+            "a transaction waits for a user's device",
+            metadata: ["user": "\(news.userID)", "transaction": "\(news.txn)"])
     }
 }
 
@@ -58,5 +82,13 @@ extension SigningProvider {
     func tell(_ event: DeviceEvent, _ did: String, ifBy activation: SigningActivation) async throws {
         guard let container = try await store.container(did: did), container.record == activation.hash else { return }
         await tell(event, container)
+    }
+
+    /// Tells the user that a transaction waits. One that is to be scanned has no user yet.
+    func tell(of made: SigningTransactionRecord) async {
+        guard !made.userID.isEmpty else { return }
+        await notifier.notify(
+            TransactionNews(
+                issuer: iss, userID: made.userID, txn: made.txn, did: made.did, expiresAt: made.expiresAt))
     }
 }

@@ -14,19 +14,39 @@ extension SigningProvider {
     /// Who asks in a journey: the server itself. No OAuth client sees such a transaction, whatever its name.
     static let journeyParty = "journey"
 
-    /// Asks the user's devices to sign what a policy's transaction binds.
+    /// Asks the user's devices to sign what a policy's transaction binds, and shows from which network address the
+    /// journey runs.
     ///
     /// - Returns: `nil` when the user has no device that may approve it.
     /// - Throws: ``EngineError``, also for a template that there is not, or that cannot show what is asked.
-    func ask(_ approval: PendingApproval, template name: String) async throws -> SigningQuestion? {
+    func ask(
+        _ approval: PendingApproval, template name: String, from address: String?
+    ) async throws -> SigningQuestion? {
         do {
-            return try await question(approval, template: name)
+            return try await question(approval, template: name, from: address)
         } catch let error as SigningRefusal {
             throw error.isTransient ? EngineError.unavailable : EngineError.invalidRequest(error.detail)
         }
     }
 
-    private func question(_ approval: PendingApproval, template name: String) async throws -> SigningQuestion? {
+    /// Where a journey runs. An address of a private network tells its user nothing: mostly it is that of a proxy.
+    static func origin(_ address: String) -> DocumentOrigin? {
+        let groups = address.split(separator: ".").compactMap { UInt8($0) }
+        let isPrivate =
+            if groups.count == 4 {
+                switch (groups[0], groups[1]) {
+                case (10, _), (127, _), (169, 254), (172, 16...31), (192, 168), (100, 64...127): true
+                default: false
+                }
+            } else {
+                ["fc", "fd", "fe8", "fe9", "fea", "feb", "0000:0000:0000:0000"].contains { address.hasPrefix($0) }
+            }
+        return isPrivate ? nil : DocumentOrigin(place: nil, address: address)
+    }
+
+    private func question(
+        _ approval: PendingApproval, template name: String, from address: String?
+    ) async throws -> SigningQuestion? {
         guard let template = settings.templates[name], template.fields.isEmpty else {
             throw EngineError.internalFailure("there is no template \(name) without fields for journeys")
         }
@@ -37,7 +57,8 @@ extension SigningProvider {
         let user = record.binding.userID
         guard try await hasDevice(user: user, for: template, at: now) else { return nil }
         let draft = try DocumentDraft(
-            template, lines: approval.display, relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name))
+            template, lines: approval.display, relyingParty: RelyingParty(id: Self.journeyParty, name: settings.name),
+            origin: address.flatMap(Self.origin))
         let frame = record.binding.signingFrame(id: approval.id)
         let lifetime = min(template.lifetime, approval.expiresAt - now)
         guard lifetime >= 10 else { throw EngineError.transactionUnreadable }
@@ -49,6 +70,7 @@ extension SigningProvider {
                 matchNumber: template.matchesNumber ? Self.number(context.random) : nil, createdAt: now,
                 expiresAt: now + lifetime, isOwnSession: true, policyTransaction: approval.id),
             limits: settings.limits)
+        await tell(of: made)
         return SigningQuestion(txn: made.txn, number: made.matchNumber)
     }
 

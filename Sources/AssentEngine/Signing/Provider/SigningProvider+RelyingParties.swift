@@ -90,7 +90,9 @@ extension SigningProvider {
                 expiresAt: now + lifetime,
                 idempotency: SigningTransactionRecord.Idempotency(
                     key: wish.idempotencyKey, request: Self.key(wish, user)))
-            return try await store.create(new, limits: settings.limits)
+            let made = try await store.create(new, limits: settings.limits)
+            if made.txn == new.txn { await tell(of: made) }
+            return made
         }
     }
 

@@ -22,7 +22,8 @@ package struct SigningProvider: Sendable {
     /// - Parameters:
     ///   - context: the database, the clock and what else comes from outside.
     ///   - settings: how it is offered.
-    ///   - notifier: who tells users what happens to their devices; without one it is only logged.
+    ///   - notifier: who tells users what happens to their devices and what waits for them; without one it is only
+    ///     logged.
     package init(_ context: EngineContext, settings: SigningSettings, notifier: (any Notifier)? = nil) {
         self.context = context
         self.settings = settings

@@ -144,6 +144,35 @@ struct SigningSDKTests {
         }
     }
 
+    @Test("Where the server asks for a password of the transport key, nothing is read without it")
+    func session() async throws {
+        let cost = try #require(PasswordCost("$scrypt$ln=14,r=8,p=1"))
+        let world = try await SigningWorld { settings in
+            settings.policies = [
+                ProtectionPolicy(
+                    id: "reading", biometry: false,
+                    password: ProtectionPolicy.Password(
+                        mode: .local, cost: cost, rules: SigningWorld.rules(), lock: .local(.counter(max: 3))))
+            ]
+            settings.transportPolicy = "reading"
+        }
+        let sdk = try SDKWorld(world)
+        let device = sdk.device()
+        let container = try await sdk.enrolled(device, pin: pin)
+        #expect(container.passwords.map(\.slot) == [.session])
+        let (txn, _) = try await world.asked()
+        await #expect(throws: SigningError(.passwordRequired)) { try await container.transactionIDs() }
+        let ids = try await container.transactionIDs(password: pin)
+        let info = try await device.retrieveTransactionInfo(try #require(ids.first))
+        let error = await #expect(throws: SigningError.self) { try await info.transaction(password: new) }
+        #expect(error?.code == .wrongPassword && error?.remaining == 2)
+        let transaction = try await info.transaction(password: pin)
+        #expect(transaction.displayed.title == "Confirm payment")
+        // The keys that sign have no password here.
+        #expect(try await transaction.setStatus("accept").effect == .approve)
+        #expect(try await world.state(txn) == "APPROVED")
+    }
+
     @Test("Wrong PINs are counted on both sides, and lock the slot")
     func locked() async throws {
         let world = try await SigningWorld.withPIN()
