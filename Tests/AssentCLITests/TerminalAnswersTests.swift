@@ -48,7 +48,7 @@ struct TerminalAnswersTests {
 
     @Test("A requirement of AM's that was not met is said in words, and an unknown one is named")
     func unmet() {
-        for policy in ["REQUIRED", "UNIQUE", "MIN_LENGTH", "AT_LEAST_X_NUMBERS", "VALID_EMAIL_ADDRESS_FORMAT"] {
+        for policy in ["REQUIRED", "UNIQUE", "MIN_LENGTH", "AT_LEAST_X_NUMBERS", "MATCH_REGEXP", "IS_NEW"] {
             let words = TerminalAnswers.unmet(policy)
             #expect(words.hasSuffix(".") && !words.contains("_") && words != words.uppercased(), "\(words)")
         }

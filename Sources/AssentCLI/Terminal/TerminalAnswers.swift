@@ -97,7 +97,10 @@ struct TerminalAnswers: Sendable {
         case "CANNOT_CONTAIN_CHARACTERS": "It contains a character that is not allowed."
         case "CANNOT_CONTAIN_DUPLICATES": "It repeats a character too often."
         case "VALID_EMAIL_ADDRESS_FORMAT": "It is not an email address."
-        case "REGEXP_MATCHES", "CHARACTER_SET": "It does not have the characters that are asked for."
+        case "MUST_CONTAIN_LOWERCASE_CHARACTERS": "It needs small letters."
+        case "MUST_CONTAIN_SPECIAL_CHARACTERS": "It needs a special character."
+        case "IS_NEW": "It was used before."
+        case "MATCH_REGEXP": "It does not have the form that is asked for."
         default: "It does not meet the requirement \(policy)."
         }
     }
