@@ -1,4 +1,5 @@
 package import AssentCore
+package import Logging
 
 /// Where a database is. The one place that knows which kinds of database there are.
 package enum DatabaseLocation: Sendable, Hashable {
@@ -14,10 +15,14 @@ package enum DatabaseLocation: Sendable, Hashable {
     /// - Parameters:
     ///   - schema: the tables it must have.
     ///   - clock: the time that is recorded beside each step of the schema.
+    ///   - logger: gets what an operator has to know about the servers of the database.
     /// - Returns: the open database; close it with ``SQLDatabase/close()``.
     /// - Throws: ``StoreError``: `unavailable` when it cannot be opened or written, `newerSchema` when a later version
     ///   of the server has used it, `corrupt` when it is no database of this server.
-    package func open(schema: Schema = .current, clock: any WallClock) async throws -> any SQLDatabase {
+    package func open(
+        schema: Schema = .current, clock: any WallClock,
+        logger: Logger = Logger(label: "assent.store") { _ in SwiftLogNoOpLogHandler() }
+    ) async throws -> any SQLDatabase {
         switch self {
         case .sqlite(let path):
             let database = try await SQLiteDatabase(path: path)
@@ -25,10 +30,11 @@ package enum DatabaseLocation: Sendable, Hashable {
             return database
         case .postgresql(let configuration):
             #if PostgreSQL && os(Linux)
-            let database = PostgreSQLDatabase(configuration)
+            let database = PostgreSQLDatabase(configuration, logger: logger)
             do {
                 try await database.refuseOthersTables()
                 try await schema.apply(to: database, clock: clock)
+                try await database.beginHistory()
             } catch {
                 await database.close()
                 throw error

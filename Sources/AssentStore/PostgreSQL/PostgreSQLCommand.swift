@@ -29,6 +29,11 @@ struct PostgreSQLCommand {
     static let rollback = PostgreSQLCommand("ROLLBACK")
     /// Not prepared: what is on the wire then shows where a transaction ends.
     static let commit = PostgreSQLCommand("COMMIT", isKept: false)
+    /// Whether the server lets a commit wait for a standby.
+    static let replicates = PostgreSQLCommand(
+        """
+        SELECT current_setting('synchronous_standby_names') <> '' AS replicates
+        """)
     static let forgetPrepared = PostgreSQLCommand("DEALLOCATE ALL", isKept: false)
 
     /// Lets one process at a time change the schema, for as long as it takes, and wait for tables that are in use.
@@ -36,7 +41,7 @@ struct PostgreSQLCommand {
         [
             "SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = 0",
             "SELECT 1 AS locked FROM pg_advisory_xact_lock(7017280570803617383)", "SET LOCAL lock_timeout = '60s'",
-        ].map { PostgreSQLCommand($0, isKept: false) } + PostgreSQLOutcome.definition
+        ].map { PostgreSQLCommand($0, isKept: false) } + PostgreSQLOutcome.definition + PostgreSQLLook.definition
 }
 
 /// What came of a command.

@@ -65,8 +65,40 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     /// Milliseconds that one statement may wait for a lock.
     package var lockLimit = 5_000
 
+    /// Milliseconds for the answer to `COMMIT`, which comes late when a standby has to confirm it.
+    package var commitLimit = 5_000
+
     /// Milliseconds for finding out what became of a transaction whose connection was lost while it was committed.
     package var outcomeLimit = 10_000
+
+    /// Whether a commit must be on a standby as well before it is acknowledged: a server that does not say so is not
+    /// written to.
+    package var requiresStandby = false
+
+    /// Which node this is, and where it remembers which history of the database it has used; `nil` for a program that
+    /// remembers nothing from one run to the next.
+    package var node: Node?
+
+    /// Whether the database is taken as it is, although it may lack what this node has seen: after the restore of a
+    /// backup. A generation begins that tells the other nodes so.
+    package var adoptsHistory = false
+
+    /// Milliseconds between two looks at all servers.
+    package var watchInterval = 5_000
+
+    /// A node with a data directory.
+    package struct Node: Sendable, Hashable {
+        /// Its id.
+        package let id: String
+        /// What it remembers of the database.
+        package let memory: NodeMemoryFile
+
+        /// A node.
+        package init(id: String, memory: NodeMemoryFile) {
+            self.id = id
+            self.memory = memory
+        }
+    }
 
     /// The TLS to one of the hosts; `nil` means: if the server offers it, and nothing is verified.
     package func tls(to host: Host) -> TLS? { tls ?? (host.isLocal ? nil : .verified(authority: nil)) }

@@ -1,4 +1,6 @@
 #if PostgreSQL && os(Linux)
+import Logging
+
 /// A PostgreSQL database, which many server processes may use at the same time.
 ///
 /// A statement that reads is one round trip to the server. A transaction is two, however many statements it has: the
@@ -6,13 +8,25 @@
 /// is asked whether it took place before the caller gets an answer.
 package final class PostgreSQLDatabase: SQLDatabase {
     private let pool: PostgreSQLPool
+    private let keeper: PostgreSQLKeeper
+    private let watch: PostgreSQLWatch
 
     /// A database. Nothing is opened before the first call.
-    init(_ configuration: PostgreSQLConfiguration) {
-        pool = PostgreSQLPool(configuration)
+    init(_ configuration: PostgreSQLConfiguration, logger: Logger) {
+        keeper = PostgreSQLKeeper(configuration, logger: logger)
+        pool = PostgreSQLPool(configuration, keeper: keeper)
+        watch = PostgreSQLWatch(keeper)
     }
 
-    deinit { pool.abandon() }
+    deinit {
+        end()
+        pool.abandon()
+    }
+
+    private func end() {
+        watch.end()
+        keeper.end()
+    }
 
     /// Runs one statement.
     package func run(_ statement: SQLStatement) async throws -> [SQLRow] {
@@ -26,7 +40,15 @@ package final class PostgreSQLDatabase: SQLDatabase {
         if let index = statements.firstIndex(where: { $0.sql.arguments.contains(where: \.hasNUL) }) {
             throw StoreError(.statement, "a text has a NUL", statement: index)
         }
-        return try await pool.run(PostgreSQLWork(statements))
+        let work = PostgreSQLWork(statements)
+        if work.isWriting, let refusal = keeper.refusal { throw refusal }
+        return try await pool.run(work)
+    }
+
+    /// Lets the history begin, after the schema was made with its tables.
+    func beginHistory() async throws {
+        keeper.forgetCurrent()
+        _ = try await run(.read("SELECT 1 AS answer"))
     }
 
     /// Makes sure that no other program works in the schema.
@@ -40,13 +62,27 @@ package final class PostgreSQLDatabase: SQLDatabase {
             "\(SchemaState.foreign.description). Give the server a database of its own, or its role a schema.")
     }
 
-    /// Reads the list of schema steps, and makes sure that the server can be written to.
+    /// Reads the list of schema steps, and makes sure that the server can be written to, and is the right one.
     package func checkHealth() async throws {
-        let rows = try await run(.read("SELECT count(*) AS steps, pg_is_in_recovery() AS standby FROM schema_steps"))
-        if try rows.first?.bool("standby") != false { throw StoreError(.unavailable, PostgreSQLFault.standbyAdvice) }
+        if let refusal = keeper.refusal { throw refusal }
+        let rows = try await run(
+            .read(
+                """
+                SELECT count(*) AS steps, pg_is_in_recovery() AS standby,
+                    current_setting('synchronous_standby_names') <> '' AS replicates FROM schema_steps
+                """))
+        guard let row = rows.first, try !row.bool("standby") else {
+            throw StoreError(.unavailable, PostgreSQLFault.standbyAdvice)
+        }
+        if keeper.configuration.requiresStandby, try !row.bool("replicates") {
+            throw StoreError(.unavailable, "No synchronous standby is named any more.")
+        }
     }
 
     /// Ends all connections, those in use after their calls.
-    package func close() async { await pool.close() }
+    package func close() async {
+        end()
+        await pool.close()
+    }
 }
 #endif

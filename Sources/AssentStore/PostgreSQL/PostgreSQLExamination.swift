@@ -29,17 +29,24 @@ struct PostgreSQLExamination: Sendable {
     }
 
     private func open() throws -> PostgreSQLSession {
-        try PostgreSQLOpening(configuration: configuration, isForService: false).open(bell: PostgreSQLBell())
+        try PostgreSQLOpening(configuration: configuration).open(bell: PostgreSQLBell())
     }
 
     private func examine() throws -> DatabaseExamination {
-        let session = try open()
+        let survey = PostgreSQLSurvey(configuration)
+        let session =
+            if case .host(let index, _) = survey.choice {
+                try PostgreSQLOpening(configuration: configuration)
+                    .open(configuration.hosts[index], bell: PostgreSQLBell())
+            } else {
+                try open()
+            }
         let row = try one(Self.look, session)
         let state = try state(row, session)
         let isCurrent = if case .current = state { true } else { false }
         return DatabaseExamination(
             schema: state, isWhole: true, isUnfinishedCopy: try isUnfinishedCopy(session),
-            findings: try findings(row, session),
+            findings: try findings(row, session) + lossAsStoreError { try servers(survey, session) },
             rows: isCurrent ? try statements.map { try rows(PostgreSQLCommand($0), session) } : [])
     }
 
@@ -81,7 +88,7 @@ struct PostgreSQLExamination: Sendable {
         """
         SELECT current_schema() AS namespace, pg_is_in_recovery() AS standby,
             (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
-            current_setting('synchronous_commit') AS commits, current_setting('fsync') AS syncs,
+            current_setting('fsync') AS syncs,
             current_setting('full_page_writes') AS pages, current_setting('max_connections')::bigint AS most,
             coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_create,
             EXISTS (SELECT 1 FROM pg_stat_replication) AND current_setting('synchronous_standby_names') = ''
@@ -96,13 +103,13 @@ struct PostgreSQLExamination: Sendable {
     }
 
     private func rows(_ command: PostgreSQLCommand, _ session: PostgreSQLSession) throws -> [SQLRow] {
-        let answer = try lossAsError { () throws(PostgreSQLLoss) in try session.exchange([command]).first }
+        let answer = try lossAsStoreError { try session.exchange([command]).first }
         if case .failed(let fault) = answer { throw fault.error() }
         return answer?.rows ?? []
     }
 
-    private func lossAsError<Result>(_ body: () throws(PostgreSQLLoss) -> Result) throws(StoreError) -> Result {
-        do { return try body() } catch { throw error.error }
+    private func lossAsStoreError<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let loss as PostgreSQLLoss { throw loss.error }
     }
 
     private func state(_ row: SQLRow, _ session: PostgreSQLSession) throws -> SchemaState {
@@ -121,9 +128,14 @@ struct PostgreSQLExamination: Sendable {
         let isLocal = PostgreSQLConfiguration.Host(host).isLocal
         var findings = [
             DatabaseFinding(
-                isProblem: !isEncrypted && !isLocal,
-                "PostgreSQL \(version / 10_000).\(version % 10_000) at \(host), " + (tls ?? "without TLS"))
+                isProblem: false, isNote: !isEncrypted && !isLocal,
+                "PostgreSQL \(version / 10_000).\(version % 10_000) at \(host), "
+                    + (tls
+                        ?? (isLocal
+                            ? "without TLS" : "without TLS: anyone on the way can read and change all data"))
+            )
         ]
+        findings += try roleFindings(session)
         func complain(_ condition: Bool, _ text: String) {
             if condition { findings.append(DatabaseFinding(isProblem: true, text)) }
         }
@@ -146,10 +158,6 @@ struct PostgreSQLExamination: Sendable {
         complain(
             abs(difference) > Self.clockTolerance,
             "The server's clock is \(difference) ms ahead of this machine's. Let both follow NTP.")
-        if try row.text("commits") == "off" {
-            findings.append(
-                DatabaseFinding(isProblem: false, "synchronous_commit is off; Assent turns it on for its connections."))
-        }
         if try row.bool("forgets") {
             findings.append(
                 DatabaseFinding(

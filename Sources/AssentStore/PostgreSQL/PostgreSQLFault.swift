@@ -84,8 +84,15 @@ struct PostgreSQLFault: Error {
 struct PostgreSQLLoss: Error {
     /// Why, for the caller.
     let error: StoreError
+    /// Whether the server was still there, and said nothing for too long.
+    var isSilence = false
 
     init(_ detail: String) { error = StoreError(.unavailable, detail) }
+
+    init(silence detail: String) {
+        self.init(detail)
+        isSilence = true
+    }
 
     init(_ error: StoreError) { self.error = error }
 }

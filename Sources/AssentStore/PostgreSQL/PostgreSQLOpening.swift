@@ -5,8 +5,9 @@ import Foundation
 /// How a thread gets a connection: to the first server of the configuration that can be used. It blocks that thread.
 struct PostgreSQLOpening {
     let configuration: PostgreSQLConfiguration
-    /// Whether a standby is refused, and the connection is prepared for statements of the store.
-    var isForService = true
+    /// Decides which server may serve, and lets the connection be prepared for statements of the store; `nil` for a
+    /// connection that only looks.
+    var keeper: PostgreSQLKeeper?
 
     /// - Throws: ``StoreError``: why no server can be used, and what to do.
     func open(bell: PostgreSQLBell) throws(StoreError) -> PostgreSQLSession {
@@ -27,7 +28,8 @@ struct PostgreSQLOpening {
         throw StoreError(code, failures.map(\.detail).joined(separator: " "))
     }
 
-    private func open(_ host: PostgreSQLConfiguration.Host, bell: PostgreSQLBell) throws -> PostgreSQLSession {
+    /// - Throws: ``StoreError`` or ``PostgreSQLLoss``: why this server cannot be used.
+    func open(_ host: PostgreSQLConfiguration.Host, bell: PostgreSQLBell) throws -> PostgreSQLSession {
         let id = UUID().uuidString.lowercased()
         let parameters = try parameters(host, id)
         let names = parameters.map { strdup($0.0) } + [nil]
@@ -43,9 +45,7 @@ struct PostgreSQLOpening {
         guard let connection else { throw StoreError(.unavailable, "There is not enough memory for a connection.") }
         // Ends the connection if anything below throws.
         let session = PostgreSQLSession(
-            connection, id: id, bell: bell, silenceLimit: configuration.statementLimit + 5_000)
-        // Else libpq writes what the server remarks to the standard error.
-        PQsetNoticeProcessor(connection, { _, _ in }, nil)
+            connection, id: id, host: host, bell: bell, silenceLimit: configuration.statementLimit + 5_000)
         // The error then has its SQLSTATE, which no language of the server changes.
         PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
         try connect(connection, host)
@@ -58,7 +58,10 @@ struct PostgreSQLOpening {
         guard PQsetnonblocking(connection, 1) == 0, PQenterPipelineMode(connection) == 1 else {
             throw StoreError(.unavailable, "The connection to \(Self.name(host)) cannot be used.")
         }
-        if isForService { try prepare(session, host) }
+        if let keeper {
+            try prepare(session, host)
+            try keeper.admit(session)
+        }
         return session
     }
 
@@ -128,7 +131,7 @@ struct PostgreSQLOpening {
         }
     }
 
-    private static func name(_ host: PostgreSQLConfiguration.Host) -> String {
+    static func name(_ host: PostgreSQLConfiguration.Host) -> String {
         host.name.hasPrefix("/") ? "the server at \(host.name)" : "\(host.name):\(host.port)"
     }
 
@@ -182,14 +185,11 @@ struct PostgreSQLOpening {
         if Self.value("in_hot_standby", of: session) != "off" {
             throw StoreError(.unavailable, "\(Self.name(host)) is a standby. \(PostgreSQLFault.standbyAdvice)")
         }
-        // A server that is configured to acknowledge before the disk has it is overruled; one that also waits for
-        // standbys is not.
         let settings = PostgreSQLCommand(
             """
             SELECT current_schema() AS namespace,
                 set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false) AS path,
-                set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-                    WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false) AS commits,
+                \(Self.commits),
                 set_config('statement_timeout', \(configuration.statementLimit)::text, false) AS statements,
                 set_config('lock_timeout', \(configuration.lockLimit)::text, false) AS locks,
                 set_config('idle_in_transaction_session_timeout', '10000', false) AS idle,
@@ -207,6 +207,19 @@ struct PostgreSQLOpening {
                 AUTHORIZATION \(configuration.user).
                 """)
         }
+    }
+
+    /// A server that is configured to acknowledge before its disk has a commit, or the disk of a standby that it waits
+    /// for, is overruled.
+    private static let commits = """
+        set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') = 'remote_apply'
+            THEN 'remote_apply' ELSE 'on' END, false) AS commits
+        """
+
+    /// Sets how a connection commits, as all connections that serve do.
+    static func demandCommits(_ session: PostgreSQLSession) throws {
+        let answer = try session.exchange([PostgreSQLCommand("SELECT \(commits)", isKept: false)]).first
+        if case .failed(let fault) = answer { throw fault.error() }
     }
 
     static func value(_ setting: String, of session: PostgreSQLSession) -> String? {

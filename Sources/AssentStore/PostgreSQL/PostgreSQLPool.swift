@@ -47,10 +47,12 @@ final class PostgreSQLPool: Sendable {
     }
 
     private let configuration: PostgreSQLConfiguration
+    private let keeper: PostgreSQLKeeper
     private let contents: Locked<Contents>
 
-    init(_ configuration: PostgreSQLConfiguration) {
+    init(_ configuration: PostgreSQLConfiguration, keeper: PostgreSQLKeeper) {
         self.configuration = configuration
+        self.keeper = keeper
         let limits = PostgreSQLPoolState.Limits(
             connections: max(1, configuration.connections), waiting: configuration.waitingCalls)
         contents = Locked(Contents(state: PostgreSQLPoolState(limits: limits)))
@@ -162,7 +164,7 @@ final class PostgreSQLPool: Sendable {
         switch action {
         case .open(let connection):
             do {
-                let worker = try PostgreSQLWorker(id: connection, configuration: configuration)
+                let worker = try PostgreSQLWorker(id: connection, keeper: keeper)
                 contents.workers[connection] = worker
                 Thread.detachNewThread { worker.serve(self) }
             } catch {

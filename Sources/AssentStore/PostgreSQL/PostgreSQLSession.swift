@@ -7,6 +7,8 @@ final class PostgreSQLSession {
     /// A name that no other connection has, now or later.
     let id: String
     let connection: OpaquePointer
+    /// The server that it leads to; `nil` in tests without one.
+    let host: PostgreSQLConfiguration.Host?
     private let bell: PostgreSQLBell
     /// The names of prepared statements.
     private var prepared: [Statement: String] = [:]
@@ -16,19 +18,37 @@ final class PostgreSQLSession {
     private var lastTransaction: Int64 = 0
     /// Milliseconds of silence after which the connection counts as lost.
     private let silenceLimit: Int32
+    private let remarks = Remarks()
+    /// The run of the server that it leads to, once that is known.
+    var incarnation: ServerIncarnation?
 
     /// More prepared statements than this server has are somebody's mistake; they are forgotten, all at once.
     private static let mostPrepared = 500
 
     /// Takes an open connection over.
-    init(_ connection: OpaquePointer, id: String, bell: PostgreSQLBell, silenceLimit: Int) {
+    init(
+        _ connection: OpaquePointer, id: String, host: PostgreSQLConfiguration.Host?, bell: PostgreSQLBell,
+        silenceLimit: Int
+    ) {
         self.connection = connection
         self.id = id
+        self.host = host
         self.bell = bell
         self.silenceLimit = Int32(clamping: silenceLimit)
+        // Else libpq writes what the server remarks to the standard error.
+        PQsetNoticeReceiver(
+            connection,
+            { place, _ in
+                if let place { Unmanaged<Remarks>.fromOpaque(place).takeUnretainedValue().count += 1 }
+            }, Unmanaged.passUnretained(remarks).toOpaque())
     }
 
     deinit { PQfinish(connection) }
+
+    /// How often the server has remarked something: notices and warnings.
+    private final class Remarks {
+        var count = 0
+    }
 
     /// By which name the server knows a connection.
     static func applicationName(_ id: String) -> String { "assent \(id)" }
@@ -77,17 +97,56 @@ final class PostgreSQLSession {
     func exchange(
         _ commands: [PostgreSQLCommand], isPatient: Bool = false, isCancelled: () -> Bool = { false }
     ) throws(PostgreSQLLoss) -> [PostgreSQLAnswer] {
+        try exchange(commands, Patience(limit: isPatient ? nil : silenceLimit), isCancelled)
+    }
+
+    /// Commits. The server may confirm that late, when a standby has to have it, and then nothing here may hurry it:
+    /// what ends such a wait makes the transaction visible without the standby. So the connection is given up after
+    /// `limit` milliseconds of silence, and the server is told nothing.
+    ///
+    /// - Throws: ``PostgreSQLLoss``, also when the server warns: it then has committed here, and perhaps nowhere else.
+    func commit(limit: Int) throws(PostgreSQLLoss) -> PostgreSQLAnswer? {
+        try commit(Patience(limit: Int32(clamping: limit)))
+    }
+
+    /// Commits, and waits for the server's answer as long as `goesOn` says so, which is asked ten times a second.
+    ///
+    /// - Throws: ``PostgreSQLLoss``, also when the server warns.
+    func commit(while goesOn: () -> Bool) throws(PostgreSQLLoss) -> PostgreSQLAnswer? {
+        try withoutActuallyEscaping(goesOn) { (goesOn) throws(PostgreSQLLoss) in
+            try commit(Patience(limit: nil, goesOn: goesOn))
+        }
+    }
+
+    private func commit(_ patience: Patience) throws(PostgreSQLLoss) -> PostgreSQLAnswer? {
+        let before = remarks.count
+        let answer = try exchange([.commit], patience, { false }).first
+        guard remarks.count == before else {
+            throw PostgreSQLLoss("The database server has committed with a warning: no standby may have it.")
+        }
+        return answer
+    }
+
+    /// How long an answer is waited for.
+    private struct Patience {
+        /// Milliseconds of silence; `nil` for as long as it takes.
+        let limit: Int32?
+        var goesOn: (() -> Bool)?
+    }
+
+    private func exchange(
+        _ commands: [PostgreSQLCommand], _ patience: Patience, _ isCancelled: () -> Bool
+    ) throws(PostgreSQLLoss) -> [PostgreSQLAnswer] {
         if forgetsAll || prepared.count >= Self.mostPrepared {
             prepared = [:]
             forgetsAll = false
             _ = try exchange([.forgetPrepared])
         }
-        let limit = isPatient ? -1 : silenceLimit
         let entries = try send(commands)
         var answers: [PostgreSQLAnswer] = []
         var fault: PostgreSQLFault?
         for entry in entries {
-            let answer = try read(limit, isCancelled)
+            let answer = try read(patience, isCancelled)
             if case .failed(let found) = answer, fault == nil { fault = found }
             switch entry {
             case .prepare(let key):
@@ -102,7 +161,7 @@ final class PostgreSQLSession {
                 }
             }
         }
-        guard let sync = try next(limit, isCancelled) else {
+        guard let sync = try next(patience, isCancelled) else {
             throw PostgreSQLLoss("The server's answer makes no sense.")
         }
         defer { PQclear(sync) }
@@ -170,9 +229,9 @@ final class PostgreSQLSession {
     // MARK: - Answers
 
     /// The answer to one command, with the end of its results.
-    private func read(_ limit: Int32, _ isCancelled: () -> Bool) throws(PostgreSQLLoss) -> PostgreSQLAnswer {
+    private func read(_ patience: Patience, _ isCancelled: () -> Bool) throws(PostgreSQLLoss) -> PostgreSQLAnswer {
         var answer: PostgreSQLAnswer?
-        while let result = try next(limit, isCancelled) {
+        while let result = try next(patience, isCancelled) {
             defer { PQclear(result) }
             switch PQresultStatus(result) {
             case PGRES_TUPLES_OK: answer = Self.rows(of: result)
@@ -216,7 +275,7 @@ final class PostgreSQLSession {
     }
 
     /// The next result, waiting for it; `nil` at the end of a command's results.
-    private func next(_ limit: Int32, _ isCancelled: () -> Bool) throws(PostgreSQLLoss) -> OpaquePointer? {
+    private func next(_ patience: Patience, _ isCancelled: () -> Bool) throws(PostgreSQLLoss) -> OpaquePointer? {
         var wasCancelled = false
         while PQisBusy(connection) == 1 {
             let rest = PQflush(connection)
@@ -226,8 +285,11 @@ final class PostgreSQLSession {
                     fd: PQsocket(connection), events: Int16(rest == 0 ? POLLIN : POLLIN | POLLOUT), revents: 0),
                 pollfd(fd: bell.descriptor, events: Int16(POLLIN), revents: 0),
             ]
-            let count = poll(&places, 2, limit)
-            if count == 0 { throw PostgreSQLLoss("The database server has not answered for \(limit) ms.") }
+            let count = poll(&places, 2, patience.goesOn == nil ? patience.limit ?? -1 : 100)
+            if count == 0 {
+                if patience.goesOn?() == true { continue }
+                throw PostgreSQLLoss(silence: "The database server has not answered in time.")
+            }
             guard count > 0 else { continue }
             if places[1].revents != 0 {
                 bell.answer()

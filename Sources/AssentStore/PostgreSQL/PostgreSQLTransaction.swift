@@ -14,6 +14,8 @@ struct PostgreSQLWork: Sendable {
     let statements: [SQLStatement]
     let kind: Kind
 
+    var isWriting: Bool { kind == .write || kind == .definition }
+
     init(_ statements: [SQLStatement]) {
         self.statements = statements
         if statements.allSatisfy(\.isRead) {
@@ -28,7 +30,10 @@ struct PostgreSQLWork: Sendable {
 struct PostgreSQLTransaction {
     let session: PostgreSQLSession
     let work: PostgreSQLWork
+    let configuration: PostgreSQLConfiguration
     let isCancelled: () -> Bool
+    /// Whether the connection's server is still the one that is believed.
+    let isCurrent: () -> Bool
 
     /// A transaction whose connection was lost while it was committed.
     struct LostCommit: Error {
@@ -38,6 +43,8 @@ struct PostgreSQLTransaction {
         let evidence: PostgreSQLOutcome.Evidence
         /// What its statements have returned.
         let rows: [[SQLRow]]
+        /// Whether the server was there and did not answer: it may wait for a standby.
+        let isSilence: Bool
     }
 
     /// A conflict with other transactions or a change of the schema has ended it. Nothing of it has happened.
@@ -80,7 +87,8 @@ struct PostgreSQLTransaction {
     /// to ask what became of the transaction.
     private func write() throws -> [[SQLRow]] {
         let isDefinition = work.kind == .definition
-        let opening = [.begin] + (isDefinition ? PostgreSQLCommand.beginDefinition : [])
+        let demands: [PostgreSQLCommand] = configuration.requiresStandby ? [.replicates] : []
+        let opening = [.begin] + demands + (isDefinition ? PostgreSQLCommand.beginDefinition : [])
         let commands = commands
         let evidence = evidence(commands)
         let answers = try session.exchange(
@@ -89,6 +97,9 @@ struct PostgreSQLTransaction {
         let rows: [[SQLRow]]
         do {
             for answer in answers.prefix(opening.count) { try require(answer) }
+            if configuration.requiresStandby, try answers[1].rows.first?.bool("replicates") != true {
+                throw StoreError(.unavailable, "No synchronous standby is named any more. Nothing has changed.")
+            }
             rows = try checked(Array(own.prefix(commands.count)))
             for answer in own.dropFirst(commands.count) { try require(answer) }
             if isCancelled() { throw CancellationError() }
@@ -98,14 +109,18 @@ struct PostgreSQLTransaction {
         }
         let answer: PostgreSQLAnswer?
         do {
-            answer = try session.exchange([.commit], isPatient: isDefinition).first
+            answer = try session.commit(limit: configuration.commitLimit)
         } catch {
             // What has written nothing is the same whether it was committed or not.
             if case .number = evidence, answers.last?.rows.isEmpty == true { return rows }
-            throw LostCommit(connection: session.id, evidence: evidence, rows: rows)
+            throw LostCommit(connection: session.id, evidence: evidence, rows: rows, isSilence: error.isSilence)
         }
         // The server has said no: it has taken everything back.
         if case .failed(let fault) = answer { throw failure(fault) }
+        // Meanwhile another server has taken over: this commit may be on the old one alone.
+        guard isCurrent() else {
+            throw LostCommit(connection: session.id, evidence: evidence, rows: rows, isSilence: false)
+        }
         return rows
     }
 
@@ -136,7 +151,7 @@ struct PostgreSQLTransaction {
         if fault.isCancellation, isCancelled() { return CancellationError() }
         if fault.isStandby {
             // A statement that only says that it reads, or a server that became a standby: then another one is wanted.
-            return work.kind == .write || work.kind == .definition
+            return work.isWriting
                 ? PostgreSQLLoss(fault.error(statement: statement))
                 : StoreError(.statement, "the statement writes, and says that it only reads", statement: statement)
         }

@@ -35,13 +35,13 @@ final class PostgreSQLWorker: Sendable {
     private static let mostAttempts = 8
 
     let id: UInt64
-    private let configuration: PostgreSQLConfiguration
+    private let keeper: PostgreSQLKeeper
     private let bell: PostgreSQLBell
     private let inbox = Locked(Inbox())
 
-    init(id: UInt64, configuration: PostgreSQLConfiguration) throws {
+    init(id: UInt64, keeper: PostgreSQLKeeper) throws {
         self.id = id
-        self.configuration = configuration
+        self.keeper = keeper
         bell = try PostgreSQLBell()
     }
 
@@ -68,7 +68,7 @@ final class PostgreSQLWorker: Sendable {
     func serve(_ pool: PostgreSQLPool) {
         var session: PostgreSQLSession?
         do {
-            session = try PostgreSQLOpening(configuration: configuration).open(bell: bell)
+            session = try keeper.opening.open(bell: bell)
         } catch {
             pool.openFailed(id, error)
             return
@@ -89,10 +89,18 @@ final class PostgreSQLWorker: Sendable {
     private func serve(_ job: Job, over open: PostgreSQLSession, for pool: PostgreSQLPool) -> PostgreSQLSession? {
         let isCancelled = { [inbox] in inbox.withLock { $0.isCancelled(job.call) } }
         var session = open
+        guard keeper.isCurrent(session) else {
+            pool.lost(id, job.call, StoreError(.unavailable, "Another database server has taken over."))
+            return nil
+        }
         for attempt in 1...Self.mostAttempts {
             do {
                 if isCancelled() { throw CancellationError() }
-                let rows = try PostgreSQLTransaction(session: session, work: job.work, isCancelled: isCancelled).run()
+                let rows = try PostgreSQLTransaction(
+                    session: session, work: job.work, configuration: keeper.configuration, isCancelled: isCancelled,
+                    isCurrent: { [keeper] in keeper.isCurrent(session) }
+                ).run()
+                if job.work.isWriting { keeper.committed() }
                 pool.finished(id, job.call, .success(rows))
                 return session
             } catch let passing as PostgreSQLTransaction.Passing {
@@ -105,9 +113,14 @@ final class PostgreSQLWorker: Sendable {
                 pool.finished(id, job.call, .failure(passing.fault.error()))
                 return session
             } catch let lost as PostgreSQLTransaction.LostCommit {
-                let (outcome, next) = PostgreSQLOutcome(lost: lost, configuration: configuration, bell: bell).find()
+                if lost.isSilence { keeper.doubt(session) }
+                let (outcome, next) = PostgreSQLOutcome(
+                    lost: lost, configuration: keeper.configuration, keeper: keeper, bell: bell
+                ).find()
                 switch outcome {
-                case .committed: pool.finished(id, job.call, .success(lost.rows))
+                case .committed:
+                    keeper.committed()
+                    pool.finished(id, job.call, .success(lost.rows))
                 case .takenBack:
                     if let next, attempt < Self.mostAttempts {
                         session = next

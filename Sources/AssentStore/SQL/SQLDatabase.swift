@@ -18,8 +18,19 @@ package protocol SQLDatabase: Sendable {
     /// - Throws: ``StoreError`` with the reason why it does not.
     func checkHealth() async throws
 
+    /// The time by the clock of the database's server, in milliseconds since 1970; `nil` for a database that has no
+    /// clock but this machine's.
+    ///
+    /// - Throws: ``StoreError`` when the server cannot be asked.
+    func time() async throws -> Int64?
+
     /// Ends all connections. Calls that come later throw ``StoreError`` with code `unavailable`.
     ///
     /// - Throws: ``StoreError`` when the database is still in use.
     func close() async throws
+}
+
+extension SQLDatabase {
+    /// There is no clock but this machine's.
+    package func time() async throws -> Int64? { nil }
 }

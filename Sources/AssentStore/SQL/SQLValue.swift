@@ -30,7 +30,7 @@ package enum SQLValue: Sendable, Hashable, ExpressibleByStringLiteral, Expressib
     var isNull: Bool { if case .null = self { true } else { false } }
 
     /// Whether this is a text that databases cut or refuse.
-    var hasNUL: Bool { if case .text(let value) = self { value.utf8.contains(0) } else { false } }
+    package var hasNUL: Bool { if case .text(let value) = self { value.utf8.contains(0) } else { false } }
 }
 
 /// One row of a result. Reading a column that is missing or of another type throws ``StoreError`` with code `corrupt`.

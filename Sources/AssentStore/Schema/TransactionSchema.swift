@@ -53,4 +53,8 @@ extension Migration {
     static let boundFields = Migration(
         "bound fields",
         ["ALTER TABLE transactions ADD COLUMN bound TEXT NOT NULL DEFAULT 'body method query'"])
+
+    /// Since then a record holds who has asked for it. Older ones can no longer be taken.
+    static let transactionMakers = Migration(
+        "transaction makers", ["ALTER TABLE transactions ADD COLUMN maker TEXT NOT NULL DEFAULT ''"])
 }

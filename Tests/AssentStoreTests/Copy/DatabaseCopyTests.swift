@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentStore
 
-@Suite("Copying a database", .timeLimit(.minutes(5)))
+@Suite("Copying a database")
 struct DatabaseCopyTests {
     private let identity: [UInt8] = Array("the source".utf8)
 

@@ -45,7 +45,9 @@ struct StoredTableTests {
                 keyPlace: Int(try row.integer("place")) + 1)
             found[try row.text("name"), default: []].append(column)
         }
-        for own in ["schema_steps", "latest_commits"] { #expect(found.removeValue(forKey: own) != nil) }
+        for own in ["schema_steps", "latest_commits", "history", "history_marks"] {
+            #expect(found.removeValue(forKey: own) != nil)
+        }
         let known = try Schema.current.tables().map { ($0.name, $0.columns) }
         #expect(found == Dictionary(uniqueKeysWithValues: known))
         try await database.close()

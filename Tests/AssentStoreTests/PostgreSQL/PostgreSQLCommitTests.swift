@@ -115,18 +115,18 @@ struct PostgreSQLCommitTests {
     func leftovers() async throws {
         let other = try await place.open()
         _ = try await other.run(insertNote("b"))
-        let rows = "SELECT count(*) FROM latest_commits"
         _ = try await open()
-        #expect(try await place.sql(rows) == "2")
+        let rows = "SELECT count(*) FROM latest_commits WHERE at < extract(epoch FROM now()) - 86400"
         try await place.sql("UPDATE latest_commits SET at = at - 86500")
+        #expect(try await place.sql(rows) != "0")
         _ = try await place.open()
-        #expect(try await place.sql(rows) == "1")
+        #expect(try await place.sql(rows) == "0")
     }
 
     @Test("A transaction with a record of its own writes nothing besides")
     func ownRecord() async throws {
         let database = try await open()
-        let rows = "SELECT max(number) FROM latest_commits"
+        let rows = "SELECT sum(number) FROM latest_commits"
         let before = try await place.sql(rows)
         _ = try await database.run([spend, note("b", isRecord: true)])
         #expect(try await place.sql(rows) == before)
@@ -149,8 +149,7 @@ struct PostgreSQLCommitTests {
         try await ledger.write(writers: 6) { [proxy] in
             for round in 1...30 {
                 proxy.cutNextCommit(cut)
-                let end = ContinuousClock.now + .seconds(20)
-                while proxy.cuts < round, ContinuousClock.now < end { await Task.yield() }
+                while proxy.cuts < round { await Task.yield() }
             }
         }
         try await ledger.check()

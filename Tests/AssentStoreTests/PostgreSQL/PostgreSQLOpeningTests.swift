@@ -88,10 +88,8 @@ struct PostgreSQLOpeningTests {
         let silent = try FakeServer(greeting: nil)
         configuration.hosts = [silent.host]
         configuration.connectLimit = 100
-        let begin = ContinuousClock.now
         error = try await failure(configuration)
         #expect(error.code == .unavailable && error.detail.contains("within 100 ms"))
-        #expect(ContinuousClock.now - begin < .seconds(5))
     }
 
     @Test("Servers that start on one empty database at the same moment share one schema")

@@ -7,16 +7,12 @@ import Testing
 
 @testable import AssentStore
 
-@Suite("PostgreSQL: a standby that is promoted", .timeLimit(.minutes(5)))
+@Suite("PostgreSQL: a standby that is promoted")
 struct PostgreSQLStandbyTests {
     @Test("With a synchronous standby nothing that was acknowledged is lost, and nothing that was refused is there")
     func synchronous() async throws {
-        let pair = try await Pair()
-        try await pair.primary.offPool {
-            try $0.sql("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-            try $0.sql("SELECT pg_reload_conf()")
-        }
-        try await pair.waitUntil("sync_state = 'sync'")
+        let pair = try await PostgreSQLPair()
+        try await pair.replicate()
         #expect(try await !pair.isSaidToForget())
         var configuration = pair.configuration
         configuration.outcomeLimit = 60_000
@@ -36,7 +32,7 @@ struct PostgreSQLStandbyTests {
 
     @Test("With an asynchronous standby the latest commits are lost, and what they have spent can be spent again")
     func asynchronous() async throws {
-        let pair = try await Pair()
+        let pair = try await PostgreSQLPair()
         try await pair.waitUntil("sync_state = 'async'")
         #expect(try await pair.isSaidToForget())
         let database = try await DatabaseLocation.postgresql(pair.configuration).open(
@@ -57,44 +53,6 @@ struct PostgreSQLStandbyTests {
         _ = try await database.run(spend)
         await #expect(throws: StoreError(.unexpectedCount, "")) { try await database.run(spend) }
         try await database.close()
-    }
-}
-
-/// A primary and a standby that streams from it.
-private struct Pair {
-    let primary: PostgreSQLServer
-    let standby: PostgreSQLServer
-    /// A database of both, with the primary first.
-    let configuration: PostgreSQLConfiguration
-
-    init() async throws {
-        let primary = try await offPool { try PostgreSQLServer() }
-        let standby = try await primary.offPool { try PostgreSQLServer(standbyOf: $0) }
-        var configuration = try await primary.offPool { try $0.makeDatabase() }
-        configuration.hosts.append(.init(standby.directory.path, port: standby.port))
-        (self.primary, self.standby, self.configuration) = (primary, standby, configuration)
-    }
-
-    /// Whether `assent doctor` says that a failover may forget commits.
-    func isSaidToForget() async throws -> Bool {
-        try await DatabaseLocation.postgresql(configuration).examine().findings
-            .contains { $0.isNote && $0.text.contains("No standby is synchronous") }
-    }
-
-    /// Waits until the primary's view of the standby is so.
-    func waitUntil(_ condition: String) async throws {
-        while try await primary.offPool({
-            try $0.sql("SELECT count(*) FROM pg_stat_replication WHERE \(condition)")
-        }) != "1" { await Task.yield() }
-    }
-
-    /// The primary crashes, and the standby takes its place.
-    func failOver(startingStandby: Bool = false) async throws {
-        try await primary.offPool { try $0.stop("immediate") }
-        try await standby.offPool {
-            if startingStandby { try $0.start() }
-            try $0.sql("SELECT pg_promote()")
-        }
     }
 }
 #endif

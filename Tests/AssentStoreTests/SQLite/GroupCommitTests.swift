@@ -104,6 +104,24 @@ struct GroupCommitTests {
         #expect(try await database.count("notes") == 19)
     }
 
+    @Test("are all refused when their one COMMIT fails, and nothing of them stays")
+    func failedCommit() async throws {
+        // A foreign key that is looked at when the transaction ends: savepoints and statements succeed.
+        _ = try await database.run(
+            SQLStatement(
+                """
+                CREATE TABLE promises (id TEXT PRIMARY KEY,
+                    owner_id TEXT REFERENCES owners (id) DEFERRABLE INITIALLY DEFERRED)
+                """))
+        let results = try await together(
+            (0..<20).map { index in
+                let owner = [7, 13].contains(index) ? "nobody" : nil
+                return [SQLStatement("INSERT INTO promises (id, owner_id) VALUES (\("\(index)"), \(owner))")]
+            })
+        #expect(codes(results) == (0..<20).map { [7, 13].contains($0) ? .constraint : nil })
+        #expect(try await database.count("promises") == 18)
+    }
+
     @Test("are refused when the file is closed, and none is left waiting")
     func closed() async throws {
         try await database.close()

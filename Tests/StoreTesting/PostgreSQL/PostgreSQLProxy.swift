@@ -23,6 +23,9 @@ package final class PostgreSQLProxy: Sendable {
         var cut: Cut?
         var isRefusing = false
         var refusesAfterCut = false
+        var isStalled = false
+        /// Milliseconds that each piece of the server's waits.
+        var delay: Int32 = 0
         var roundTrips = 0
         var cuts = 0
         var sockets: Set<Int32> = []
@@ -43,6 +46,8 @@ package final class PostgreSQLProxy: Sendable {
             bind(listener, $0, $1) == 0 && listen(listener, 100) == 0
         }
         guard isListening else { throw PostgreSQLServer.Failure(description: "the proxy cannot listen") }
+        // A standby runs as another user than the tests do.
+        _ = chmod("\(directory.path)/.s.PGSQL.5432", 0o777)
         Thread.detachNewThread { [listener, weak self] in
             // The thread that waits closes the listener: its number could be another test's by then.
             defer { close(listener) }
@@ -97,6 +102,32 @@ package final class PostgreSQLProxy: Sendable {
     /// Accepts connections again.
     package func accept() { state.withLock { $0.isRefusing = false } }
 
+    /// Holds back what the server says, as a network that has failed does, until ``accept()`` and ``resume()``.
+    package func stall() { state.withLock { $0.isStalled = true } }
+
+    /// Lets through what was held back.
+    package func resume() {
+        state.withLock { state in
+            state.isStalled = false
+            state.delay = 0
+        }
+    }
+
+    /// Lets each piece of the server's wait.
+    package func delay(milliseconds: Int32) { state.withLock { $0.delay = milliseconds } }
+
+    /// Returns when what the server says may go on; `false` if the connection is cut before.
+    private func waitWhileStalled() -> Bool {
+        let delay = state.withLock { $0.delay }
+        if delay > 0 { _ = poll(nil, 0, delay) }
+        while true {
+            let (isStalled, isRefusing) = state.withLock { ($0.isStalled, $0.isRefusing) }
+            if isRefusing { return false }
+            if !isStalled { return true }
+            _ = poll(nil, 0, 10)
+        }
+    }
+
     // MARK: - One connection
 
     private func begin(_ client: Int32) {
@@ -114,7 +145,11 @@ package final class PostgreSQLProxy: Sendable {
             return
         }
         Thread.detachNewThread { [weak self] in
-            Self.serve(client, server) { self?.cut(at: $0, isAnswering: $1) }
+            Self.serve(client, server) {
+                self?.cut(at: $0, isAnswering: $1)
+            } mayAnswer: {
+                self?.waitWhileStalled() ?? false
+            }
             self?.state.withLock { $0.sockets.subtract([client, server]) }
             close(client)
             close(server)
@@ -133,7 +168,9 @@ package final class PostgreSQLProxy: Sendable {
         }
     }
 
-    private static func serve(_ client: Int32, _ server: Int32, _ decide: ([UInt8], Bool) -> Cut?) {
+    private static func serve(
+        _ client: Int32, _ server: Int32, _ decide: ([UInt8], Bool) -> Cut?, mayAnswer: () -> Bool
+    ) {
         var hasServerSpoken = true
         while true {
             var places = [
@@ -142,7 +179,7 @@ package final class PostgreSQLProxy: Sendable {
             ]
             guard poll(&places, 2, -1) > 0 else { continue }
             if places[1].revents != 0 {
-                guard let bytes = read(server), write(bytes, to: client) else { return }
+                guard mayAnswer(), let bytes = read(server), write(bytes, to: client) else { return }
                 hasServerSpoken = true
             }
             guard places[0].revents != 0 else { continue }

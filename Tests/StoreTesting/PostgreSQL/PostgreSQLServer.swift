@@ -70,13 +70,33 @@ package final class PostgreSQLServer: Sendable {
         }
     }
 
-    /// Starts a standby that streams from a server, with the name `standby`. It blocks for a second.
-    package convenience init(standbyOf primary: PostgreSQLServer) throws {
+    /// Starts a standby that streams from a server, or from the proxy before it. It blocks for a second.
+    ///
+    /// - Parameters:
+    ///   - primary: the server.
+    ///   - link: the proxy.
+    ///   - name: its name and that of its slot, for `synchronous_standby_names`.
+    /// - Throws: ``Failure``, or what the file system says.
+    package convenience init(
+        standbyOf primary: PostgreSQLServer, through link: PostgreSQLConfiguration.Host? = nil,
+        name: String = "standby"
+    ) throws {
         try self.init(port: 5432, tablespace: nil)
-        let connection = "host=\(primary.directory.path) port=\(primary.port) user=postgres application_name=standby"
-        let slot = ["-C", "-S", "standby", "-R"]
+        let place = link ?? .init(primary.directory.path, port: primary.port)
+        let connection = "host=\(place.name) port=\(place.port) user=postgres application_name=\(name)"
+        let slot = ["-C", "-S", name, "-R"]
         try run("pg_basebackup", ["-d", connection, "-D", data, "-c", "fast", "-X", "stream"] + slot)
         try append("unix_socket_directories = '\(directory.path)'\n", "postgresql.auto.conf")
+        try start()
+    }
+
+    /// Starts a copy of a server's disk by itself: it can be written to as well. It blocks for a second.
+    package convenience init(copyOf primary: PostgreSQLServer) throws {
+        try self.init(port: 5432, tablespace: nil)
+        let connection = "host=\(primary.directory.path) port=\(primary.port) user=postgres"
+        try run("pg_basebackup", ["-d", connection, "-D", data, "-c", "fast", "-X", "stream"])
+        try append(
+            "unix_socket_directories = '\(directory.path)'\nsynchronous_standby_names = ''\n", "postgresql.auto.conf")
         try start()
     }
 
@@ -116,7 +136,9 @@ package final class PostgreSQLServer: Sendable {
 
     /// Starts it after ``stop(_:)``.
     package func start() throws {
-        let words = ["-D", data, "-l", directory.appending(path: "log").path, "-w", "start"]
+        let words = [
+            "-D", data, "-l", directory.appending(path: "log").path, "-w", "-t", "\(Patience.seconds)", "start",
+        ]
         guard let tablespace else {
             try run("pg_ctl", words)
             return
@@ -146,7 +168,7 @@ package final class PostgreSQLServer: Sendable {
 
     /// Stops it: `fast` ends all connections, `immediate` is what a crash does.
     package func stop(_ mode: String = "fast") throws {
-        try run("pg_ctl", ["-D", data, "-m", mode, "-w", "stop"])
+        try run("pg_ctl", ["-D", data, "-m", mode, "-w", "-t", "\(Patience.seconds)", "stop"])
     }
 
     /// What it has logged.

@@ -2,7 +2,8 @@
 import CPQ
 import Foundation
 
-/// Finds out what became of a transaction whose connection was lost while it was committed. It is never guessed.
+/// Finds out what became of a transaction whose connection was lost while it was committed, as ``CommitSearch`` says.
+/// It is never guessed.
 ///
 /// Most transactions that write have a record of their own (``SQLStatement/record(_:)``). The others write a number
 /// into the row of their connection, in the table `latest_commits`. The record or the number is there if and only if
@@ -25,18 +26,11 @@ struct PostgreSQLOutcome {
         }
     }
 
-    enum Outcome {
-        case committed
-        /// Nothing of it has happened, and nothing will.
-        case takenBack
-        case unknown
-    }
-
     static let unknown = StoreError(
         .outcomeUnknown,
         """
-        The connection to the database server was lost while a transaction was committed, and whether it took place \
-        could not be found out in time.
+        The connection to the database server was lost while a transaction was committed, or a standby did not confirm \
+        it, and whether it took place could not be found out in time.
         """)
 
     static let takenBack = StoreError(
@@ -44,39 +38,67 @@ struct PostgreSQLOutcome {
 
     let lost: PostgreSQLTransaction.LostCommit
     let configuration: PostgreSQLConfiguration
+    let keeper: PostgreSQLKeeper
     let bell: PostgreSQLBell
 
     /// Opens a connection and asks over it, again and again until there is an answer or the time is over. Returns the
     /// connection as well if it is fit for the next call.
-    func find() -> (Outcome, PostgreSQLSession?) {
+    func find() -> (CommitSearch.Outcome, PostgreSQLSession?) {
         let end = ContinuousClock.now + .milliseconds(configuration.outcomeLimit)
+        let search = CommitSearch(requiresStandby: configuration.requiresStandby)
+        var step = search.start
         var session: PostgreSQLSession?
+        var before: PostgreSQLLook.Replication?
         while ContinuousClock.now < end {
             do {
-                let open = try session ?? PostgreSQLOpening(configuration: configuration).open(bell: bell)
+                let open = try session ?? keeper.opening.open(bell: bell)
                 session = open
-                if let tookPlace = try ask(open) { return (tookPlace ? .committed : .takenBack, open) }
-                open.pause(milliseconds: 20)
+                switch step {
+                case .look:
+                    let finding = try look(over: open, &before)
+                    step = keeper.isCurrent(open) ? search.found(finding) : search.lost()
+                    if finding == .open { open.pause(milliseconds: 20) }
+                case .fence:
+                    let isConfirmed = keeper.fence(open, until: end)
+                    let after = isConfirmed ? try PostgreSQLLook(session: open).replication() : nil
+                    guard keeper.isCurrent(open) else {
+                        step = search.lost()
+                        session = nil
+                        break
+                    }
+                    step = search.fenced(isConfirmed: isConfirmed, isSame: after == before)
+                case .end(let outcome): return (outcome, open)
+                }
+                if case .end(let outcome) = step { return (outcome, open) }
+                if !keeper.isCurrent(open) { session = nil }
             } catch {
                 session = nil
+                step = search.lost()
                 _ = poll(nil, 0, 200)
             }
         }
         return (.unknown, session)
     }
 
-    /// Whether the transaction took place; `nil` while it is open.
-    private func ask(_ session: PostgreSQLSession) throws -> Bool? {
-        switch lost.evidence {
-        case .record(let record): try ask(session, record)
-        case .number(let number): try ask(session, number)
-        }
+    private func look(
+        over session: PostgreSQLSession, _ before: inout PostgreSQLLook.Replication?
+    ) throws -> CommitSearch.Finding {
+        let tookPlace =
+            switch lost.evidence {
+            case .record(let record): try ask(session, record)
+            case .number(let number): try ask(session, number)
+            }
+        guard let tookPlace else { return .open }
+        guard tookPlace else { return .absent }
+        let replication = try PostgreSQLLook(session: session).replication()
+        before = replication
+        return .present(isReplicated: replication.isDemanded)
     }
 
     /// Inserts the record again, and takes that back. The lost transaction had inserted it before its `COMMIT` was
-    /// sent, so this waits for its end.
+    /// sent, so this waits for its end; `nil` if that takes too long.
     private func ask(_ session: PostgreSQLSession, _ record: PostgreSQLCommand) throws -> Bool? {
-        let answers = try session.exchange([.begin, Self.end(lost.connection), record])
+        let answers = try session.exchange([.begin, Self.shortWait, Self.end(lost.connection), record])
         _ = try session.exchange([.rollback])
         return switch answers.last {
         case .failed(let fault) where fault.isDuplicate: true
@@ -85,12 +107,14 @@ struct PostgreSQLOutcome {
         }
     }
 
+    /// Reads the number in its connection's row, and takes back what that changes. The lost transaction had locked the
+    /// row before its `COMMIT` was sent.
     private func ask(_ session: PostgreSQLSession, _ number: Int64) throws -> Bool? {
-        let answers = try session.exchange([.begin, Self.end(lost.connection), Self.ask(lost.connection), .commit])
-        guard case .rows(let rows) = answers.dropLast().last else {
-            _ = try session.exchange([.rollback])
-            return nil
-        }
+        let answers = try session.exchange([
+            .begin, Self.shortWait, Self.end(lost.connection), Self.ask(lost.connection),
+        ])
+        _ = try session.exchange([.rollback])
+        guard case .rows(let rows) = answers.last else { return nil }
         return try rows.first.map { try $0.integer("number") == number }
     }
 
@@ -110,6 +134,9 @@ struct PostgreSQLOutcome {
         """,
     ].map { PostgreSQLCommand($0, isKept: false) }
 
+    /// A `COMMIT` that waits for a standby holds its locks.
+    private static let shortWait = PostgreSQLCommand("SET LOCAL lock_timeout = 700", isKept: false)
+
     /// Writes a transaction's number, unless the transaction has written nothing: then it returns no row.
     private static func number(_ number: Int64, of connection: String) -> PostgreSQLCommand {
         PostgreSQLCommand(
@@ -120,12 +147,15 @@ struct PostgreSQLOutcome {
             """, [.text(connection), .integer(number)])
     }
 
-    /// Ends a connection that the server still believes in: nobody is there any more who could commit its transaction.
+    /// Ends a connection that the server still believes in and that waits for its client: nobody is there any more who
+    /// could commit its transaction. One that commits is never ended: it may wait for a standby, and would go on
+    /// without it.
     private static func end(_ connection: String) -> PostgreSQLCommand {
         PostgreSQLCommand(
             """
             SELECT count(pg_terminate_backend(pid)) AS ended FROM pg_stat_activity
             WHERE application_name = $1 AND usename = current_user AND pid <> pg_backend_pid()
+                AND state LIKE 'idle in transaction%'
             """, [.text(PostgreSQLSession.applicationName(connection))])
     }
 
