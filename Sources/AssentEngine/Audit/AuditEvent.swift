@@ -94,8 +94,11 @@ extension AuditEvent {
     package static let signingCancel = AuditEvent("signing.cancel")
     /// Somebody has read a bundle of evidence.
     package static let signingEvidence = AuditEvent("signing.evidence")
-    /// What was open in a restored backup was ended.
-    package static let signingRestore = AuditEvent("signing.restore")
     /// A key of an issuer was made or withdrawn.
     package static let signingKeys = AuditEvent("signing.keys")
+}
+
+extension AuditEvent {
+    /// What could be used again in a restored backup was ended.
+    package static let databaseRestore = AuditEvent("database.restore")
 }

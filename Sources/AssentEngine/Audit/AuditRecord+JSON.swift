@@ -14,6 +14,7 @@ extension AuditRecord {
         object["reason"] = reason.map(JSONValue.string)
         object["realm"] = realm.map(JSONValue.string)
         object["userId"] = userID.map(JSONValue.string)
+        object["user"] = username.map(JSONValue.string)
         object["sessionAuditId"] = sessionAuditID.map(JSONValue.string)
         object["transactionId"] = transactionID.map(JSONValue.string)
         object["detail"] = .object(detail)

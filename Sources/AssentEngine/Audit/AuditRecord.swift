@@ -32,6 +32,9 @@ package struct AuditRecord: Sendable, Hashable {
     /// The user's id.
     package var userID: String?
 
+    /// The user's name, as it is now, in a record that was read.
+    package private(set) var username: String?
+
     /// The session's audit id; not its token.
     package var sessionAuditID: String?
 
@@ -144,20 +147,20 @@ package struct AuditLog: Sendable {
 
     /// The records that are asked for.
     package func records(_ query: AuditQuery) async throws -> [AuditRecord] {
-        let statement: SQLStatement =
+        let end: SQL =
             switch query {
-            case .transaction(let id):
-                .read("SELECT * FROM audit WHERE transaction_id = \(id) ORDER BY position, node")
-            case .newest(let limit):
-                .read("SELECT * FROM audit ORDER BY position DESC, node DESC LIMIT \(AuditQuery.bounded(limit))")
-            case .after(let position, let limit):
-                .read(
-                    """
-                    SELECT * FROM audit WHERE position > \(position)
-                    ORDER BY position, node LIMIT \(AuditQuery.bounded(limit))
-                    """)
+            case .transaction(let id): "a.transaction_id = \(id) ORDER BY a.position, a.node"
+            case .newest(let limit, let filter):
+                "\(filter.condition) ORDER BY a.position DESC, a.node DESC LIMIT \(AuditQuery.bounded(limit))"
+            case .after(let position, let limit, let filter):
+                """
+                a.position > \(position) AND \(filter.condition)
+                ORDER BY a.position, a.node LIMIT \(AuditQuery.bounded(limit))
+                """
             }
-        return try await context.database.run(statement).map(AuditRecord.init)
+        return try await context.database.run(
+            .read("SELECT a.*, u.username FROM audit a LEFT JOIN users u ON u.id = a.user_id WHERE \(end)")
+        ).map(AuditRecord.init)
     }
 
     /// The records of a transaction, oldest first.
@@ -176,12 +179,37 @@ package enum AuditQuery: Sendable, Hashable {
     /// Those of a transaction, oldest first.
     case transaction(String)
     /// The newest, newest first.
-    case newest(limit: Int)
+    case newest(limit: Int, filter: AuditFilter = AuditFilter())
     /// Those with a later position, oldest first. Nodes write in parallel: a record may be seen after one with a later
     /// position, so whoever follows the log asks from some seconds before what they have seen.
-    case after(position: Int64, limit: Int)
+    case after(position: Int64, limit: Int, filter: AuditFilter = AuditFilter())
 
     static func bounded(_ limit: Int) -> Int { min(max(limit, 1), 10_000) }
+}
+
+/// Which of the audit records are wanted. What is `nil` is not looked at.
+package struct AuditFilter: Sendable, Hashable {
+    /// Seconds since 1970 from which on they were written.
+    package var since: Int64?
+    /// The id or the name of the user whom they are about.
+    package var user: String?
+    /// The event, for example `password.verify`.
+    package var event: String?
+
+    /// A filter.
+    package init(since: Int64? = nil, user: String? = nil, event: String? = nil) {
+        self.since = since
+        self.user = user
+        self.event = event
+    }
+
+    fileprivate var condition: SQL {
+        var condition: SQL = "1 = 1"
+        if let since { condition = "\(condition) AND a.at >= \(1000 * since)" }
+        if let user { condition = "\(condition) AND (a.user_id = \(user) OR u.username = \(user))" }
+        if let event { condition = "\(condition) AND a.event = \(event)" }
+        return condition
+    }
 }
 
 extension AuditRecord {
@@ -199,5 +227,6 @@ extension AuditRecord {
         node = try row.text("node")
         position = try row.optionalInteger("position")
         sequence = try row.optionalInteger("sequence")
+        username = try row.optionalText("username")
     }
 }

@@ -1,4 +1,5 @@
 import AssentCore
+import Foundation
 import Logging
 
 /// The answer to a page, from the pointer that came with it to the reply.
@@ -8,10 +9,17 @@ struct Answering: Sendable {
     let request: AuthenticateRequest
     let answer: PageAnswer
 
+    /// How long, in seconds, another node's reply is waited for: less than a client's patience, and than a claim.
+    private static let patience: TimeInterval = 15
+
+    /// Seconds between two looks for it.
+    private static let interval: TimeInterval = 0.1
+
     /// Read the pointer → find the step → check its session and approval → claim it → walk → store → reply.
     func reply() async throws -> AuthenticateReply {
         let stepID = try pointer().stepID
         let digest = engine.steps.digest(of: answer.bytes, id: stepID)
+        let deadline = engine.context.clock.now.addingTimeInterval(Self.patience)
         while true {
             guard let step = try await engine.steps.find(stepID) else { throw EngineError(.stepExpired) }
             switch step.status {
@@ -31,9 +39,10 @@ struct Answering: Sendable {
                 let responses = try CallbackMatching(asked: turn.state.progress.asked)
                     .responses(in: answer.callbacks).dropFirst(turn.state.progress.added)
                 guard try await engine.inFlight.enter(stepID) else { continue }
-                return try await alone(with: stepID) {
-                    try await claimed(step, digest, turn, Array(responses))
+                let reply = try await alone(with: stepID) {
+                    try await claimed(step, digest, turn, Array(responses), until: deadline)
                 }
+                if let reply { return reply }
             }
         }
     }
@@ -50,7 +59,8 @@ struct Answering: Sendable {
     /// The journey's next turn: the state of the step, with the session and the approval that it needs.
     func turn(_ step: StoredStep, _ sealedState: [UInt8]) async throws -> JourneyTurn {
         guard step.expiresAt > engine.context.clock.epochSeconds else { throw EngineError(.stepExpired) }
-        let state = try engine.steps.state(sealedState, id: step.id)
+        var state = try engine.steps.state(sealedState, id: step.id)
+        if request.noSession { state.noSession = true }
         guard let journey = realm.journeys[state.journey] else { throw EngineError(.unknownJourney) }
         let (session, approval) = try await binding(of: state)
         return JourneyTurn(
@@ -77,8 +87,8 @@ struct Answering: Sendable {
     /// Runs `work` to its end even if the connection is lost: half a step would be worse than a reply that nobody
     /// reads.
     private func alone(
-        with stepID: String, _ work: @escaping @Sendable () async throws -> AuthenticateReply
-    ) async throws -> AuthenticateReply {
+        with stepID: String, _ work: @escaping @Sendable () async throws -> AuthenticateReply?
+    ) async throws -> AuthenticateReply? {
         try await Task {
             do {
                 let reply = try await work()
@@ -91,16 +101,21 @@ struct Answering: Sendable {
         }.value
     }
 
-    /// Claims the step and takes the turn.
+    /// Claims the step and takes the turn. `nil` while another node has it: then it is worth another look, until
+    /// `deadline`.
     private func claimed(
-        _ step: StoredStep, _ digest: String, _ turn: JourneyTurn, _ responses: [CallbackResponse]
-    ) async throws -> AuthenticateReply {
+        _ step: StoredStep, _ digest: String, _ turn: JourneyTurn, _ responses: [CallbackResponse],
+        until deadline: Date
+    ) async throws -> AuthenticateReply? {
         guard let claim = try await engine.steps.claim(step.id, digest: digest) else {
-            // Another process has it, or had it between our look and this.
-            guard let step = try await engine.steps.find(step.id), case .answered(let answered) = step.status else {
-                throw EngineError(.stepBeingAnswered)
+            // It may have had it between our look and this.
+            if let step = try await engine.steps.find(step.id), case .answered(let answered) = step.status {
+                return try await repeated(step, answered, digest)
             }
-            return try await repeated(step, answered, digest)
+            let now = engine.context.clock.now
+            guard now < deadline else { throw EngineError(.stepBeingAnswered) }
+            try await engine.context.clock.sleep(until: min(deadline, now.addingTimeInterval(Self.interval)))
+            return nil
         }
         do {
             return try await turn.reply(to: responses, claim)

@@ -96,6 +96,9 @@ package struct AuthenticatePage: Sendable, Equatable {
     /// Whether it asks what the page before it has asked: that answer was not accepted.
     package var isAskedAgain = false
 
+    /// The name that the user has typed before, on a page that is asked again; nothing has proved it.
+    package var typedName: String?
+
     /// A page.
     package init(authID: Secret, content: PageContent) {
         self.authID = authID

@@ -87,6 +87,8 @@ struct JourneyEnd: Sendable {
         return switch cause {
         case .locked:
             .failure(EngineError(.accountLocked))
+        case .declined:
+            .failure(EngineError(.declined))
         case .differentUser where subject.hasSession && turn.approval == nil:
             .failure(EngineError(.differentUser))
         default: .failure(EngineError(.loginFailed))

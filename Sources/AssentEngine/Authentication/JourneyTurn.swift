@@ -59,6 +59,7 @@ struct JourneyTurn: Sendable {
             now: engine.context.clock.epochSeconds)
         var page = AuthenticatePage(authID: authID, content: content)
         page.isAskedAgain = state.progress.isAskedAgain
+        page.typedName = page.isAskedAgain ? state.progress.subject.username : nil
         if let approval, let session {
             page.approving = ApprovalInProgress(approval: approval, username: session.user.username)
         }

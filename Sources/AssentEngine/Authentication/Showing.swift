@@ -6,8 +6,9 @@ package enum ApprovalStage: Sendable, Equatable {
     case waiting
     /// The user is asked this.
     case page(AuthenticatePage)
-    /// The user has approved; the request has not come yet.
-    case approved
+    /// The user has approved; the request has not come yet. `isSafe` says that it only reads: a browser that is led to
+    /// its URL sends it. Any other it cannot send.
+    case approved(isSafe: Bool)
     /// The user has approved, and the request has come.
     case used
     /// The user, or the journey, said no.
@@ -38,12 +39,14 @@ extension Authentication {
     package func stage(transactionID: String, _ request: AuthenticateRequest) async throws -> ApprovalStage {
         try await context.translatingStoreErrors {
             guard let session = try await liveSession(request),
-                let state = try await transactions.state(id: transactionID, session: session)
+                let record = try await transactions.current(id: transactionID, session: session)
             else { throw EngineError.transactionUnreadable }
-            switch state {
+            switch record.state {
             case .created: return .waiting
             case .inProgress: return .page(try await page(transactionID: transactionID, request))
-            case .completed: return .approved
+            case .completed:
+                let method = record.binding.method ?? "GET"
+                return .approved(isSafe: method == "GET" || method == "HEAD")
             case .taken: return .used
             case .declined: return .declined
             case .expired: throw EngineError.transactionUnreadable

@@ -4,7 +4,7 @@ package import Logging
 
 /// What every part of the engine stands on: the database, the time, randomness, the master key, the log.
 package struct EngineContext: Sendable {
-    /// Where everything is kept that a second node would need.
+    /// Where everything is kept that a second node would need. A text with U+0000 makes a request malformed.
     package let database: any SQLDatabase
 
     /// The time.
@@ -30,7 +30,7 @@ package struct EngineContext: Sendable {
         database: any SQLDatabase, clock: any WallClock, random: any RandomSource, masterKey: MasterKey,
         node: String? = nil, logger: Logger
     ) {
-        self.database = database
+        self.database = CheckedDatabase(base: database)
         self.clock = clock
         self.random = random
         self.masterKey = masterKey

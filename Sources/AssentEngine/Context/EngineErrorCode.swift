@@ -64,6 +64,9 @@ extension EngineError.Code {
     /// The journey ended without success.
     package static let loginFailed = Self("loginFailed")
 
+    /// The user declined what the journey asked them to approve, or typed a wrong number on the device.
+    package static let declined = Self("declined")
+
     /// There were too many attempts for this account.
     package static let accountLocked = Self("accountLocked")
 
@@ -131,6 +134,7 @@ extension EngineError.Code {
         .invalidAnswer: "is not what its callback asks for.",
         .suspendedJourneyUnknown: "The suspended journey is unknown or has expired.",
         .loginFailed: "The journey ended without success.",
+        .declined: "It was declined, or a wrong number was typed on the device.",
         .accountLocked: "The account is locked for now.",
         .userInactive: "The user is not active.",
         .differentUser: "Another user than the one of the session was authenticated.",

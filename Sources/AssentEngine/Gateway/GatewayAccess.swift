@@ -142,7 +142,7 @@ extension AccessSettlement {
         let presented = request.admission.caller.presented
         let session = presented.flatMap { $0.session.realm == matched.set.realm ? $0.session : nil }
         let question = AccessQuestion(
-            matched: matched, kind: .gateway,
+            matched: matched, maker: .gateway,
             facts: PolicyFacts(
                 user: request.admission.caller.user, session: session, clientAddress: request.clientAddress),
             presented: presented,

@@ -16,7 +16,7 @@ package final class ServerKeys: Sendable {
         case accessToken = "access_token"
 
         /// What its keys may sign with; there is always a key for the first.
-        package var algorithms: [SignatureAlgorithm] { self == .idToken ? [.es256, .rs256] : [.es256] }
+        package var algorithms: [SignatureAlgorithm] { [.es256, .rs256] }
     }
 
     /// One key signs for it at a time.
@@ -74,14 +74,20 @@ package final class ServerKeys: Sendable {
         self.retention = retention
     }
 
-    /// The public keys whose signatures still count (RFC 7517 §5), among them keys for ID tokens with these algorithms:
-    /// a client may read the keys before the first token is signed.
-    package func published(idTokens algorithms: Set<SignatureAlgorithm> = []) async throws -> JWKSet {
+    /// The public keys whose signatures are valid (RFC 7517 §5), among them keys for tokens with these algorithms: a
+    /// client may read the keys before the first token is signed.
+    ///
+    /// RSA keys come first: some programs take the first key of a set, and expect RSA.
+    package func published(
+        idTokens: Set<SignatureAlgorithm> = [], accessTokens: Set<SignatureAlgorithm> = []
+    ) async throws -> JWKSet {
         let now = context.clock.epochSeconds
-        let slots = algorithms.intersection(Purpose.idToken.algorithms).map {
-            Slot(purpose: .idToken, algorithm: $0)
+        let wanted = [(Purpose.idToken, idTokens), (.accessToken, accessTokens)]
+        let slots = wanted.flatMap { purpose, algorithms in
+            algorithms.intersection(purpose.algorithms).map { Slot(purpose: purpose, algorithm: $0) }
         }
-        return JWKSet(try await current(having: slots).entries.filter { counts($0, at: now) }.map(\.jwk))
+        let keys = try await current(having: slots).entries.filter { counts($0, at: now) }.map(\.jwk)
+        return JWKSet(keys.filter { $0.algorithm == .rs256 } + keys.filter { $0.algorithm != .rs256 })
     }
 
     /// Signs claims as a JWT whose header's `typ` is `type`, for example `at+jwt`, with one of the algorithms of the
@@ -184,7 +190,8 @@ package final class ServerKeys: Sendable {
         ).count
     }
 
-    private static let signsTokens: SQL =
+    /// That a row is a key for tokens.
+    static let signsTokens: SQL =
         "purpose IN (\(Purpose.idToken.rawValue), \(Purpose.accessToken.rawValue))"
 
     private func counts(_ entry: Entry, at now: Int64) -> Bool {

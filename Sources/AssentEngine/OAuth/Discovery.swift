@@ -2,9 +2,10 @@ package import AssentCore
 package import AssentJOSE
 
 extension OAuthProvider {
-    /// The public keys of ID tokens and access tokens, also those that the first ID token of a client will need.
+    /// The public keys of ID tokens and access tokens, also those that the first token of a client will need.
     package func publishedKeys() async throws -> JWKSet {
-        try await keys.published(idTokens: configuration.idTokenAlgorithms)
+        try await keys.published(
+            idTokens: configuration.idTokenAlgorithms, accessTokens: configuration.accessTokenAlgorithms)
     }
 
     /// The provider's metadata (OpenID Connect Discovery 1.0 §3, RFC 8414 §2, RFC 9207 §3).
@@ -19,6 +20,10 @@ extension OAuthProvider {
         }
         let contexts = configuration.contexts.listed.map { JSONValue.string($0.value) }
         let methods: JSONValue = ["none", "client_secret_post", "client_secret_basic"]
+        let checksSessions = configuration.clients.values.contains(where: \.checksSessions)
+        let modes =
+            ["query", AuthorizationRedirect.postedMode]
+            + (checksSessions ? [AuthorizationRedirect.fragmentMode] : [])
         var metadata: JSONObject = [
             "issuer": .string(configuration.issuer),
             "authorization_endpoint": .string("\(base)/authorize"),
@@ -30,8 +35,8 @@ extension OAuthProvider {
             "jwks_uri": .string("\(base)/connect/jwk_uri"),
             "scopes_supported": .array(scopes.map(JSONValue.string)),
             "claims_supported": .array((UserClaims.names + (contexts.isEmpty ? [] : ["acr"])).map(JSONValue.string)),
-            "response_types_supported": ["code", "none"],
-            "response_modes_supported": ["query", .string(AuthorizationRedirect.postedMode)],
+            "response_types_supported": checksSessions ? ["code", "none", "id_token"] : ["code", "none"],
+            "response_modes_supported": .array(modes.map(JSONValue.string)),
             "grant_types_supported": .array(configuration.grantTypes.map { .string($0.rawValue) }),
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256", "ES256"],

@@ -56,6 +56,16 @@ package struct OAuthClient: Sendable, Hashable {
     /// What its ID tokens are signed with: RS256, which every client must know (OpenID Connect Core §15.1), or ES256.
     package var idTokenAlgorithm = SignatureAlgorithm.rs256
 
+    /// What its access tokens are signed with: ES256, or RS256, which every resource server must know (RFC 9068 §2.1).
+    package var accessTokenAlgorithm = SignatureAlgorithm.es256
+
+    /// The claims about the user that its ID tokens carry, as far as the granted scopes give them (OpenID Connect Core
+    /// §5.4). For programs that never ask the userinfo endpoint.
+    package var idTokenClaims: [String] = []
+
+    /// Whether its pages may ask by `prompt=none` for an ID token without a code, to learn whose session lives.
+    package var checksSessions = false
+
     /// Whether the user is taken to agree, since the client is the operator's own. The vendor's SDKs need it.
     package var consentImplied = true
 
@@ -96,6 +106,16 @@ package struct OAuthClient: Sendable, Hashable {
         redirectURIs.contains { RedirectURI.matches(uri, registered: $0) }
     }
 
+    /// What is left of the scopes that are asked for when those that nobody may have here are taken away (RFC 6749
+    /// §3.3): many programs always ask for `offline_access`, or for all that the metadata lists.
+    ///
+    /// - Throws: ``OAuthError`` `invalid_scope` when none is left.
+    static func allowed(_ asked: [String], where isAllowed: (String) -> Bool) throws(OAuthError) -> [String] {
+        let allowed = asked.filter(isAllowed)
+        guard !allowed.isEmpty || asked.isEmpty else { throw .invalidScope(asked) }
+        return allowed
+    }
+
     static func isScope(_ text: String) -> Bool {
         (1...128).contains(text.utf8.count)
             && text.utf8.allSatisfy { $0 == 0x21 || (0x23...0x5B).contains($0) || (0x5D...0x7E).contains($0) }
@@ -130,6 +150,13 @@ extension OAuthClient {
         if !ServerKeys.Purpose.idToken.algorithms.contains(idTokenAlgorithm) {
             faults.append("\(id): ID tokens are signed with RS256 or ES256")
         }
+        if !ServerKeys.Purpose.accessToken.algorithms.contains(accessTokenAlgorithm) {
+            faults.append("\(id): access tokens are signed with ES256 or RS256")
+        }
+        faults += idTokenClaims.compactMap(fault(inClaim:))
+        if checksSessions, !scopes.contains("openid") || !grantTypes.contains(.authorizationCode) {
+            faults.append("\(id): checking sessions needs the scope openid and the grant type authorization_code")
+        }
         if Set(scopes).count != scopes.count { faults.append("\(id): a scope is there twice") }
         for (name, seconds) in [
             ("access token", accessTokenLifetime), ("refresh token", refreshTokenLifetime),
@@ -138,5 +165,14 @@ extension OAuthClient {
             faults.append("\(id): the lifetime of an \(name) must be between a second and ten years")
         }
         return faults
+    }
+
+    /// Why ID tokens cannot carry a claim; `nil` when they can.
+    private func fault(inClaim claim: String) -> String? {
+        guard let scope = UserClaims.scope(of: claim) else {
+            return
+                "\(id): \(claim) is not a claim that this server knows; known: \(UserClaims.selectable.joined(separator: ", "))"
+        }
+        return scopes.contains(scope) ? nil : "\(id): the claim \(claim) needs the scope \(scope)"
     }
 }

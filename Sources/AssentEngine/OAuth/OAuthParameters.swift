@@ -15,14 +15,17 @@ package struct OAuthParameters: Sendable, CustomStringConvertible, CustomReflect
 
     /// Parameters that were decoded elsewhere.
     ///
+    /// - Parameters:
+    ///   - form: the parameters.
+    ///   - repeatable: those that may be there more than once, besides `resource` (RFC 8707 §2).
     /// - Throws: ``OAuthError`` `invalid_request` for too many, for too long ones, and for one that is there twice (RFC
-    ///   6749 §3.1; `resource` may be, RFC 8707 §2).
-    package init(_ form: FormItems) throws(OAuthError) {
+    ///   6749 §3.1).
+    package init(_ form: FormItems, repeatable: Set<String> = []) throws(OAuthError) {
         guard form.items.count <= Self.limit else { throw .invalidRequest("The request has too many parameters.") }
         guard form.items.allSatisfy({ $0.name.utf8.count <= 128 && $0.value.utf8.count <= Self.valueLimit }) else {
             throw .invalidRequest("A parameter of the request is too long.")
         }
-        guard form.duplicateNames.allSatisfy({ $0 == "resource" }) else {
+        guard form.duplicateNames.allSatisfy({ $0 == "resource" || repeatable.contains($0) }) else {
             var error = OAuthError.invalidRequest("A parameter of the request is there more than once.")
             error.state = form["state"]
             throw error
@@ -34,8 +37,11 @@ package struct OAuthParameters: Sendable, CustomStringConvertible, CustomReflect
     ///
     /// One of the vendor's SDKs does not encode its values: spaces are taken as they are, and only the first `=` of a
     /// parameter divides it.
+    /// - Parameters:
+    ///   - bytes: the query or the form.
+    ///   - repeatable: as for ``init(_:repeatable:)``.
     /// - Throws: ``OAuthError`` `invalid_request`, also for what is not percent-encoded UTF-8.
-    package init(urlEncoded bytes: some Sequence<UInt8>) throws(OAuthError) {
+    package init(urlEncoded bytes: some Sequence<UInt8>, repeatable: Set<String> = []) throws(OAuthError) {
         let text = bytes.map { $0 == UInt8(ascii: " ") ? UInt8(ascii: "+") : $0 }
         let form: FormItems
         do {
@@ -43,7 +49,14 @@ package struct OAuthParameters: Sendable, CustomStringConvertible, CustomReflect
         } catch {
             throw .invalidRequest("The parameters of the request are not a form that this server reads.")
         }
-        try self.init(form)
+        try self.init(form, repeatable: repeatable)
+    }
+
+    /// All values of a parameter that are not empty, each once.
+    package func all(_ name: String) -> [String] {
+        form.items.reduce(into: []) { values, item in
+            if item.name == name, !item.value.isEmpty, !values.contains(item.value) { values.append(item.value) }
+        }
     }
 
     /// The value of a parameter; `nil` when it is not there or empty (RFC 6749 §3.1: the same).

@@ -27,6 +27,10 @@ package struct OAuthProviderConfiguration: Sendable {
     /// For how many seconds a refresh that is repeated by the same attempt gets the same successor.
     package var refreshGrace: Int64 = 60
 
+    /// Whether a refresh or a question to the userinfo endpoint is a use of the session that its grant belongs to. A
+    /// relying party that is not behind the gateway shows no other sign of its user.
+    package var tokensKeepSessions = true
+
     /// The least `max_age` after a sign-in that it has demanded, in seconds: below it the way back to this endpoint
     /// would already be too long, and the user would sign in for ever.
     package var leastMaxAge: Int64 = 10
@@ -58,6 +62,9 @@ package struct OAuthProviderConfiguration: Sendable {
             clients.values.filter { $0.grantTypes.contains(.authorizationCode) && $0.scopes.contains("openid") }
                 .map(\.idTokenAlgorithm))
     }
+
+    /// What the access tokens of the clients are signed with.
+    var accessTokenAlgorithms: Set<SignatureAlgorithm> { Set(clients.values.map(\.accessTokenAlgorithm)) }
 
     /// The longest that a signed token of any client is valid, in seconds.
     var longestSignedLifetime: Int64 {

@@ -11,12 +11,9 @@ package struct PasswordPolicy: Sendable, Hashable {
     /// How many more may wait; beyond that the server says that it is busy.
     package var waitingChecks: Int
 
-    /// How many checks may be in progress for one client address; `nil` for half of all. Users behind one proxy share
-    /// its address.
+    /// How many checks may be in progress for one client address; `nil` for a share, which leaves room for
+    /// addresses that were never seen. Users behind one proxy share its address.
     package var checksPerAddress: Int?
-
-    /// How many checks may be in progress for one user name; `nil` for a quarter of all.
-    package var checksPerUser: Int?
 
     /// The least cost outside of development.
     package static let minimumLogN = 17
@@ -29,22 +26,18 @@ package struct PasswordPolicy: Sendable, Hashable {
 
     /// A policy; the defaults suit production on a small machine.
     package init(
-        logN: Int = 17, parallelChecks: Int = PasswordPolicy.defaultParallelChecks, waitingChecks: Int = 64,
-        checksPerAddress: Int? = nil, checksPerUser: Int? = nil
+        logN: Int = 17, parallelChecks: Int = PasswordPolicy.defaultParallelChecks, waitingChecks: Int = 128,
+        checksPerAddress: Int? = nil
     ) {
         self.logN = logN
         self.parallelChecks = parallelChecks
         self.waitingChecks = waitingChecks
         self.checksPerAddress = checksPerAddress
-        self.checksPerUser = checksPerUser
     }
 
     /// The bounds on checks in progress.
-    var admissionLimits: PasswordAdmission.Limits {
-        let total = parallelChecks + waitingChecks
-        return PasswordAdmission.Limits(
-            total: total, perAddress: checksPerAddress ?? max(total / 2, 1), perUser: checksPerUser ?? max(total / 4, 1)
-        )
+    var admission: PasswordAdmission {
+        PasswordAdmission(total: parallelChecks + waitingChecks, perAddress: checksPerAddress)
     }
 
     /// What is wrong with it, in words for the operator; empty when nothing is. A low cost is allowed in `development`
@@ -59,9 +52,7 @@ package struct PasswordPolicy: Sendable, Hashable {
         }
         if !(1...64).contains(parallelChecks) { issues.append("parallelChecks must be from 1 to 64") }
         if !(0...10_000).contains(waitingChecks) { issues.append("waitingChecks must be from 0 to 10000") }
-        for (name, value) in [("checksPerAddress", checksPerAddress), ("checksPerUser", checksPerUser)] {
-            if let value, value < 1 { issues.append("\(name) must be at least 1") }
-        }
+        if let checksPerAddress, checksPerAddress < 1 { issues.append("checksPerAddress must be at least 1") }
         return issues
     }
 }

@@ -31,45 +31,47 @@ package struct PasswordCaller: Sendable, Hashable {
 }
 
 /// How many password checks may be in progress, waiting ones included.
+///
+/// An address that checks all it may leaves room for others, and within an address a user does.
 struct PasswordAdmission: Sendable {
-    /// The bounds.
-    struct Limits: Sendable, Hashable {
-        var total: Int
-        var perAddress: Int
-        var perUser: Int
+    private var addresses: Shares<String?>
+    private var users: [PasswordCaller: Int] = [:]
+    /// Whether nothing is taken in any more.
+    private(set) var isClosed = false
+
+    /// - Parameters:
+    ///   - total: how many there may be.
+    ///   - perAddress: how many one address may have; `nil` for a share.
+    init(total: Int, perAddress: Int? = nil) {
+        addresses = Shares(total: total, perHolder: perAddress)
     }
 
-    let limits: Limits
-    private(set) var total = 0
-    private var addresses: [String?: Int] = [:]
-    private var users: [String: Int] = [:]
+    /// How many there may be.
+    var limit: Int { addresses.total }
 
-    init(_ limits: Limits) {
-        self.limits = limits
-    }
+    /// How many there are.
+    var total: Int { addresses.taken }
 
-    /// Takes one more in, unless that passes a bound.
+    /// Takes one more in, unless that passes the share of the address, or the user's within it: two for each place
+    /// that is left to others there.
     mutating func enter(_ caller: PasswordCaller) -> Bool {
-        let (ofAddress, ofUser) = (addresses[caller.address] ?? 0, users[caller.user] ?? 0)
-        guard total < limits.total, ofAddress < limits.perAddress, ofUser < limits.perUser else { return false }
-        total += 1
-        addresses[caller.address] = ofAddress + 1
-        users[caller.user] = ofUser + 1
+        let ofUser = users[caller, default: 0]
+        guard !isClosed, ofUser < 2 * addresses.left(for: caller.address), addresses.enter(caller.address) else {
+            return false
+        }
+        users[caller] = ofUser + 1
         return true
     }
 
     /// Lets one go that ``enter(_:)`` took in.
     mutating func leave(_ caller: PasswordCaller) {
-        total -= 1
-        addresses[caller.address] = Self.oneLess(addresses[caller.address])
-        users[caller.user] = Self.oneLess(users[caller.user])
+        addresses.leave(caller.address)
+        let left = users[caller, default: 1] - 1
+        users[caller] = left > 0 ? left : nil
     }
 
-    /// `nil` for none, so that the tables only hold who is here.
-    private static func oneLess(_ count: Int?) -> Int? {
-        guard let count, count > 1 else { return nil }
-        return count - 1
-    }
+    /// Takes nothing in any more.
+    mutating func close() { isClosed = true }
 }
 
 /// Values that wait, served in turns: one of each key, and those of one key in the order in which they came.

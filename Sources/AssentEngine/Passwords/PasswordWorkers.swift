@@ -27,9 +27,9 @@ final class PasswordWorkers: Sendable {
     private let admission: Locked<PasswordAdmission>
     private let hasStarted = Locked(false)
 
-    init(threads: Int, limits: PasswordAdmission.Limits) {
+    init(threads: Int, admission: PasswordAdmission) {
         self.threads = threads
-        admission = Locked(PasswordAdmission(limits))
+        self.admission = Locked(admission)
         line = WorkLine()
     }
 
@@ -39,7 +39,7 @@ final class PasswordWorkers: Sendable {
     var load: PasswordLoad {
         let waiting = line.count
         return admission.withLock {
-            PasswordLoad(inProgress: $0.total, waiting: waiting, limit: $0.limits.total)
+            PasswordLoad(inProgress: $0.total, waiting: waiting, limit: $0.limit)
         }
     }
 
@@ -55,13 +55,25 @@ final class PasswordWorkers: Sendable {
 
     /// Runs `work` on one of the threads when it is the caller's turn. Only inside ``admitting(_:_:)``, which bounds
     /// how many wait.
+    ///
+    /// - Throws: ``EngineError`` `busy` after ``drain()``; and what `work` throws.
     func run<Result: Sendable>(
         for caller: PasswordCaller, _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
         start()
         return try await withCheckedThrowingContinuation { continuation in
-            line.append(for: caller) { continuation.resume(with: Swift.Result { try work() }) }
+            line.append(
+                WorkLine.Work(
+                    run: { continuation.resume(with: Swift.Result { try work() }) },
+                    refuse: { continuation.resume(throwing: EngineError(.busy)) }),
+                for: caller)
         }
+    }
+
+    /// Refuses what waits and what comes.
+    func drain() {
+        admission.withLock { $0.close() }
+        line.drain()
     }
 
     /// Starts the threads with the first work: a server without passwords needs none.
@@ -74,7 +86,7 @@ final class PasswordWorkers: Sendable {
         for _ in 0..<threads {
             let thread = Thread { [line] in
                 Self.lowerPriority()
-                while let work = line.next() { work() }
+                while let work = line.next() { work.run() }
             }
             thread.name = "password check"
             thread.start()
@@ -97,27 +109,56 @@ final class PasswordWorkers: Sendable {
 
 /// What waits for the threads. They hold it, and not their owner, whose end is theirs.
 private final class WorkLine: Sendable {
-    typealias Work = @Sendable () -> Void
+    /// What is done when its turn comes, or else is told that it never will be.
+    struct Work: Sendable {
+        let run: @Sendable () -> Void
+        let refuse: @Sendable () -> Void
+    }
 
-    private let queue = Locked(PasswordQueue<Work>())
+    private struct State {
+        var queue = PasswordQueue<Work>()
+        var isDrained = false
+        var hasEnded = false
+    }
+
+    private let state = Locked(State())
     /// Counts what waits, and each thread's sign to end.
     private let signs = DispatchSemaphore(value: 0)
 
-    var count: Int { queue.withLock { $0.count } }
+    var count: Int { state.withLock { $0.queue.count } }
 
-    func append(for caller: PasswordCaller, _ work: @escaping Work) {
-        queue.withLock { $0.append(work, for: caller) }
-        signs.signal()
+    func append(_ work: Work, for caller: PasswordCaller) {
+        let isRefused = state.withLock { state in
+            if !state.isDrained { state.queue.append(work, for: caller) }
+            return state.isDrained
+        }
+        if isRefused { work.refuse() } else { signs.signal() }
     }
 
     /// Waits for the next work; `nil` at the end.
     func next() -> Work? {
-        signs.wait()
-        return queue.withLock { $0.next() }
+        while true {
+            signs.wait()
+            let (work, hasEnded) = state.withLock { ($0.queue.next(), $0.hasEnded) }
+            // A sign without work may also be of work that was refused meanwhile.
+            if work != nil || hasEnded { return work }
+        }
+    }
+
+    /// Refuses what waits and what comes. The threads then wait for nothing, until ``end(threads:)``.
+    func drain() {
+        let refused = state.withLock { state in
+            state.isDrained = true
+            var refused: [Work] = []
+            while let work = state.queue.next() { refused.append(work) }
+            return refused
+        }
+        for work in refused { work.refuse() }
     }
 
     /// Ends the threads, once nothing waits any more.
     func end(threads: Int) {
+        state.withLock { $0.hasEnded = true }
         for _ in 0..<threads { signs.signal() }
     }
 }

@@ -32,7 +32,7 @@ package struct Passwords: Sendable {
         cost = PasswordHash.Cost(logN: policy.logN)
         self.limits = limits
         self.derivation = derivation
-        workers = PasswordWorkers(threads: policy.parallelChecks, limits: policy.admissionLimits)
+        workers = PasswordWorkers(threads: policy.parallelChecks, admission: policy.admission)
         dummySalt = context.random.bytes(PasswordHash.saltBytes)
     }
 
@@ -64,6 +64,9 @@ package struct Passwords: Sendable {
     /// How busy the checks are.
     package var load: PasswordLoad { workers.load }
 
+    /// Refuses what waits for its turn, and whatever comes later, as `busy`. What a thread works on is finished.
+    package func drain() { workers.drain() }
+
     /// Checks a password. For a name that does not exist the same work is done: while hashes of several costs are
     /// stored, every check computes each of these costs once, for every name. A right password that was hashed at
     /// another cost than the configured one is hashed again, so that in time one cost is left; what is no longer
@@ -77,8 +80,9 @@ package struct Passwords: Sendable {
     ///   - realm: the realm of the user.
     ///   - address: the client's address, when it is known.
     /// - Returns: what was found.
-    /// - Throws: ``EngineError`` `busy` when too many checks are in progress, in all or for this address or name: the
-    ///   password was not looked at, and no attempt was counted.
+    /// - Throws: ``EngineError`` `busy` when too many checks are in progress, in all or for this address or name there:
+    ///   the password was not looked at, and no attempt was counted. The same while the server stops; an attempt may
+    ///   have been counted then.
     package func check(
         username: String, password: Secret, realm: String, from address: String? = nil
     ) async throws -> Check {

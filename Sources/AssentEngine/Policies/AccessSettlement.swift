@@ -42,7 +42,7 @@ package struct AccessSettlement: Sendable {
         guard let presented = question.presented,
             let binding = TransactionBinding(
                 question.matched.set, pending.policy, pending.condition, resource: question.matched.resource,
-                content: question.content, presented: presented)
+                content: question.content, presented: presented, maker: question.maker)
         else {
             reasons.append("\(pending.policy.name): binds method or body, and the question does not contain them")
             return .denied(.unboundContent)
@@ -53,30 +53,26 @@ package struct AccessSettlement: Sendable {
             case .taken(let taken): return .granted(taken: taken)
             case .alreadyTaken(let record):
                 reasons.append("the transaction was taken before")
-                if !question.kind.replacesUselessTransactions { return .alreadyTaken(record) }
+                if !question.maker.replacesUselessTransactions { return .alreadyTaken(record) }
             case .refused(let reason):
                 reasons.append("the transaction was refused: \(reason.rawValue)")
-                if !question.kind.replacesUselessTransactions { return .denied(.transaction(reason)) }
+                if !question.maker.replacesUselessTransactions { return .denied(.transaction(reason)) }
             }
         }
-        let display = try TransactionDisplay.render(pending.policy.display, of: question.content)
+        let display = try TransactionDisplay.render(
+            pending.policy, of: question.content, query: question.matched.resource.query)
         let record = try await transactions.create(
-            question.kind, binding: binding, url: question.matched.resource.url, display: display,
+            binding: binding, url: question.matched.resource.url, display: display,
             ttl: pending.condition.ttl, idempotencyKey: question.idempotencyKey)
         return .advised(try Advice([Advice.Entry(.transaction, [record.id])]), transaction: record)
     }
 }
 
-extension Transactions.Kind {
-    /// What an id is answered with that is unknown, expired, used, or of another request: REST's enforcement points get
-    /// a new transaction as AM gives them one, the gateway's clients a refusal.
-    var replacesUselessTransactions: Bool { self == .policy }
-}
-
 /// One question about one access.
 struct AccessQuestion {
     let matched: MatchedPolicies
-    let kind: Transactions.Kind
+    /// Who asks, and may take what was asked for here.
+    let maker: TransactionMaker
     let facts: PolicyFacts
     let presented: PresentedSession?
     let content: RequestContent?

@@ -48,7 +48,8 @@ extension AccessSettlement {
                 continue
             }
             let question = AccessQuestion(
-                matched: decisions.match(set, resource: resource, action: nil), kind: .policy, facts: facts,
+                matched: decisions.match(set, resource: resource, action: nil), maker: .caller(caller.user.id),
+                facts: facts,
                 presented: presented, content: RequestContent(environment: request.environment),
                 transactionID: transactionID)
             do {

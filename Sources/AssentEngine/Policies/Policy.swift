@@ -50,8 +50,12 @@ package struct Policy: Sendable, Hashable {
     /// What a transaction is bound to besides the resource's URL without query, the subject and the session.
     package let bind: Set<BoundField>
 
-    /// What the user is shown of the request's body.
+    /// What the user is shown of the request's body and query.
     package let display: [DisplayRule]
+
+    /// What the user is not shown, as written: places in the body (`/reference`) and parameters of the query (`?page`).
+    /// Whatever is neither here nor in ``display`` is refused, if something is displayed.
+    package let notShown: [String]
 
     /// What a decision tells the enforcement point besides.
     package let attributes: [PolicyAttribute]
@@ -63,7 +67,7 @@ package struct Policy: Sendable, Hashable {
     package init(
         name: String, isActive: Bool = true, resources: [ResourcePattern], actionValues: [String: Bool],
         subject: PolicySubject, condition: PolicyCondition? = nil, bind: Set<BoundField> = [],
-        display: [DisplayRule] = [], attributes: [PolicyAttribute] = []
+        display: [DisplayRule] = [], notShown: [String] = [], attributes: [PolicyAttribute] = []
     ) {
         self.name = name
         self.isActive = isActive
@@ -73,6 +77,7 @@ package struct Policy: Sendable, Hashable {
         self.condition = condition
         self.bind = bind
         self.display = display
+        self.notShown = notShown
         self.attributes = attributes
         let definition: JSONValue = [
             "name": .string(name), "active": .bool(isActive),
@@ -81,10 +86,14 @@ package struct Policy: Sendable, Hashable {
                 JSONObject(actionValues.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .bool($0.value)) })),
             "subject": subject.json, "condition": condition?.json ?? .null,
             "bind": .array(bind.map(\.rawValue).sorted().map { .string($0) }),
-            "display": .array(display.map(\.json)), "attributes": .array(attributes.map(\.json)),
+            "display": .array(display.map(\.json)), "notShown": .array(notShown.map { .string($0) }),
+            "attributes": .array(attributes.map(\.json)),
         ]
         revision = Base64URL.encode(Array(SHA256.hash(data: definition.serializedBytes())))
     }
+
+    /// The places of ``notShown``.
+    package var leftOut: [ContentPointer] { notShown.compactMap(ContentPointer.init(leftOut:)) }
 
     /// Whether the policy is about a resource.
     package func covers(_ resource: CanonicalResource) -> Bool {
@@ -102,15 +111,17 @@ package enum BoundField: String, Sendable, Hashable, CaseIterable {
     case body
 }
 
-/// One line of what the user is shown: a label and a field of the request's body, which must be JSON.
+/// One line of what the user is shown: a label, and a member of the request's body, which must be JSON or a form, or a
+/// parameter of its query.
 package struct DisplayRule: Sendable, Hashable {
     /// What the line is called, for example `Amount`.
     package let label: String
 
-    /// Where the value stands: a JSON Pointer (RFC 6901), or the name of a member of the outermost object.
+    /// Where the value stands: a JSON Pointer (RFC 6901), the name of a member of the outermost object or of a form's
+    /// field, or a question mark and the name of a parameter of the query.
     package let field: String
 
-    /// Where a second value stands that is written behind the first, for example the currency.
+    /// Where a second value stands that is written behind the first: a currency or a unit.
     package let suffix: String?
 
     /// A rule.

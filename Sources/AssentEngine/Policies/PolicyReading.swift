@@ -1,8 +1,8 @@
 package import AssentCore
 
 extension PolicySet {
-    /// Reads a policy set: `name`, `realm`, `actions`, `policies`, each policy in AM's JSON with our `bind` and
-    /// `display`.
+    /// Reads a policy set: `name`, `realm`, `actions`, `policies`, each policy in AM's JSON with our `bind`,
+    /// `display` and `notShown`.
     ///
     /// ```yaml
     /// name: bank
@@ -15,6 +15,7 @@ extension PolicySet {
     ///     condition: {type: Transaction, strategySpecifier: ConfirmTransfer, ttl: 180}
     ///     bind: [method, query, body]
     ///     display: [{label: Amount, field: amount, suffix: currency}, {label: To, field: to}]
+    ///     notShown: [/reference]
     /// ```
     /// - Throws: ``SettingsIssues``, with everything that is wrong, also what ``validate(journeys:)`` finds.
     package init(_ json: JSONValue, journeys: Set<String>) throws(SettingsIssues) {
@@ -50,7 +51,8 @@ extension Policy {
             name: settings.string("name"), isActive: settings.bool("active", default: true),
             resources: Self.resources(settings), actionValues: Self.actionValues(settings),
             subject: subject.map { PolicySubject($0) } ?? .none, condition: condition, bind: Self.bind(settings),
-            display: Self.display(settings), attributes: Self.attributes(settings))
+            display: Self.display(settings), notShown: settings.strings("notShown"),
+            attributes: Self.attributes(settings))
         settings.finish()
     }
 

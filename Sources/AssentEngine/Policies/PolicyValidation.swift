@@ -57,14 +57,34 @@ extension Policy {
             if !bind.isEmpty { issue("bind", "needs a Transaction condition") }
             if !display.isEmpty { issue("display", "needs a Transaction condition") }
         }
-        if !display.isEmpty, !bind.contains(.body) {
-            issue("display", "shows fields of the body, so bind must name body: what is shown must be what is done")
+        issues += displayIssues
+        return issues
+    }
+
+    private var displayIssues: [SettingsIssue] {
+        var issues: [SettingsIssue] = []
+        func issue(_ place: String, _ message: String) { issues.append(SettingsIssue(path: place, message)) }
+        if !display.isEmpty, !bind.isSuperset(of: [.query, .body]) {
+            issue(
+                "display",
+                "shows what is asked for, so bind must name query and body: what is shown must be what is done"
+            )
         }
         if display.count > TransactionDisplay.maximumLines {
             issue("display", "at most \(TransactionDisplay.maximumLines) lines can be shown")
         }
         for (index, rule) in display.enumerated() where !TransactionDisplay.isLabel(rule.label) {
             issue("display[\(index)].label", "must be a short text without control characters")
+        }
+        if display.isEmpty, !notShown.isEmpty { issue("notShown", "needs display: without it nothing is shown") }
+        if notShown.count > TransactionDisplay.maximumLeftOut {
+            issue("notShown", "at most \(TransactionDisplay.maximumLeftOut) places can be left out")
+        }
+        for (index, text) in notShown.enumerated() where ContentPointer(leftOut: text) == nil {
+            issue(
+                "notShown[\(index)]",
+                "\(text) must be a JSON Pointer into the body, for example /reference, or ? and a query parameter's name"
+            )
         }
         return issues
     }

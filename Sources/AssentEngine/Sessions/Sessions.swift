@@ -96,11 +96,17 @@ package struct Sessions: Sendable {
 
     /// Notes that the session was used, at most once in ``accessUpdateInterval``.
     package func touch(_ session: LiveSession) async throws {
+        guard let statement = touching(session) else { return }
+        _ = try await context.database.run(statement)
+    }
+
+    /// The statement that notes that the session was used; `nil` when that was noted within
+    /// ``accessUpdateInterval``.
+    func touching(_ session: LiveSession) -> SQLStatement? {
         let now = context.clock.epochSeconds
-        guard now - session.latestAccess >= Self.accessUpdateInterval else { return }
-        _ = try await context.database.run(
-            SQLStatement(
-                "UPDATE sessions SET latest_access = \(now) WHERE id = \(session.id) AND latest_access < \(now)"))
+        guard now - session.latestAccess >= Self.accessUpdateInterval else { return nil }
+        return SQLStatement(
+            "UPDATE sessions SET latest_access = \(now) WHERE id = \(session.id) AND latest_access < \(now)")
     }
 
     /// Ends a session, and puts `record` into the audit log: both or neither. Returns whether there was one.

@@ -2,7 +2,8 @@
 ///
 /// ``TransactionSQL/take`` compares the same: a test takes with each of them changed.
 enum ComparedField: CaseIterable {
-    case subject, session, grant, key, realm, policy, resource, policyRevision, journey, method, query, mediaType, body
+    case subject, session, grant, key, maker, realm, policy, resource, policyRevision, journey, method, query,
+        mediaType, body
 
     /// Why a transaction is refused that differs in this.
     var refusal: TransactionRefusal {
@@ -11,6 +12,7 @@ enum ComparedField: CaseIterable {
         case .session: .session
         case .grant: .grant
         case .key: .key
+        case .maker: .maker
         case .realm: .realm
         case .policy: .policy
         case .resource: .resource
@@ -40,6 +42,7 @@ enum ComparedField: CaseIterable {
         case .session: [binding.sessionID, binding.sessionAuditID]
         case .grant: [binding.grantID]
         case .key: [binding.keyThumbprint]
+        case .maker: [binding.maker.text]
         case .realm: [binding.realm]
         case .policy: [binding.policySet, binding.policy]
         case .resource: [binding.resource]

@@ -15,10 +15,10 @@ package enum BoundJSON {
     ) throws(EngineError) -> JSONValue {
         let value: JSONValue
         do {
-            // Names that differ only by their case, or by how a letter with an accent is written, are one name too.
-            value = try JSONValue.parse(bytes, limits: limits, duplicates: .rejectIgnoringCase)
+            // Names that some program, or a person who reads them, takes for one are one name too.
+            value = try JSONValue.parse(bytes, limits: limits, duplicates: .rejectAlike)
         } catch let error where error.code == .tooLarge {
-            throw EngineError(.tooLarge, "The request's body is too large to be approved.")
+            throw tooLarge
         } catch {
             throw refusal(error.detail)
         }
@@ -49,7 +49,9 @@ package enum BoundJSON {
         }
     }
 
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.generalCategory == .control }
+    static let tooLarge = EngineError(.tooLarge, "The request's body is too large to be approved.")
+
+    static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.generalCategory == .control }
 
     private static func refusal(_ detail: String) -> EngineError {
         .invalidRequest("The request's body cannot be shown for approval. \(detail)")

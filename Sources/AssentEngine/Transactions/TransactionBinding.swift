@@ -2,6 +2,7 @@ package import AssentCore
 
 /// What a transaction was made for: what must be the same when it is used, and what is only known of the request.
 package struct TransactionBinding: Sendable, Hashable {
+    let maker: TransactionMaker
     let realm: String
     let policySet: String
     let policy: String
@@ -26,10 +27,11 @@ package struct TransactionBinding: Sendable, Hashable {
     /// What is known of a request, and what a policy binds of it; `nil` when the policy binds a part that is not known.
     package init?(
         _ policySet: PolicySet, _ policy: Policy, _ condition: TransactionCondition, resource: CanonicalResource,
-        content: RequestContent?, presented: PresentedSession
+        content: RequestContent?, presented: PresentedSession, maker: TransactionMaker
     ) {
         guard !policy.bind.contains(.method) || content != nil, !policy.bind.contains(.body) || content?.body != nil
         else { return nil }
+        self.maker = maker
         realm = policySet.realm
         self.policySet = policySet.name
         self.policy = policy.name
@@ -51,11 +53,11 @@ package struct TransactionBinding: Sendable, Hashable {
 
     /// By what the same request is known when it comes again; `nil` when that cannot be said: its body was not read,
     /// and may be another one.
-    func requestKey(_ kind: Transactions.Kind, idempotencyKey: String?) -> String? {
-        let isWhole = kind == .policy || bodyDigest != nil || method == "GET" || method == "HEAD"
+    func requestKey(idempotencyKey: String?) -> String? {
+        let isWhole = maker != .gateway || bodyDigest != nil || method == "GET" || method == "HEAD"
         guard isWhole else { return nil }
         let parts = [
-            kind.rawValue, realm, policySet, policy, policyRevision, strategy, specifier, resource, query, method,
+            maker.text, realm, policySet, policy, policyRevision, strategy, specifier, resource, query, method,
             mediaType, bodyDigest, userID, sessionID, sessionAuditID, grantID, keyThumbprint, idempotencyKey,
         ]
         let json = JSONValue.array(parts.map { $0.map(JSONValue.string) ?? .null })
@@ -94,6 +96,8 @@ package enum TransactionRefusal: String, Sendable, Hashable, CaseIterable {
     case grant
     /// The access token is bound to another key.
     case key
+    /// Not asked for by the gateway, or the enforcement point, that wants to take it.
+    case maker
     /// Another realm.
     case realm
     /// Another policy set or policy.

@@ -1,6 +1,6 @@
 import AssentCore
 
-/// Makes what the user is shown out of the request's own body.
+/// Makes what the user is shown out of the request's own body and query.
 enum TransactionDisplay {
     /// The most lines that a policy may show.
     static let maximumLines = 16
@@ -11,27 +11,45 @@ enum TransactionDisplay {
     /// The longest value, in characters.
     static let maximumValue = 200
 
-    /// How much JSON a body to be shown may be.
-    static let limits = JSONLimits(bytes: 256 << 10, depth: 16, values: 10_000)
+    /// The most places that a policy may leave out by name.
+    static let maximumLeftOut = 64
 
-    /// The lines that `rules` ask for.
+    /// The lines that `policy` asks for; none when it shows nothing.
     ///
-    /// - Throws: ``EngineError``: `tooLarge`, `unsupportedMediaType` for a body that is not JSON by its media type,
-    ///   `invalidRequest` for one that cannot be shown as it is: broken, ambiguous, a field missing, or one with
-    ///   characters that could mislead.
-    static func render(_ rules: [DisplayRule], of content: RequestContent?) throws(EngineError) -> [DisplayField] {
-        guard !rules.isEmpty else { return [] }
-        guard let bytes = content?.body, content?.mediaType.flatMap(BoundMediaType.init)?.isJSON == true else {
-            throw BoundMediaType.refusal(of: "application/json")
-        }
-        let body = try BoundJSON.parse(bytes, limits: limits)
+    /// - Parameters:
+    ///   - policy: what is shown, and what is left out by name.
+    ///   - content: the request's body.
+    ///   - query: the request's query, as it is forwarded.
+    /// - Returns: the lines, in the policy's order.
+    /// - Throws: ``EngineError``: `tooLarge`, `unsupportedMediaType` for a body that is neither JSON nor a form by its
+    ///   media type, `invalidRequest` for one that cannot be shown as it is: broken, ambiguous, a field missing, one
+    ///   with characters that could mislead, or a member or parameter that the user would not see.
+    static func render(
+        _ policy: Policy, of content: RequestContent?, query: String?
+    ) throws(EngineError) -> [DisplayField] {
+        guard !policy.display.isEmpty else { return [] }
+        let shown = policy.display.flatMap { [$0.field, $0.suffix].compactMap(\.self) }.map(ContentPointer.init(field:))
+        let request = try ShownContent(content, query: query, needsBody: shown.contains { $0.part == .body })
         var lines: [DisplayField] = []
-        for rule in rules {
-            var value = try text(rule.field, in: body)
-            if let suffix = rule.suffix { value += " " + (try text(suffix, in: body)) }
+        for rule in policy.display {
+            var value = try text(rule.field, in: request)
+            if let suffix = rule.suffix {
+                let unit = try text(suffix, in: request)
+                // Otherwise `1` and `000.00 EUR` would be read as one amount.
+                guard isUnit(unit) else {
+                    throw .invalidRequest(
+                        "The request cannot be shown for approval: \(suffix) is not a currency or a unit. Digits, blanks and punctuation behind a value could be read as part of it."
+                    )
+                }
+                value += " " + unit
+            }
             // More than this no client shows.
             guard isShowable(value, limit: DisplayText.defaultLimit) else { throw unshowable(rule.field) }
             lines.append(DisplayField(label: rule.label, value: value))
+        }
+        if let place = request.firstUnseen(shown: shown, leftOut: policy.leftOut) {
+            throw .invalidRequest(
+                "The request cannot be shown for approval: \(place) is neither shown to the user nor left out by name.")
         }
         return lines
     }
@@ -39,9 +57,9 @@ enum TransactionDisplay {
     /// Whether `label` can be shown.
     static func isLabel(_ label: String) -> Bool { isShowable(label, limit: maximumLabel) }
 
-    private static func text(_ field: String, in body: JSONValue) throws(EngineError) -> String {
+    private static func text(_ field: String, in request: ShownContent) throws(EngineError) -> String {
         let text: String? =
-            switch value(field, in: body) {
+            switch request.value(at: ContentPointer(field: field)) {
             case .string(let text): text
             case .number(let number): number.description
             case .bool(let value): value ? "true" : "false"
@@ -57,35 +75,24 @@ enum TransactionDisplay {
 
     private static func unshowable(_ field: String) -> EngineError {
         .invalidRequest(
-            "The request cannot be shown for approval: \(field) is empty, too long or has forbidden characters.")
+            "The request cannot be shown for approval: \(field) is empty, too long or has forbidden characters, or more than three blanks in a row."
+        )
     }
 
-    /// The value at a JSON Pointer (RFC 6901), or of a member of the outermost object.
-    static func value(_ field: String, in body: JSONValue) -> JSONValue? {
-        guard field.hasPrefix("/") else { return body[field] }
-        var current = body
-        for token in field.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
-            let name = String(token.replacing("~1", with: "/").replacing("~0", with: "~"))
-            let next: JSONValue? =
-                if let elements = current.array {
-                    element(name, of: elements)
-                } else {
-                    current[name]
-                }
-            guard let next else { return nil }
-            current = next
+    /// Whether a text behind a value is read as its currency or unit: letters and symbols.
+    private static func isUnit(_ text: String) -> Bool {
+        text.unicodeScalars.allSatisfy { scalar in
+            switch scalar.properties.generalCategory {
+            case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
+                .spacingMark, .currencySymbol, .otherSymbol:
+                true
+            default: scalar == "%" || scalar == "/"
+            }
         }
-        return current
     }
 
-    private static func element(_ name: String, of elements: [JSONValue]) -> JSONValue? {
-        guard let index = Int(name), name == "\(index)", elements.indices.contains(index) else { return nil }
-        return elements[index]
-    }
-
-    /// Not blank, and nothing in it that a screen would obey instead of show.
+    /// Not blank, and nothing in it that a screen would obey instead of show, or that hides what follows.
     private static func isShowable(_ text: String, limit: Int) -> Bool {
-        guard let shown = try? DisplayText(text, limit: limit) else { return false }
-        return shown.text.unicodeScalars.contains { !$0.properties.isWhitespace }
+        (try? DisplayText(text, limit: limit)) != nil && !DisplayText.isBlankOrSpread(text)
     }
 }

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentStore
+import Foundation
 import Logging
 
 /// What came of forwarding the request of a taken transaction.
@@ -30,6 +31,8 @@ extension Transactions {
             do {
                 guard try await recordForwarding(id: transaction.id) else { return .sentBefore }
             } catch {
+                // Whether it is recorded is not known. That nothing was sent is.
+                Task { await recordUnsent(transaction) }
                 return .notRecorded
             }
             let (reply, outcome) = await send()
@@ -42,6 +45,25 @@ extension Transactions {
             }
             return .sent(reply)
         }.value
+    }
+
+    /// Records that the request of a taken transaction was not sent and never will be, as soon as the database takes
+    /// it: otherwise the record could say for good that it was forwarded, and nobody would know what happened.
+    private func recordUnsent(_ transaction: TakenTransaction) async {
+        var pause: Int64 = 1
+        while pause < Self.forwardingLimit {
+            do {
+                try await recordOutcome(id: transaction.id, .notForwarded)
+                return
+            } catch {
+                context.logger.warning(
+                    "it could not be recorded yet that a request was not forwarded",
+                    metadata: ["transaction": "\(transaction.id)"])
+            }
+            let next = context.clock.now.addingTimeInterval(Double(pause))
+            guard (try? await context.clock.sleep(until: next)) != nil else { return }
+            pause *= 2
+        }
     }
 
     /// Records that the request of a taken transaction is about to be sent. Returns whether this was the first to say

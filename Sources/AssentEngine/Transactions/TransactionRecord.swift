@@ -91,6 +91,7 @@ extension TransactionRecord {
 
 extension TransactionBinding {
     init(_ row: SQLRow) throws {
+        maker = TransactionMaker(stored: try row.text("maker"))
         realm = try row.text("realm")
         policySet = try row.text("policy_set")
         policy = try row.text("policy")

@@ -21,15 +21,16 @@ package enum TransactionSQL {
 
     /// Makes a transaction of a session that is alive, unless another one has the request's key.
     static func create(
-        _ new: TransactionRecord, kind: Transactions.Kind, display: String, requestKey: String?
+        _ new: TransactionRecord, display: String, requestKey: String?
     ) -> SQL {
         let binding = new.binding
         return """
             INSERT INTO transactions
-                (id, state, created_at, expires_at, kind, url, display, bound, realm, policy_set, policy,
+                (id, state, created_at, expires_at, kind, maker, url, display, bound, realm, policy_set, policy,
                 policy_revision, strategy, specifier, resource, query, method, media_type, body_sha256, user_id, session_id,
                 session_audit_id, grant_id, key_thumbprint, request_key)
-            SELECT \(new.id), 'CREATED', \(new.createdAt), \(new.expiresAt), \(kind.rawValue), \(new.url), \(display),
+            SELECT \(new.id), 'CREATED', \(new.createdAt), \(new.expiresAt), \(binding.maker.kind),
+                \(binding.maker.text), \(new.url), \(display),
                 \(binding.boundText), \(binding.realm), \(binding.policySet), \(binding.policy),
                 \(binding.policyRevision), \(binding.strategy), \(binding.specifier), \(binding.resource),
                 \(binding.query), \(binding.method), \(binding.mediaType), \(binding.bodyDigest), s.user_id, s.id,
@@ -121,7 +122,7 @@ package enum TransactionSQL {
             UPDATE transactions SET state = 'TAKEN', taken_at = \(now)
             WHERE id = \(id) AND state = 'COMPLETED' AND \(isCurrent(at: now))
                 AND completed_at <= \(now + clockTolerance)
-                AND realm = \(binding.realm) AND policy_set = \(binding.policySet) AND policy = \(binding.policy)
+                AND maker = \(binding.maker.text) AND realm = \(binding.realm) AND policy_set = \(binding.policySet) AND policy = \(binding.policy)
                 AND policy_revision = \(binding.policyRevision) AND strategy = \(binding.strategy)
                 AND specifier = \(binding.specifier) AND resource = \(binding.resource)\(compared)
                 AND user_id = \(binding.userID) AND session_id = \(binding.sessionID)
@@ -166,7 +167,7 @@ package enum TransactionSQL {
         """
         SELECT * FROM transactions WHERE state = 'TAKEN' AND outcome IS NULL
             AND (forwarded_at <= \(oldest)
-                OR (forwarded_at IS NULL AND taken_at <= \(oldest) AND kind = \(Transactions.Kind.gateway.rawValue)))
+                OR (forwarded_at IS NULL AND taken_at <= \(oldest) AND kind = \(TransactionMaker.gateway.kind)))
         ORDER BY taken_at, id LIMIT \(limit)
         """
     }

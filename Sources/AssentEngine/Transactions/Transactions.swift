@@ -42,14 +42,6 @@ package struct Transactions: Sendable {
         attempts = AttemptCounter(context)
     }
 
-    /// Where a transaction was asked for.
-    package enum Kind: String, Sendable, Hashable {
-        /// By a policy decision over REST.
-        case policy = "POLICY"
-        /// By the gateway.
-        case gateway = "GATEWAY"
-    }
-
     /// Makes a transaction; for a request that was refused a few seconds before, and whose transaction nobody has
     /// looked at, gives that one, and counts nothing.
     ///
@@ -59,11 +51,11 @@ package struct Transactions: Sendable {
     /// - Throws: ``EngineError``: `tooManyRequests` when the session has made too many, `sessionRequired` when it is no
     ///   longer alive, `unavailable`.
     package func create(
-        _ kind: Kind, binding: TransactionBinding, url: String, display: [DisplayField], ttl: Int64,
+        binding: TransactionBinding, url: String, display: [DisplayField], ttl: Int64,
         idempotencyKey: String? = nil
     ) async throws -> TransactionRecord {
         try await context.translatingStoreErrors {
-            let requestKey = binding.requestKey(kind, idempotencyKey: idempotencyKey)
+            let requestKey = binding.requestKey(idempotencyKey: idempotencyKey)
             if let known = try await repeated(requestKey) { return known }
             let counter = "transaction:\(binding.sessionAuditID):\(binding.policySet):\(binding.policy)"
             guard try await attempts.attempt(counter, limit: limits.creations, window: limits.window) else {
@@ -83,7 +75,7 @@ package struct Transactions: Sendable {
                     SQLStatement(
                         TransactionSQL.release(requestKey: requestKey, before: now - Self.repetition, at: now)),
                     SQLStatement(
-                        TransactionSQL.create(new, kind: kind, display: lines, requestKey: requestKey),
+                        TransactionSQL.create(new, display: lines, requestKey: requestKey),
                         expecting: .exactly(1)),
                     audit.statement(record(.transactionCreate, .success, id: id, binding: binding)),
                 ])
@@ -144,14 +136,14 @@ package struct Transactions: Sendable {
         return approval
     }
 
-    /// Where it stands, to the session that it was made for; `nil` to any other, and when its time is over.
-    package func state(id: String, session: LiveSession) async throws -> TransactionRecord.State? {
+    /// The record, to the session that it was made for; `nil` to any other, and when it has expired.
+    func current(id: String, session: LiveSession) async throws -> TransactionRecord? {
         let now = context.clock.epochSeconds
         return try await context.translatingStoreErrors {
             guard let found = try await find(id, at: now), found.record.binding.sessionID == session.id,
                 found.record.binding.userID == session.user.id, found.record.expiresAt > now
             else { return nil }
-            return found.record.state
+            return found.record
         }
     }
 

@@ -70,7 +70,7 @@ package struct Administration: Sendable {
     }
 
     /// Lets a user of the administrator's realm in again and forgets their wrong passwords and codes, or shuts them
-    /// out; their sessions and tokens stop counting at once.
+    /// out: their sessions and grants end, and stay ended when the user is let in again.
     ///
     /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user,
     /// `lastAdministrator`.
@@ -79,7 +79,7 @@ package struct Administration: Sendable {
         try await change(
             .adminActive, user: user, by: session, detail: ["active": .bool(active)],
             to: "active = \(active)", keepsAdministrator: active,
-            beside: active ? AttemptCounter.forgetting(user) : [])
+            beside: active ? AttemptCounter.forgetting(user) : ending(user, because: .adminActive))
     }
 
     /// Makes new signing keys for these purposes; with `discardingOld`, what the old ones have signed stops counting at
@@ -121,6 +121,18 @@ package struct Administration: Sendable {
         if case .after = query, records.allSatisfy(isLook) { return records }
         try await audit.write(self.record(.auditRead, by: session, about: nil))
         return records
+    }
+
+    /// The statements that end all sessions and grants of a user.
+    func ending(_ user: User, because event: AuditEvent) -> [SQLStatement] {
+        [
+            SQLStatement("DELETE FROM sessions WHERE user_id = \(user.id)"),
+            SQLStatement(
+                """
+                UPDATE grants SET revoked_at = \(context.clock.epochSeconds), revoked_because = \(event.rawValue)
+                WHERE user_id = \(user.id) AND revoked_at IS NULL
+                """),
+        ]
     }
 
     private func administrators() async throws -> [SQLRow] {

@@ -22,14 +22,17 @@ package struct User: Sendable, Hashable {
     /// Further attributes, for example `mail`.
     package let attributes: JSONObject
 
-    /// Whether somebody may have that name.
+    /// Whether somebody may be given that name. Universal ids, paths and patterns must be able to carry it.
     package static func isAllowedName(_ name: String) -> Bool {
-        (1...100).contains(name.utf8.count)
-            && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x2C && $0 != 0x3D }
+        (1...100).contains(name.utf8.count) && name != "." && name != ".."
+            && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !refusedInNames.contains($0) }
     }
 
+    private static let refusedInNames = Set(#",=/\*?#%"#.utf8)
+
     /// What ``isAllowedName(_:)`` asks for, in words.
-    package static let nameRule = "a username has 1 to 100 printable ASCII characters, no comma, no ="
+    package static let nameRule =
+        #"a username has 1 to 100 printable ASCII characters, none of , = / \ * ? # %, and is not . or .."#
 
     /// The name that AM's clients know as `universalId`.
     package var universalID: String { Self.universalID(username: username, realm: realm) }

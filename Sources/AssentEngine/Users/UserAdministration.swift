@@ -6,13 +6,17 @@ import AssentStore
 package struct UserAdministration: Sendable {
     private let administration: Administration
     private let passwords: Passwords
+    private let rules: PasswordRequirements
 
     private var context: EngineContext { administration.context }
 
     /// The users of a context's database.
-    package init(_ administration: Administration, passwords: Passwords) {
+    package init(
+        _ administration: Administration, passwords: Passwords, rules: PasswordRequirements = PasswordRequirements()
+    ) {
         self.administration = administration
         self.passwords = passwords
+        self.rules = rules
     }
 
     /// A user who is to be made.
@@ -85,8 +89,7 @@ package struct UserAdministration: Sendable {
         let event = AuditEvent.adminCreate
         try await demandAdministrator(event, session)
         guard User.isAllowedName(new.username) else { throw EngineError.invalidRequest(User.nameRule) }
-        let hash: String? =
-            if let password = new.password { try await passwords.hash(password) } else { nil }
+        let hash = try await hash(new.password, of: new.username)
         let totp = new.withSecondFactor ? try newSecondFactor() : nil
         var record = administration.record(event, by: session, about: nil)
         record.detail["username"] = .string(new.username)
@@ -115,7 +118,7 @@ package struct UserAdministration: Sendable {
     /// for a password that is not allowed.
     package func setPassword(_ password: Secret?, of username: String, by session: LiveSession) async throws {
         let user = try await administration.subject(username, of: .adminPassword, by: session)
-        let hash: String? = if let password { try await passwords.hash(password) } else { nil }
+        let hash = try await hash(password, of: user.username)
         let change = SQLStatement(
             "UPDATE users SET password_hash = \(hash) WHERE id = \(user.id)", expecting: .exactly(1))
         try await replace(.adminPassword, [change], of: user, by: session)
@@ -137,16 +140,16 @@ package struct UserAdministration: Sendable {
         _ event: AuditEvent, _ change: [SQLStatement], of user: User, by session: LiveSession
     ) async throws {
         let record = administration.record(event, by: session, about: user)
-        let ending = [
-            SQLStatement("DELETE FROM sessions WHERE user_id = \(user.id)"),
-            SQLStatement(
-                """
-                UPDATE grants SET revoked_at = \(context.clock.epochSeconds), revoked_because = \(event.rawValue)
-                WHERE user_id = \(user.id) AND revoked_at IS NULL
-                """),
-        ]
         _ = try await context.database.run(
-            change + ending + AttemptCounter.forgetting(user) + [administration.audit.statement(record)])
+            change + administration.ending(user, because: event) + AttemptCounter.forgetting(user) + [
+                administration.audit.statement(record)
+            ])
+    }
+
+    private func hash(_ password: Secret?, of username: String) async throws -> String? {
+        guard let password else { return nil }
+        if let fault = rules.fault(in: password, of: username) { throw EngineError.invalidRequest(fault) }
+        return try await passwords.hash(password)
     }
 
     private func newSecondFactor() throws -> TOTP {

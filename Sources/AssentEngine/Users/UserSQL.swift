@@ -5,10 +5,12 @@ enum UserSQL {
     /// That the user of this table or alias is an administrator, whether active or not.
     static func isAdministrator(_ table: SQL) -> SQL { "' ' || \(table).roles || ' ' LIKE '% admin %'" }
 
-    /// That a change to the user with that id leaves an administrator: another one is active, or this one is none.
+    /// That a change to the user with that id leaves their realm an administrator: another one of it is active, or this
+    /// user is not one. Nobody administers a realm from another.
     static func leavesAdministrator(without userID: String) -> SQL {
         """
-        (EXISTS (SELECT 1 FROM users o WHERE o.id <> \(userID) AND o.active = 1 AND \(isAdministrator("o")))
+        (EXISTS (SELECT 1 FROM users o
+                WHERE o.id <> \(userID) AND o.realm = users.realm AND o.active = 1 AND \(isAdministrator("o")))
             OR NOT (\(isAdministrator("users"))))
         """
     }

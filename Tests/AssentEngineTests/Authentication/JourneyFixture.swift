@@ -31,7 +31,8 @@ final class JourneyFixture: Sendable {
     init(
         failedTransaction: FailedTransaction = .failure, signIn: SignInLimits = SignInLimits(attempts: 1000),
         otp: OneTimePasswordLimits = OneTimePasswordLimits(), more: [JourneyDefinition] = [],
-        catalog: NodeCatalog = .standard, syncsToDisk: Bool = true
+        catalog: NodeCatalog = .standard, syncsToDisk: Bool = true,
+        isRestorable: Bool = false
     ) async throws {
         let memory = URL(filePath: "/dev/shm")
         let isMemoryThere = FileManager.default.isWritableFile(atPath: memory.path)
@@ -39,7 +40,8 @@ final class JourneyFixture: Sendable {
         directory = parent.appending(path: "assent-journeys-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
-        database = try await TestDatabase.location(path).open(clock: clock)
+        let opened = try await TestDatabase.location(path).open(clock: clock)
+        database = isRestorable ? RestorableDatabase(opened) : opened
         context = try TransactionFixture.context(database, clock: clock)
         passwords = Passwords(
             context, policy: PasswordPolicy(logN: 4, parallelChecks: 4, waitingChecks: 500), limits: signIn,
@@ -113,16 +115,21 @@ final class JourneyFixture: Sendable {
     }
 
     /// A transaction that waits for its approval by the journey `Confirm`.
-    func transaction(_ session: Secret, journey: String = "Confirm", ttl: Int64 = 180) async throws -> String {
+    func transaction(
+        _ session: Secret, journey: String = "Confirm", method: String = "POST", ttl: Int64 = 180
+    ) async throws -> String {
         let live = try #require(try await sessions.live(token: session))
         let condition = TransactionCondition(specifier: journey)
         let binding = try #require(
             TransactionBinding(
                 try TransactionFixture.policySet(), try TransactionFixture.policy(), condition,
                 resource: try CanonicalResource("https://api.bank.example/transfers"),
-                content: TransactionFixture.content, presented: PresentedSession(live)))
+                content: RequestContent(
+                    method: method, mediaType: "application/json", body: TransactionFixture.body),
+                presented: PresentedSession(live),
+                maker: .gateway))
         return try await transactions.create(
-            .gateway, binding: binding, url: "https://api.bank.example:443/transfers",
+            binding: binding, url: "https://api.bank.example:443/transfers",
             display: [DisplayField(label: "Amount", value: "200.00 EUR"), DisplayField(label: "To", value: "Bob")],
             ttl: ttl, idempotencyKey: context.random.uuid()
         ).id

@@ -111,6 +111,21 @@ struct LoginTests {
         #expect(try await fixture.audited() == ["success -"])
     }
 
+    @Test("noSession counts on whatever step it comes, and goes on counting")
+    func lateNoSession() async throws {
+        let fixture = try await JourneyFixture()
+        let last = try await fixture.start("Password")
+        let reply = try await fixture.send(
+            last.answered([.string("ana"), .string(JourneyFixture.password)]), noSession: true)
+        #expect(try reply.success().token == nil)
+        let first = try await fixture.start("Login", noSession: false)
+        let code = try Page(
+            await fixture.send(
+                first.answered([.string("ana"), .string(JourneyFixture.password)]), noSession: true))
+        #expect(try await fixture.answer(code, [.string(fixture.code())]).success().token == nil)
+        #expect(try await fixture.count("sessions") == 0)
+    }
+
     @Test("Name and password may come in header fields of the first request, as encoded words too")
     func zeroPage() async throws {
         let fixture = try await JourneyFixture()

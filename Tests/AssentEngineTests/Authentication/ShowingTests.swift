@@ -66,9 +66,21 @@ struct ShowingTests {
         }
         await expectError(.transactionUnreadable) { try await engine.stage(transactionID: "x", request(session)) }
         _ = try await fixture.answer(second, [.string(fixture.code())], session: session).token()
-        #expect(try await engine.stage(transactionID: id, request(session)) == .approved)
+        #expect(try await engine.stage(transactionID: id, request(session)) == .approved(isSafe: false))
         fixture.clock.advance(by: 3600)
         await expectError(.transactionUnreadable) { try await engine.stage(transactionID: id, request(session)) }
+    }
+
+    @Test("Of a request that only reads a browser is told that it can send it", arguments: ["GET", "HEAD", "PUT"])
+    func safe(method: String) async throws {
+        let fixture = try await JourneyFixture()
+        let session = try await fixture.signIn()
+        let id = try await fixture.transaction(session, method: method)
+        let page = try await fixture.approve(id, session: session)
+        let code = try Page(await fixture.answer(page, [nil, nil, 0], session: session))
+        _ = try await fixture.answer(code, [.string(fixture.code())], session: session).token()
+        let stage = try await fixture.authentication.stage(transactionID: id, request(session))
+        #expect(stage == .approved(isSafe: method != "PUT"))
     }
 
     @Test("What was declined stays to be seen as that")
@@ -77,7 +89,7 @@ struct ShowingTests {
         let session = try await fixture.signIn()
         let id = try await fixture.transaction(session)
         let page = try await fixture.approve(id, session: session)
-        await expectError(.loginFailed) { try await fixture.answer(page, [nil, nil, 1], session: session) }
+        await expectError(.declined) { try await fixture.answer(page, [nil, nil, 1], session: session) }
         #expect(try await fixture.authentication.stage(transactionID: id, request(session)) == .declined)
     }
 }

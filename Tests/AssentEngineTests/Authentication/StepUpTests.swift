@@ -68,7 +68,7 @@ struct StepUpTests {
     func declined(answer: JSONValue?) async throws {
         let fixture = try await JourneyFixture()
         let (session, id, page) = try await begin(fixture)
-        await expectError(.loginFailed) {
+        await expectError(.declined) {
             try await fixture.answer(page, [nil, nil, answer], session: session)
         }
         #expect(try await fixture.state(id) == "DECLINED")
@@ -252,7 +252,7 @@ struct StepUpTests {
     func declinedButSuccessful() async throws {
         let fixture = try await JourneyFixture()
         let (session, id, page) = try await begin(fixture, "Lenient")
-        await expectError(.loginFailed) {
+        await expectError(.declined) {
             try await fixture.answer(page, [nil, nil, 1], session: session)
         }
         #expect(try await fixture.state(id) == "DECLINED")

@@ -67,12 +67,18 @@ struct ClientCredentialsTests {
     @Test(
         "Scopes about a user, scopes of others and unknown ones are refused",
         arguments: [
-            "openid", "accounts openid", "offline_access", "email", "unknown",
+            "openid", "openid email", "offline_access", "email", "unknown",
         ])
     func scopes(_ scope: String) async throws {
         let fixture = try await ProviderFixture()
         await #expect(throws: OAuthError.expected("invalid_scope")) { try await tokens(fixture, ["scope": scope]) }
         #expect(try await fixture.count("grants") == 0)
+    }
+
+    @Test("What may not be given beside a scope that may is left out")
+    func leftOut() async throws {
+        let fixture = try await ProviderFixture()
+        #expect(try await tokens(fixture, ["scope": "openid accounts unknown"]).scopes == ["accounts"])
     }
 
     @Test("Only a client that may, with its secret, gets one")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("Two exchanges of one code", .timeLimit(.minutes(1)))
+@Suite("Two exchanges of one code")
 struct CodeInterleavingTests {
     /// A database at which the first writes that spend a code wait for each other: both have read it as unused.
     private final class Meeting: SQLDatabase {

@@ -81,6 +81,21 @@ struct ConsentTests {
         #expect(listed.map(\.clientID) == ["back end"] && Set(listed[0].scopes) == ["accounts", "more"])
     }
 
+    @Test("A scope that was taken from the client is not remembered with the next consent")
+    func narrowed() async throws {
+        var backend = ProviderFixture.backend
+        backend.scopes += ["more"]
+        let fixture = try await ProviderFixture(clients: [backend])
+        _ = try await authorize(fixture, ["scope": "accounts more"], .allow)
+        backend.scopes.removeAll { $0 == "more" }
+        let narrower = try await fixture.secondNode(clients: [backend])
+        _ = try await authorize(fixture, ["scope": "openid", "prompt": "consent"], .allow, on: narrower)
+        let listed = try await fixture.grants.consents(of: fixture.session)
+        #expect(listed.count == 1 && Set(listed.first?.scopes ?? []) == ["accounts", "openid"])
+        // With the scope back the user is asked for it again.
+        #expect(try demand(try await authorize(fixture, ["scope": "accounts more"])).scopes == ["accounts", "more"])
+    }
+
     @Test("A consent ends with its time, and is deleted then")
     func expiry() async throws {
         var backend = ProviderFixture.backend

@@ -62,11 +62,13 @@ final class ProviderFixture: Sendable {
 
     init(
         clients: [OAuthClient] = [bank, other, backend], random: any RandomSource = SystemRandom(),
-        limits: SessionLimits = longSession, contexts: AuthenticationContexts = AuthenticationContexts()
+        limits: SessionLimits = longSession, contexts: AuthenticationContexts = AuthenticationContexts(),
+        isRestorable: Bool = false
     ) async throws {
         url = FileManager.default.temporaryDirectory.appending(path: "assent-grants-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        database = try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(clock: clock)
+        let opened = try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(clock: clock)
+        database = isRestorable ? RestorableDatabase(opened) : opened
         context = EngineContext(
             database: database, clock: clock, random: random,
             masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))),
@@ -89,14 +91,19 @@ final class ProviderFixture: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
-    /// A second node on the same file, with caches of its own.
-    func secondNode() async throws -> OAuthProvider {
+    /// A second node on the same file, with caches of its own; with other clients, if it has read a newer
+    /// configuration.
+    func secondNode(clients: [OAuthClient]? = nil) async throws -> OAuthProvider {
         let database = try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(
             clock: clock)
         let context = EngineContext(
             database: database, clock: clock, random: SystemRandom(), masterKey: context.masterKey,
             logger: context.logger)
-        return try OAuthProvider(context, keys: ServerKeys(context), configuration: grants.configuration)
+        let configuration = clients.map {
+            OAuthProviderConfiguration(realm: "/alpha", issuer: Self.issuer, clients: $0)
+        }
+        return try OAuthProvider(
+            context, keys: ServerKeys(context), configuration: configuration ?? grants.configuration)
     }
 
     // MARK: Requests

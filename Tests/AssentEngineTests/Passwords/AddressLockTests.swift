@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("Wrong passwords lock an address before they lock a user", .timeLimit(.minutes(2)))
+@Suite("Wrong passwords lock an address before they lock a user")
 struct AddressLockTests {
     private struct World {
         let fixture: ProviderFixture

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Password checks starve nobody")
 struct PasswordWorkersTests {
-    private static let wide = PasswordAdmission.Limits(total: 100, perAddress: 100, perUser: 100)
+    private static let wide = PasswordAdmission(total: 100, perAddress: 100)
 
     private static func caller(_ address: String?, _ user: String) -> PasswordCaller {
         PasswordCaller(address: address, user: user)
@@ -31,27 +31,101 @@ struct PasswordWorkersTests {
         #expect(next == ["a0", "new"])
     }
 
-    @Test("Too many of one address, of one user or of all are refused; who leaves makes way")
+    @Test("Too many of one address, of one of its users or of all are refused; who leaves makes way")
     func bounds() {
-        var admission = PasswordAdmission(PasswordAdmission.Limits(total: 5, perAddress: 3, perUser: 2))
+        var admission = PasswordAdmission(total: 8, perAddress: 4)
         let entering: [(String?, String, Bool)] = [
-            ("a", "x", true), ("a", "x", true), ("a", "x", false), ("b", "x", false), ("a", "y", true),
-            ("a", "z", false), ("b", "z", true), (nil, "z", true), ("c", "w", false),
+            ("a", "x", true), ("a", "x", true), ("a", "x", true), ("a", "x", false), ("b", "x", true),
+            ("a", "y", true), ("a", "z", false), ("b", "z", true), (nil, "z", true), ("c", "w", true),
+            ("d", "w", false),
         ]
         for (address, user, isAdmitted) in entering {
             let entered = admission.enter(Self.caller(address, user))
             #expect(entered == isAdmitted, "\(address ?? "-") \(user)")
         }
-        #expect(admission.total == 5)
+        #expect(admission.total == 8)
         admission.leave(Self.caller("a", "x"))
         let entered = admission.enter(Self.caller("b", "x"))
         #expect(entered)
-        #expect(admission.total == 5)
+        #expect(admission.total == 8)
+        admission.close()
+        admission.leave(Self.caller("a", "x"))
+        let late = admission.enter(Self.caller("e", "x"))
+        #expect(!late)
+    }
+
+    @Test("An address alone has a quarter of the places, and one user two thirds of that")
+    func shares() {
+        var admission = PasswordAdmission(total: 129)
+        var entered = 0
+        while admission.enter(Self.caller("a", "x")) { entered += 1 }
+        #expect(entered == 22)
+        while admission.enter(Self.caller("a", "\(entered)")) { entered += 1 }
+        #expect(entered == 33)
+    }
+
+    @Test(
+        "While some addresses guess all they can, one that was never seen is let in, and served after one check of each",
+        arguments: [1, 3, 10])
+    func newcomers(guessers: Int) {
+        var admission = PasswordAdmission(total: 129)
+        var queue = PasswordQueue<PasswordCaller>()
+        var guesses = 0
+        func guess() {
+            for guesser in 0..<guessers {
+                while true {
+                    let caller = Self.caller("guesser \(guesser)", "user \(guesses)")
+                    guard admission.enter(caller) else { break }
+                    guesses += 1
+                    queue.append(caller, for: caller)
+                }
+            }
+        }
+        for round in 0..<100 {
+            guess()
+            let ana = Self.caller("phone \(round)", "ana")
+            let entered = admission.enter(ana)
+            #expect(entered, "round \(round)")
+            queue.append(ana, for: ana)
+            var turns = 0
+            while let served = queue.next() {
+                turns += 1
+                admission.leave(served)
+                if served == ana { break }
+                guess()
+            }
+            #expect(turns <= guessers + 1, "round \(round)")
+        }
+    }
+
+    @Test("When the server stops, what waits is refused at once, and what a thread works on is finished")
+    func drained() async throws {
+        let workers = PasswordWorkers(threads: 1, admission: Self.wide)
+        let gate = ThreadGate()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await Self.check(workers, Self.caller("a", "x")) { gate.wait() } }
+            await gate.waitUntilReached()
+            for number in 0..<30 {
+                group.addTask {
+                    await #expect(throws: EngineError(.busy)) {
+                        try await Self.check(workers, Self.caller("a", "\(number)")) { Issue.record("it was run") }
+                    }
+                }
+            }
+            while workers.load.waiting < 30 { await Task.yield() }
+            workers.drain()
+            // All but the one at the gate.
+            for _ in 0..<30 { try await group.next() }
+            await #expect(throws: EngineError(.busy)) { try await Self.check(workers, Self.caller("b", "y")) {} }
+            gate.open()
+            try await group.next()
+        }
+        #expect(workers.load == PasswordLoad(inProgress: 0, waiting: 0, limit: 100))
     }
 
     @Test("One client that floods the only thread makes another one wait for one check, not for all")
     func fairness() async throws {
-        let workers = PasswordWorkers(threads: 1, limits: Self.wide)
+        let workers = PasswordWorkers(threads: 1, admission: Self.wide)
         let gate = ThreadGate()
         let order = Locked<[String]>([])
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -82,7 +156,7 @@ struct PasswordWorkersTests {
     @Test("While all threads are held, a check too many is refused at once, and the others are done later")
     func refusal() async throws {
         let workers = PasswordWorkers(
-            threads: 2, limits: PasswordAdmission.Limits(total: 4, perAddress: 3, perUser: 4))
+            threads: 2, admission: PasswordAdmission(total: 4, perAddress: 3))
         let gate = ThreadGate()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<3 {
@@ -106,7 +180,7 @@ struct PasswordWorkersTests {
     @Test("What fails frees its place, and its error comes back")
     func failure() async throws {
         struct Failed: Error {}
-        let workers = PasswordWorkers(threads: 1, limits: .init(total: 1, perAddress: 1, perUser: 1))
+        let workers = PasswordWorkers(threads: 1, admission: PasswordAdmission(total: 1))
         for _ in 0..<3 {
             await #expect(throws: Failed.self) {
                 try await Self.check(workers, Self.caller("a", "x")) { throw Failed() }
@@ -119,7 +193,7 @@ struct PasswordWorkersTests {
     @Test("Work runs on a thread of a lower priority than the one it came from")
     func priority() async throws {
         let own = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
-        let workers = PasswordWorkers(threads: 1, limits: Self.wide)
+        let workers = PasswordWorkers(threads: 1, admission: Self.wide)
         let seen = Locked<Int32>(0)
         try await Self.check(workers, Self.caller("a", "x")) {
             let value = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
@@ -136,7 +210,7 @@ struct PasswordWorkersTests {
         let derivation = HeldDerivation()
         let passwords = Passwords(
             fixture.context,
-            policy: PasswordPolicy(logN: 4, parallelChecks: 1, waitingChecks: 1, checksPerAddress: 1, checksPerUser: 2),
+            policy: PasswordPolicy(logN: 4, parallelChecks: 1, waitingChecks: 1, checksPerAddress: 1),
             limits: SignInLimits(attempts: 2), derivation: derivation)
         @Sendable func check(_ password: String, from address: String) async throws -> Passwords.Check {
             try await passwords.check(

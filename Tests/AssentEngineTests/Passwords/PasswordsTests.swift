@@ -83,13 +83,14 @@ struct PasswordsTests {
         let passwords = Passwords(
             fixture.context,
             policy: PasswordPolicy(
-                logN: 4, parallelChecks: 1, waitingChecks: 2, checksPerAddress: 3, checksPerUser: 3),
+                logN: 4, parallelChecks: 1, waitingChecks: 2, checksPerAddress: 3),
             limits: SignInLimits(attempts: 1000), derivation: gate)
         let results = await withTaskGroup(of: String.self) { group in
-            for _ in 0..<20 {
+            for user in 0..<20 {
                 group.addTask {
                     do {
-                        return "\(try await passwords.check(username: "x", password: Secret("y"), realm: "/alpha"))"
+                        return
+                            "\(try await passwords.check(username: "\(user)", password: Secret("y"), realm: "/alpha"))"
                     } catch {
                         return "\(error)"
                     }
@@ -105,6 +106,23 @@ struct PasswordsTests {
         }
         #expect(results.prefix(17).allSatisfy { $0.hasPrefix("busy: ") })
         #expect(results.suffix(3).allSatisfy { $0 == "wrong" })
+    }
+
+    @Test("Twenty right sign-ins of one user at once wait for each other, and none is refused")
+    func oneUserOften() async throws {
+        let fixture = try await JourneyFixture()
+        let passwords = Passwords(
+            fixture.context, policy: PasswordPolicy(logN: 4, parallelChecks: 1), derivation: fixture.derivations)
+        let results = try await withThrowingTaskGroup(of: Passwords.Check.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    try await passwords.check(
+                        username: "ana", password: Secret(JourneyFixture.password), realm: "/alpha", from: "192.0.2.1")
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(results == Array(repeating: .right(fixture.ana), count: 20))
     }
 
     @Test("Parallel sign-ins with the right password, more than the limit of wrong ones, all get in")

@@ -22,6 +22,7 @@ struct PolicyReadingTests {
               "strategySpecifier":"Confirm","ttl":90}]},
            "bind":["method","query","body"],
            "display":[{"label":"Amount","field":"amount","suffix":"currency"},{"label":"To","field":"/to"}],
+           "notShown":["/reference","?page"],
            "resourceAttributes":[{"type":"User","propertyName":"mail"},
              {"type":"Static","propertyName":"tier","propertyValues":["gold"]}]}]}
         """
@@ -39,6 +40,7 @@ struct PolicyReadingTests {
                 DisplayRule(label: "Amount", field: "amount", suffix: "currency"),
                 DisplayRule(label: "To", field: "/to"),
             ])
+        #expect(policy.notShown == ["/reference", "?page"])
         #expect(policy.attributes == [.user(name: "mail"), .fixed(name: "tier", values: ["gold"])])
         #expect(set.policies.first?.isActive == true)
     }
@@ -59,7 +61,7 @@ struct PolicyReadingTests {
             ("10.0.0.0", "10.0.0.1"), (#"["known"]"#, #"["known","new"]"#), ("Confirm", "Other"),
             (#""ttl":90"#, #""ttl":91"#),
             (#"["method","query","body"]"#, #"["query","body"]"#), ("amount", "sum"), ("currency", "unit"),
-            ("gold", "silver"),
+            ("gold", "silver"), ("/reference", "/note"), (#""/reference","?page""#, #""/reference""#),
             (#""active":true"#, #""active":false"#), (#""ignoreValueCase":false"#, #""ignoreValueCase":true"#),
         ] {
             let changed = Self.whole.replacing(old, with: new)
@@ -87,7 +89,15 @@ struct PolicyReadingTests {
             ),
             (#""bind":["method","query","body"],"#, "", "policies[1].bind", "must say"),
             (#"["method","query","body"]"#, #"["method","header"]"#, "policies[1].bind[1]", "cannot be bound"),
-            (#"["method","query","body"]"#, #"["method"]"#, "policies[1].display", "must name body"),
+            (#"["method","query","body"]"#, #"["method"]"#, "policies[1].display", "must name query"),
+            (#"["method","query","body"]"#, #"["method","body"]"#, "policies[1].display", "must name query"),
+            (#""/reference","?page""#, #""reference""#, "policies[1].notShown[0]", "JSON Pointer"),
+            (#""/reference","?page""#, #""/a","b""#, "policies[1].notShown[1]", "JSON Pointer"),
+            (
+                #""display":[{"label":"Amount","field":"amount","suffix":"currency"},{"label":"To","field":"/to"}],"#,
+                "",
+                "policies[1].notShown", "needs display"
+            ),
             (#""label":"To""#, #""label":"To\u001b""#, "policies[1].display[1].label", "control"),
             ("443/transfers", "x/transfers", "policies[1].resources[0]", "Invalid port x"),
             (#""name":"transfers""#, #""name":"accounts""#, "policies[1].name", "another policy"),

@@ -135,6 +135,13 @@ struct CanonicalResourceTests {
         arguments: [
             ("https://x/a/../b", ResourceError.dotSegment), ("https://x/a/%2e%2E/b", .dotSegment),
             ("https://x/a/./b", .dotSegment), ("https://x/..", .dotSegment), ("https://x/a/..;x=1/b", .dotSegment),
+            ("https://x/a/..%3b/b", .dotSegment), ("https://x/a/..%3Bx=1/b", .dotSegment),
+            ("https://x/a/%2e.%3b", .dotSegment), ("https://x/a/..%20/b", .dotSegment),
+            ("https://x/a/%EF%BC%8E%EF%BC%8E/b", .dotSegment), ("https://x/a/%E2%80%A5/b", .dotSegment),
+            ("https://x/a/.%E2%80%8B./b", .dotSegment), ("https://x/a%EF%BC%8Fb", .encodedSlash),
+            ("https://x/a%EF%BC%BCb", .encodedSlash), ("https://x/%c0%ae%c0%ae/b", .notUTF8),
+            ("https://x/..%ff/b", .notUTF8), ("https://x/a%C3", .notUTF8), ("https://x/a%ED%A0%80", .notUTF8),
+            ("https://x/%e0%80%ae/b", .notUTF8), ("https://x/a?b=%C0%A6", .notUTF8), ("https://x/a?b=%ff", .notUTF8),
             ("https://x/a%2fb", .encodedSlash), ("https://x/a%5cb", .backslash), ("https://x/a\\b", .backslash),
             ("https://x\\@evil/a", .backslash), ("https://x/a%00", .encodedControl),
             ("https://x/a?b=%00", .encodedControl),

@@ -94,16 +94,21 @@ final class SDKWorld: Sendable {
         }
     }
 
-    /// A device object: a new one is a restart. Calls do not reach the server whose path ends with what `outage` names.
+    /// A device object: a new one is a restart. Calls do not reach the server whose path ends with what `outage` names,
+    /// or when the postman says so.
     func device(
-        _ crash: Crash = Crash(at: .max, after: false), outage: Locked<String?> = Locked(nil)
+        _ crash: Crash = Crash(at: .max, after: false), outage: Locked<String?> = Locked(nil), postman: Postman? = nil
     ) -> SigningDevice {
         let transport = InMemoryTransport { [world] exchange in
             let path = exchange.request.path ?? ""
             if let place = outage.withLock({ $0 }), path.hasSuffix(place) {
                 throw HTTPTransportError(.connectFailed, "the network is away")
             }
-            return try await crash.around { try await Self.answer(exchange, world) }
+            let isCall = !path.hasSuffix("/configuration")
+            return try await crash.around {
+                guard let postman, isCall else { return try await Self.answer(exchange, world) }
+                return try await postman.carry { try await Self.answer(exchange, world) }
+            }
         }
         // A guess costs nothing, which the server cannot see.
         return SigningDevice(

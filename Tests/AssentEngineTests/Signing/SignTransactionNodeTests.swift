@@ -112,6 +112,10 @@ struct SignTransactionNodeTests {
         #expect(page.types.last == "PollingWaitCallback")
         let asked = try await world.signing()
         let number = try #require(asked.matchNumber)
+        guard case .custom(let waiting) = page.content.prompts.last else { throw TestRefusal("it does not wait") }
+        #expect(waiting.outputs["number"]?.string == number)
+        #expect(waiting.outputs["expiresAt"]?.integer == asked.expiresAt)
+        #expect(waiting.outputs["message"]?.string == "Confirm on your device.\nNumber: \(number)")
         let txn = try #require(SigningID(text: asked.txn))
         let document = try await device.fetch(txn, container).content
         #expect(document.fields.map(\.display) == ["200.00 EUR", "Bob"] && document.relyingParty.id == "journey")
@@ -137,7 +141,7 @@ struct SignTransactionNodeTests {
         let page = try await world.begin(denied)
         let txn = try #require(SigningID(text: try await world.signing().txn))
         _ = try await device.decide(try await device.signed(device.blind(txn, container), label: nil), container)
-        await #expect(throws: EngineError(.loginFailed)) { try await world.poll(page) }
+        await #expect(throws: EngineError(.declined)) { try await world.poll(page) }
         #expect(try await world.journeys.state(denied) == "DECLINED")
     }
 

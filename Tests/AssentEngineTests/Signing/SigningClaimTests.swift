@@ -7,7 +7,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("Scan to approve", .timeLimit(.minutes(3)))
+@Suite("Scan to approve")
 struct SigningClaimTests {
     private func wish(_ world: SigningWorld) -> TransactionWish {
         var wish = world.wish("numbered")
@@ -66,6 +66,24 @@ struct SigningClaimTests {
             fetched += found == nil ? 1 : 0
         }
         #expect(fetched == 1)
+    }
+
+    @Test("What one device has scanned, another one of the same user cannot refuse")
+    func claimedByAnother() async throws {
+        let world = try await SigningWorld()
+        let (first, second) = (try await world.enrolled(), try await world.enrolled())
+        let made = try await world.provider.create(wish(world))
+        let body = ClaimBody(ticket: try await world.provider.ticket(of: made))
+        _ = try await first.device.call("transactions/claim", first.container.did, body)
+        let txn = try #require(SigningID(text: made.txn))
+        for effect in [DecisionEffect.deny, .report] {
+            let blind = try await second.device.signed(
+                second.device.blind(txn, second.container, effect), label: nil)
+            #expect(try await refusal { _ = try await second.device.decide(blind, second.container) } == "tx_unknown")
+        }
+        #expect(try await world.state(txn) == "PENDING")
+        let blind = try await first.device.signed(first.device.blind(txn, first.container), label: nil)
+        #expect(try await first.device.decide(blind, first.container).content.state == .denied)
     }
 
     @Test("Without number, origin or user, with a long life or a device, no transaction is made")

@@ -105,6 +105,28 @@ struct SigningDecisionTests {
         #expect(try await device.approve(txn, container).content.state == .approved)
     }
 
+    @Test("The device key's signature is for this decision, transaction, container and issuer", arguments: 0..<4)
+    func possession(what: Int) async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (txn, _) = try await world.asked()
+        let document = try await device.fetch(txn, container)
+        let right = try await device.signed(try device.decision(document, status: "accept"), label: "payments")
+        let other = try await device.signed(try device.decision(document, status: "accept"), label: "payments")
+        let random = SystemRandom()
+        let content = Possession(
+            issuer: what == 0 ? "https://other.example" : world.name,
+            did: what == 1 ? SigningID(random: random) : container.did,
+            txn: what == 2 ? SigningID(random: random) : txn,
+            decision: .decision(what == 3 ? other.decision : right.decision))
+        let moved = DecideBody(
+            decision: right.decision,
+            possession: try await SignedMessage.sign(content, with: device.deviceKey).compact)
+        #expect(try await refusal { _ = try await device.decide(moved, container) } == "hash_mismatch")
+        #expect(try await world.state(txn) == "PENDING")
+        #expect(try await device.decide(right, container).content.state == .approved)
+    }
+
     @Test("A signature that is not good ends the transaction")
     func badSignature() async throws {
         let world = try await SigningWorld()
@@ -223,7 +245,8 @@ struct SigningDecisionTests {
         let (device, container) = try await world.enrolled()
         var settings = world.provider.settings
         settings.keys = SigningSettings.standardKeys
-        settings.templates["login"] = SigningTemplate(kind: .authentication, title: LocalizedText("Sign in"))
+        settings.templates["login"] = SigningTemplate(
+            kind: .authentication, title: LocalizedText("Sign in"), notShown: ["/"])
         let later = SigningProvider(world.base.context, settings: settings)
         let txn = try #require(SigningID(text: try await later.create(world.wish("login")).txn))
         #expect(try await device.list(container.did).isEmpty)
@@ -290,6 +313,8 @@ struct SigningDecisionTests {
         for (part, other) in [
             ("\"200.00\"", "200.00"), ("\"200.00\"", "\"0200\""), ("\"EUR\"", "\"eur\""), ("\"Bob\"", "7"),
             ("\"Bob\"", "\"B\\u202Eob\""), ("\"Bob\"", "\"\""), ("\"creditorName\":\"Bob\"", "\"x\":1"),
+            ("\"Bob\"", "\"Bob\",\"iban\":\"DE1\""), ("}]", "},{\"type\":\"payment\"}]"), ("}]", "},null]"),
+            ("\"EUR\"", "\"EUR\",\"more\":1"),
         ] {
             #expect(try await code(good.replacing(part, with: other)) == "invalid_request", "\(other)")
         }

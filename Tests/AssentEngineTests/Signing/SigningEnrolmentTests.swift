@@ -104,6 +104,71 @@ struct SigningEnrolmentTests {
         let _: Enrolled = try await device.askSealed("provision/complete", did, good)
     }
 
+    /// An enrolment that has committed, and its key list.
+    private struct Committed {
+        let device: TestDevice
+        let did: SigningID
+        let content: Enrolment
+
+        init(_ world: SigningWorld) async throws {
+            let device = try TestDevice(world)
+            let offer = try await device.start(try await world.invite().code)
+            let did = offer.content.did
+            let nonceD = SigningNonce(random: SystemRandom())
+            func list(_ nonce: NonceReply?) async throws -> Enrolment {
+                try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
+            }
+            let commitment = SigningHash.commitment(nonceD: nonceD, keys: try await list(nil).keyList)
+            let nonce: NonceReply = try await device.ask("provision/commit", did, CommitBody(commitment: commitment))
+            content = try await list(nonce)
+            (self.device, self.did) = (device, did)
+        }
+
+        func complete(_ content: Enrolment) async throws {
+            let body = CompleteBody(enrol: try await SignedMessage.sign(content, with: device.deviceKey).compact)
+            let _: Enrolled = try await device.askSealed("provision/complete", did, body)
+        }
+    }
+
+    @Test("A key's proof of possession is for its own enrolment, device and place", arguments: 0..<7)
+    func possession(what: Int) async throws {
+        let world = try await SigningWorld()
+        let committed = try await Committed(world)
+        let (right, random) = (committed.content, SystemRandom())
+        let sign = try #require(right.keys.first { $0.usage == .sign })
+        let auth = try #require(right.keys.first { $0.usage == .auth })
+        let proof = KeyPossession(
+            issuer: what == 0 ? "https://other.example" : right.issuer,
+            did: what == 1 ? SigningID(random: random) : right.did,
+            nonceS: what == 2 ? SigningNonce(random: random) : right.nonceS,
+            device: what == 3 ? sign.kid : right.device.kid, usage: what == 4 ? .auth : sign.usage,
+            label: what == 5 ? auth.label : sign.label, kid: what == 6 ? auth.kid : sign.kid)
+        let key = try #require(committed.device.keys.withLock { $0[sign.label] })
+        let moved = EnrolledKey(
+            usage: sign.usage, label: sign.label, kid: sign.kid, jwk: sign.jwk, policy: sign.policy,
+            keystore: sign.keystore, slot: sign.slot,
+            possession: try await SignedMessage.sign(proof, with: key).compact)
+        let wrong = Enrolment(
+            issuer: right.issuer, pid: right.pid, did: right.did, sub: right.sub, offer: right.offer,
+            nonceD: right.nonceD, nonceS: right.nonceS, keys: right.keys.map { $0.kid == sign.kid ? moved : $0 })
+        #expect(try await refusal { try await committed.complete(wrong) } == "hash_mismatch")
+        #expect(try await refusal { try await committed.complete(right) } == nil)
+    }
+
+    @Test("A user who was deactivated is asked nothing, and completes no enrolment")
+    func deactivated() async throws {
+        let world = try await SigningWorld()
+        _ = try await world.enrolled()
+        let committed = try await Committed(world)
+        let users = Users(world.base.context)
+        try await users.setActive(false, userID: world.base.ana.user.id)
+        #expect(try await refusal { _ = try await world.provider.create(world.wish()) } == "not_found")
+        #expect(try await refusal { try await committed.complete(committed.content) } == "enrolment_void")
+        #expect(try await world.provider.store.container(did: committed.did.text) == nil)
+        try await users.setActive(true, userID: world.base.ana.user.id)
+        _ = try await world.asked()
+    }
+
     @Test("An unknown, used, withdrawn or late code is answered alike, and guesses are counted")
     func codes() async throws {
         let world = try await SigningWorld()

@@ -8,7 +8,7 @@ import Testing
 @testable import AssentEngine
 
 /// Like ``SigningExplorationTests``, with devices that sign, and a verifier that judges what each history has left.
-@Suite("One transaction to sign, two nodes, writes that fail, and what the evidence says", .timeLimit(.minutes(10)))
+@Suite("One transaction to sign, two nodes, writes that fail, and what the evidence says")
 struct SigningEvidenceExplorationTests {
     /// What happens over the second node while the first one approves.
     private enum Meanwhile: CaseIterable {

@@ -17,7 +17,7 @@ final class NewsRecorder: Notifier {
     func notify(_ news: TransactionNews) async { waiting.withLock { $0.append(news) } }
 }
 
-@Suite("What a user's other devices are told", .timeLimit(.minutes(2)))
+@Suite("What a user's other devices are told")
 struct SigningNoticeTests {
 
     private static func world(_ notifier: (any Notifier)? = nil) async throws -> SigningWorld {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("New keys for a container, over two nodes", .timeLimit(.minutes(Soak.isOn ? 60 : 10)))
+@Suite("New keys for a container, over two nodes")
 struct SigningRenewalNodeTests {
     private static let pin = Secret("271828")
 

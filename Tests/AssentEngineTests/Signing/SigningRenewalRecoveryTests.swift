@@ -9,7 +9,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("After a renewal that was interrupted", .timeLimit(.minutes(5)))
+@Suite("After a renewal that was interrupted")
 struct SigningRenewalRecoveryTests {
     private let pin = Secret("271828")
     private let other = Secret("839201")

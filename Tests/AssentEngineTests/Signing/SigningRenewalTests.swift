@@ -10,7 +10,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("New keys for a container", .timeLimit(.minutes(3)))
+@Suite("New keys for a container")
 struct SigningRenewalTests {
     /// Enough for every test to make an invite late.
     private static func world() async throws -> SigningWorld {
@@ -177,6 +177,10 @@ struct SigningRenewalTests {
         #expect(try await new.status(container.did).keys.contains { $0.kid?.text == renewal.newDevice } == false)
         #expect(try await refusal { _ = try await new.list(container.did) } == "bad_proof")
         let confirm = ConfirmBody(echo: enrolled.echo)
+        let guessed = ConfirmBody(echo: SigningNonce(random: SystemRandom()))
+        #expect(
+            try await refusal { _ = try await new.call("renew/confirm", container.did, guessed) } == "enrolment_void")
+        #expect(try await old.status(container.did).state == .active)
         #expect(try await refusal { _ = try await old.call("renew/confirm", container.did, confirm) } == "bad_proof")
         let status: ContainerStatus = try await new.ask("renew/confirm", container.did, confirm)
         #expect(status.keys.contains { $0.kid?.text == renewal.newDevice && $0.state == .active })

@@ -10,7 +10,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("The issuer's keys over time", .timeLimit(.minutes(3)))
+@Suite("The issuer's keys over time")
 struct SigningRotationTests {
     private static func world() async throws -> (SigningWorld, SigningCaller) {
         let world = try await SigningWorld { $0.freshness = 30 * 365 * 86400 }
@@ -102,6 +102,27 @@ struct SigningRotationTests {
         _ = device
     }
 
+    @Test("An evaluation whose key was withdrawn is not confirmed, and costs a try; the next one is")
+    func withdrawnEvaluation() async throws {
+        let world = try await SigningWorld.withPIN { _ in
+        } change: {
+            $0.freshness = 86400
+        }
+        let admin = SigningCaller(
+            try await TransactionFixture.signIn("root", roles: [.admin], world.base.context))
+        let (device, container, pin) = try await world.enrolledWithPIN()
+        let opened = try #require(try await pin.unlock("2580"))
+        let confirmation = try await pin.confirmation(opened)
+        _ = try await world.provider.change(admin, .withdrawOnlineKeys)
+        device.forgetTrust()
+        #expect(
+            try await refusal { _ = try await device.call("slots/confirm", container.did, confirmation) }
+                == "invalid_request")
+        #expect(try await device.status(container.did).slots.first?.tries == 4)
+        #expect(try await pin.open("2580") != nil)
+        #expect(try await device.status(container.did).slots.first?.tries == 5)
+    }
+
     @Test("Only an administrator with a fresh sign-in changes keys, and of two at once one does")
     func callers() async throws {
         let (world, admin) = try await Self.world()
@@ -112,6 +133,13 @@ struct SigningRotationTests {
         strict.base.clock.advance(by: 301)
         let found = try await refusal { _ = try await strict.provider.change(late, .withdrawOnlineKeys) }
         #expect(found == "fresh_authentication_required")
+        let strong = try await SigningWorld { $0.freshLevel = 2 }
+        for (level, code) in [(1, "fresh_authentication_required"), (2, nil)] {
+            let caller = SigningCaller(
+                try await TransactionFixture.signIn("root", roles: [.admin], level: level, strong.base.context))
+            #expect(try await refusal { _ = try await strong.provider.change(caller, .rotateIdentity) } == code)
+            #expect(try await refusal { _ = try await strong.provider.invite(caller, user: nil) } == code)
+        }
         _ = try await world.provider.configuration()
         let outcomes = try await withThrowingTaskGroup(of: String?.self) { group in
             for _ in 0..<4 {

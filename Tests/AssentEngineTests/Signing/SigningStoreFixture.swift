@@ -18,8 +18,10 @@ final class SigningStoreFixture: Sendable {
 
     var now: Int64 { base.clock.epochSeconds }
 
-    init(_ location: DatabaseLocation? = nil) async throws {
-        base = try await TransactionFixture(location)
+    init(
+        _ location: DatabaseLocation? = nil, isRestorable: Bool = false
+    ) async throws {
+        base = try await TransactionFixture(location, isRestorable: isRestorable)
         store = SigningStore(base.context, issuer: Self.issuer)
         user = base.ana.user.id
     }

@@ -74,6 +74,27 @@ struct SigningTroubleTests {
         #expect(receipt.content.state == .approved && receipt.content.document == .document(document.compact))
     }
 
+    @Test("What a database says of its fault reaches neither the device nor the relying party")
+    func silentFault() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let body = try await device.sealed(EmptyBody().encoded(), sender: container.did.text)
+        let proof = try await device.proof(container.did, path: "status", body: body)
+        let broken = InterruptedDatabase(world.base.database) { _ in
+            throw StoreError(.statement, "the column sealed_k of Ana is damaged")
+        }
+        let context = try TransactionFixture.context(broken, clock: world.base.clock)
+        let provider = SigningProvider(context, settings: world.provider.settings)
+        let answer = await #expect(throws: SigningRefusal.self) {
+            try await provider.answer(.status, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
+        }
+        let client = await #expect(throws: SigningRefusal.self) { try await provider.create(world.wish()) }
+        let unknown = SigningRefusal(answering: StoreError(.corrupt, "the column sealed_k of Ana is damaged"))
+        for refusal in [answer, client, unknown] {
+            #expect(refusal?.code == .unavailable && refusal?.detail == SigningRefusal(.unavailable).detail)
+        }
+    }
+
     @Test("The same decision many times at once is one decision, and each caller gets its receipt")
     func parallel() async throws {
         for (template, hasPIN) in [("payment", false), ("numbered", false), ("payment", true), ("numbered", true)] {
@@ -131,7 +152,8 @@ struct SigningTroubleTests {
             _ = try await world.base.database.run(
                 SQLStatement("INSERT INTO \(SQL(verbatim: table)) SELECT * FROM \(SQL(verbatim: "kept_" + table))"))
         }
-        _ = try await SigningFence.run(world.base.context)
+        _ = try await RestoredDatabase(world.base.context).fence(keepingSessions: true)
+        world.base.clock.advance(by: 1)
     }
 
     @Test("With the database of yesterday a device approves again after its user has authenticated, and is no suspect")

@@ -21,14 +21,17 @@ final class SigningWorld: TestIssuer {
             SigningTemplate.Field(
                 id: "amount", label: LocalizedText("Amount"), type: .amount, pointer: "/0/instructedAmount"),
             SigningTemplate.Field(id: "to", label: LocalizedText("To"), type: .party, pointer: "/0/creditorName"),
-        ])
+        ], notShown: ["/0/type"])
 
     static let details = """
         [{"type":"payment","instructedAmount":{"amount":"200.00","currency":"EUR"},"creditorName":"Bob"}]
         """
 
-    init(notifier: (any Notifier)? = nil, _ change: (inout SigningSettings) -> Void = { _ in }) async throws {
-        base = try await TransactionFixture()
+    init(
+        notifier: (any Notifier)? = nil, isRestorable: Bool = false,
+        _ change: (inout SigningSettings) -> Void = { _ in }
+    ) async throws {
+        base = try await TransactionFixture(isRestorable: isRestorable)
         var numbered = Self.payment
         numbered.matchesNumber = true
         var settings = SigningSettings(

@@ -33,6 +33,7 @@ struct TransactionBindingTests {
         Alteration(.session) { try $0.binding(session: $0.anaElsewhere) },
         Alteration(.grant) { try $0.binding(grantID: "another") },
         Alteration(.key) { try $0.binding(keyThumbprint: "another") },
+        Alteration(.maker) { try $0.binding(maker: .caller($0.ana.user.id)) },
         Alteration(.realm) { try $0.binding(set: try TransactionFixture.policySet(realm: "/beta")) },
         Alteration(.policy) { try $0.binding(set: try TransactionFixture.policySet(name: "other")) },
         Alteration(.policy) { try $0.binding(policy: try TransactionFixture.policy("others")) },
@@ -235,7 +236,7 @@ struct TransactionBindingTests {
             #expect(
                 TransactionBinding(
                     set, policy, TransactionCondition(specifier: "Confirm"), resource: resource, content: content,
-                    presented: PresentedSession(fixture.ana)) == nil)
+                    presented: PresentedSession(fixture.ana), maker: .gateway) == nil)
         }
     }
 

@@ -47,7 +47,7 @@ struct TransactionExplorationTests {
         }
     }()
 
-    @Test("It is forwarded once at most, and whatever was acknowledged is found again", .timeLimit(.minutes(10)))
+    @Test("It is forwarded once at most, and whatever was acknowledged is found again")
     func explore() async throws {
         let fixture = try await TransactionFixture(limits: TransactionLimits(creations: 1_000_000))
         // Each is tried on the embedded database; a round trip takes longer.

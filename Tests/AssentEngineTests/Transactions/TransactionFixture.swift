@@ -25,12 +25,16 @@ final class TransactionFixture: Sendable {
     static let content = RequestContent(method: "POST", mediaType: "application/json", body: body)
 
     /// On the tests' database, unless another one is named.
-    init(limits: TransactionLimits = TransactionLimits(), _ location: DatabaseLocation? = nil) async throws {
+    init(
+        limits: TransactionLimits = TransactionLimits(), _ location: DatabaseLocation? = nil,
+        isRestorable: Bool = false
+    ) async throws {
         directory = FileManager.default.temporaryDirectory.appending(path: "assent-transactions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
         let location = if let location { location } else { try await TestDatabase.location(path) }
-        database = try await location.open(clock: clock)
+        let opened = try await location.open(clock: clock)
+        database = isRestorable ? RestorableDatabase(opened) : opened
         context = try Self.context(database, clock: clock)
         transactions = Transactions(context, limits: limits)
         ana = try await Self.signIn("ana", roles: [], context)
@@ -43,7 +47,7 @@ final class TransactionFixture: Sendable {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    static func context(_ database: any SQLDatabase, clock: ManualClock, seed: UInt64 = 1) throws -> EngineContext {
+    static func context(_ database: any SQLDatabase, clock: any WallClock, seed: UInt64 = 1) throws -> EngineContext {
         EngineContext(
             database: database, clock: clock, random: SystemRandom(),
             masterKey: try MasterKey(Secret(bytes: SeededRandom(seed: seed).bytes(MasterKey.byteCount))),
@@ -74,11 +78,13 @@ final class TransactionFixture: Sendable {
         bind: Set<BoundField> = [.method, .query, .body],
         display: [DisplayRule] = [
             DisplayRule(label: "Amount", field: "amount", suffix: "currency"), DisplayRule(label: "To", field: "/to"),
-        ]
+        ],
+        notShown: [String] = ["?kind"]
     ) throws -> Policy {
         Policy(
             name: name, resources: try resources.map { try ResourcePattern($0) }, actionValues: actions,
-            subject: subject, condition: condition, bind: bind, display: display)
+            subject: subject, condition: condition, bind: bind, display: display,
+            notShown: display.isEmpty ? [] : notShown)
     }
 
     static func policySet(_ policies: [Policy]? = nil, name: String = "bank", realm: String = "/alpha") throws
@@ -98,19 +104,21 @@ final class TransactionFixture: Sendable {
         set: PolicySet? = nil, policy: Policy? = nil,
         condition: TransactionCondition = TransactionCondition(specifier: "Confirm"),
         url: String = "https://api.bank.example/transfers?kind=sepa", content: RequestContent = content,
-        session: LiveSession? = nil, grantID: String? = nil, keyThumbprint: String? = nil
+        session: LiveSession? = nil, grantID: String? = nil, keyThumbprint: String? = nil,
+        maker: TransactionMaker = .gateway
     ) throws -> TransactionBinding {
         let presented = PresentedSession(session ?? ana, grantID: grantID, keyThumbprint: keyThumbprint)
         return try #require(
             TransactionBinding(
                 try set ?? Self.policySet(), try policy ?? Self.policy(), condition,
-                resource: try CanonicalResource(url), content: content, presented: presented))
+                resource: try CanonicalResource(url), content: content, presented: presented,
+                maker: maker))
     }
 
     /// A transaction of a request of its own, also when another one looks the same.
     func create(_ binding: TransactionBinding? = nil, ttl: Int64 = 180) async throws -> TransactionRecord {
         try await transactions.create(
-            .gateway, binding: try binding ?? self.binding(), url: "https://api.bank.example:443/transfers?kind=sepa",
+            binding: try binding ?? self.binding(), url: "https://api.bank.example:443/transfers?kind=sepa",
             display: [DisplayField(label: "Amount", value: "200.00 EUR")], ttl: ttl,
             idempotencyKey: context.random.uuid())
     }
@@ -184,6 +192,7 @@ extension AccessGrant {
             owner: ResourceOwner(
                 user: presented.session.user, session: presented.session, sessionAuditID: presented.session.auditID,
                 authTime: presented.session.createdAt, authLevel: presented.session.authLevel), scopes: [],
-            audience: [], acr: nil, issuedAt: 0, expiresAt: .max, keyThumbprint: presented.keyThumbprint)
+            audience: [], acr: nil, issuedAt: 0, expiresAt: .max, keyThumbprint: presented.keyThumbprint,
+            isOffline: false)
     }
 }

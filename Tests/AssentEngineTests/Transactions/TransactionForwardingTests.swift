@@ -77,6 +77,33 @@ struct TransactionForwardingTests {
         }
     }
 
+    @Test(
+        "What was not sent for want of a record is on record as not forwarded, as soon as the database takes that",
+        arguments: [0, 1, 3])
+    func unsent(failures: Int) async throws {
+        let fixture = try await TransactionFixture()
+        let taken = try await Self.taken(fixture)
+        let database = NodeDatabase(
+            fixture.database, [.doneUnknown] + Array(repeating: .undone, count: failures))
+        let transactions = Transactions(try TransactionFixture.context(database, clock: fixture.clock))
+        guard case .notRecorded = await transactions.forwarding(taken, send: Self.unexpected) else {
+            Issue.record("without a record nothing may be sent")
+            return
+        }
+        for _ in 0..<failures {
+            while fixture.clock.sleeperCount == 0 { await Task.yield() }
+            #expect(try await Self.outcome(taken.id, fixture) == .forwarded)
+            fixture.clock.advance(by: 8)
+        }
+        while try await Self.outcome(taken.id, fixture) == .forwarded { await Task.yield() }
+        #expect(try await Self.outcome(taken.id, fixture) == .notForwarded)
+        #expect(try await fixture.audited(.transactionOutcome, taken.id) == ["failed -"])
+        guard case .sentBefore = await fixture.transactions.forwarding(taken, send: Self.unexpected) else {
+            Issue.record("what is said to be unsent stays unsent")
+            return
+        }
+    }
+
     @Sendable private static func unexpected() async -> (Int, UpstreamOutcome) {
         Issue.record("nothing may be sent")
         return (0, .unknown)

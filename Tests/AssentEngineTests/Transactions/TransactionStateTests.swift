@@ -94,7 +94,8 @@ struct TransactionStateTests {
         let fixture = try await TransactionFixture()
         let policy = try TransactionFixture.policy(bind: [], display: [])
         let record = try await fixture.transactions.create(
-            .policy, binding: try fixture.binding(policy: policy), url: "https://api.bank.example:443/transfers",
+            binding: try fixture.binding(policy: policy, maker: .caller("p")),
+            url: "https://api.bank.example:443/transfers",
             display: [], ttl: 180)
         let approval = record.approval
         #expect(approval.method == nil && approval.contentType == nil && approval.bodySHA256 == nil)

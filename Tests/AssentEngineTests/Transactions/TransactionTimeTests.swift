@@ -48,7 +48,7 @@ struct TransactionTimeTests {
     func endedSession(how: String) async throws {
         let fixture = try await TransactionFixture()
         let id = try await fixture.transactions.create(
-            .gateway, binding: try fixture.binding(), url: "https://api.bank.example:443/transfers", display: [],
+            binding: try fixture.binding(), url: "https://api.bank.example:443/transfers", display: [],
             ttl: 3600
         ).id
         try await fixture.approve(id)

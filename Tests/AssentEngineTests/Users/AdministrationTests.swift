@@ -115,4 +115,42 @@ struct AdministrationTests {
             try await administration.setActive(false, of: "nobody", by: session)
         }
     }
+
+    @Test("The last administrator of a realm stays, also when another realm has one")
+    func lastOfRealm() async throws {
+        let fixture = try await ProviderFixture()
+        let administration = Administration(fixture.context)
+        let token = try #require(try await administration.bootstrapToken())
+        try await administration.bootstrap(token, session: fixture.session)
+        _ = try await Users(fixture.context).create(
+            username: "other", realm: "/beta", passwordHash: nil, roles: [.admin])
+        let session = try #require(try await Sessions(fixture.context).live(token: fixture.sessionToken))
+        let (name, conflict) = (session.user.username, EngineError(.lastAdministrator))
+        await #expect(throws: conflict) { try await administration.setRoles([], of: name, by: session) }
+        await #expect(throws: conflict) { try await administration.setActive(false, of: name, by: session) }
+        #expect(try await Users(fixture.context).find(id: session.user.id)?.roles == [.admin])
+    }
+
+    @Test("A lock ends sessions and grants, and they stay ended when the user is let in again")
+    func lockEnds() async throws {
+        let fixture = try await ProviderFixture()
+        let administration = Administration(fixture.context)
+        _ = try await Users(fixture.context).create(
+            username: "boss", realm: "/alpha", passwordHash: nil, roles: [.admin])
+        let boss = try #require(try await Users(fixture.context).find(username: "boss", realm: "/alpha"))
+        let token = try await Sessions(fixture.context).begin(
+            userID: boss.id, realm: "/alpha", limits: SessionLimits()
+        ).token
+        let session = try #require(try await Sessions(fixture.context).live(token: token))
+        let offline = try await fixture.tokens(["scope": "openid offline_access"])
+        let code = try await fixture.code()
+        let name = fixture.user.username
+        try await administration.setActive(false, of: name, by: session)
+        try await administration.setActive(true, of: name, by: session)
+        #expect(try await Sessions(fixture.context).live(token: fixture.sessionToken) == nil)
+        #expect(try await !fixture.isLive(offline))
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(offline.refreshToken) }
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.exchange(code) }
+        #expect(try await Sessions(fixture.context).live(token: token) != nil)
+    }
 }

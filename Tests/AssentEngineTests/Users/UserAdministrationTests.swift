@@ -85,7 +85,11 @@ struct UserAdministrationTests {
         await #expect(throws: EngineError(.exists)) {
             try await world.users.add(.init("ANA", password: nil), by: world.admin)
         }
-        for bad in ["", "a b", "a,b", "a=b", "ä", "a\n", String(repeating: "a", count: 101)] {
+        for bad in [
+            "", "a b", "a,b", "a=b", "ä", "a\n", String(repeating: "a", count: 101), ".", "..", "/", "a/b", #"a\b"#,
+            "*",
+            "a?", "a#b", "%2e",
+        ] {
             await #expect(throws: EngineError.self) {
                 try await world.users.add(.init(bad, password: nil), by: world.admin)
             }
@@ -96,21 +100,46 @@ struct UserAdministrationTests {
         #expect(try await world.users.list(limit: 100, by: world.admin).count == 3)
     }
 
+    @Test(
+        "A password that is short, common or the name itself is refused, for a new user and an old one",
+        arguments: ["a", "1234567", "PassWord123", "aaaaaaaaaa", "ANA-maria"])
+    func rules(password: String) async throws {
+        let world = try await World()
+        _ = try await world.users.add(.init("ana-maria", password: nil), by: world.admin)
+        await #expect(throws: EngineError.self) {
+            try await world.users.setPassword(Secret(password), of: "ana-maria", by: world.admin)
+        }
+        await #expect(throws: EngineError.self) {
+            try await world.users.add(
+                .init(password == "ANA-maria" ? "ana-Maria" : "eve", password: Secret(password)), by: world.admin)
+        }
+        #expect(try await world.users.list(limit: 100, by: world.admin).allSatisfy { !$0.hasPassword })
+    }
+
+    @Test("Eight characters are enough, whichever they are, and the operator may ask for more")
+    func length() {
+        #expect(PasswordRequirements().fault(in: Secret("öß 你好 ab"), of: "ana") == nil)
+        #expect(
+            PasswordRequirements(minLength: 15).fault(in: Secret("correct horse"), of: "ana")?.contains("15") == true)
+        #expect(
+            PasswordRequirements(minLength: 1).fault(in: Secret("b"), of: "ana") != nil, "one character over and over")
+    }
+
     @Test("A new password ends sessions and grants, also for offline access, and the old one is wrong")
     func password() async throws {
         let world = try await World()
         let fixture = world.fixture
         let tokens = try await fixture.tokens()
-        try await world.users.setPassword(Secret("new one"), of: "ana", by: world.admin)
+        try await world.users.setPassword(Secret("a new one"), of: "ana", by: world.admin)
         #expect(try await Sessions(fixture.context).live(token: fixture.sessionToken) == nil)
         _ = try #require(tokens.refreshToken)
         await #expect(throws: OAuthError.self) { _ = try await fixture.refresh(tokens.refreshToken) }
-        guard case .right = try await world.check("ana", "new one") else {
+        guard case .right = try await world.check("ana", "a new one") else {
             Issue.record("the new password is wrong")
             return
         }
         try await world.users.setPassword(nil, of: "ana", by: world.admin)
-        #expect(try await world.check("ana", "new one") == .wrong)
+        #expect(try await world.check("ana", "a new one") == .wrong)
         #expect(try await world.events(.adminPassword).count == 2)
         await #expect(throws: EngineError(.notFound)) {
             try await world.users.setPassword(Secret("x"), of: "nobody", by: world.admin)
@@ -181,5 +210,32 @@ struct UserAdministrationTests {
         let news = try await administration.auditRecords(.after(position: after, limit: 100), by: world.admin)
         #expect(news.map(\.event).contains(.adminUsers))
         #expect(news.map(\.position) == news.map(\.position).sorted { ($0 ?? 0) < ($1 ?? 0) })
+    }
+
+    @Test("Audit records are found by user, event and time, and name the user whom they are about")
+    func auditFilters() async throws {
+        let world = try await World()
+        let clock = world.fixture.clock
+        _ = try await world.users.add(.init("ben", password: Secret("a long password")), by: world.admin)
+        _ = try await world.check("ben", "wrong")
+        clock.advance(by: 3600)
+        let later = clock.epochSeconds
+        _ = try await world.check("ben", "wrong")
+        _ = try await world.check("ana", "wrong")
+        let log = AuditLog(world.fixture.context)
+        func found(_ filter: AuditFilter) async throws -> [AuditRecord] {
+            try await log.records(.newest(limit: 100, filter: filter))
+        }
+        let verify = AuditEvent.passwordVerify.rawValue
+        let bens = try await found(AuditFilter(user: "ben", event: verify))
+        #expect(bens.count == 2 && bens.allSatisfy { $0.username == "ben" && $0.json["user"] == "ben" })
+        let id = try #require(bens.first?.userID)
+        #expect(try await found(AuditFilter(user: id, event: verify)) == bens)
+        #expect(try await found(AuditFilter(since: later, event: verify)).map(\.username) == ["ana", "ben"])
+        #expect(try await found(AuditFilter(since: later, user: "ben", event: verify)).count == 1)
+        #expect(try await found(AuditFilter(user: "nobody")).isEmpty)
+        let after = try await log.records(
+            .after(position: 0, limit: 100, filter: AuditFilter(user: "ben", event: verify)))
+        #expect(after == bens.reversed())
     }
 }

@@ -29,6 +29,7 @@ struct SignTransactionNode: RunnableNode {
             }
             context.progress.memory["txn"] = .string(question.txn)
             context.progress.memory["number"] = question.number.map(JSONValue.string)
+            context.progress.memory["until"] = .integer(question.expiresAt)
             return waiting(approval, context)
         }
         switch try await signing.answer(to: txn, wait: Self.wait) {
@@ -45,9 +46,15 @@ struct SignTransactionNode: RunnableNode {
 
     /// The page asks again by itself.
     private func waiting(_ approval: PendingApproval, _ context: NodeContext) -> NodeResult {
-        let number = context.progress.memory["number"]?.string.map { "\nNumber: \($0)" } ?? ""
+        let number = context.progress.memory["number"]?.string
+        let text = message + (number.map { "\nNumber: \($0)" } ?? "")
+        // Number and time also apart from the text, for clients that draw them. AM sends neither.
         let polling = CustomCallback(
-            "PollingWaitCallback", outputs: ["waitTime": "1000", "message": .string(message + number)])
-        return .ask(approval.prompts + [.textOutput(message + number), .custom(polling)])
+            "PollingWaitCallback",
+            outputs: JSONObject(omittingNil: [
+                "waitTime": "1000", "message": .string(text), "number": number.map(JSONValue.string),
+                "expiresAt": context.progress.memory["until"],
+            ]))
+        return .ask(approval.prompts + [.textOutput(text), .custom(polling)])
     }
 }

@@ -23,8 +23,8 @@ struct JourneyState: Sendable, Hashable {
     /// The transaction that is to be approved.
     let transactionID: String?
 
-    /// Whether the client wants no session.
-    let noSession: Bool
+    /// Whether the client wants no session. It may say so at any step.
+    var noSession: Bool
 
     /// What the journey carries from page to page.
     var progress: JourneyProgress

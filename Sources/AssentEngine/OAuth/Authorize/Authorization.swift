@@ -17,9 +17,11 @@ extension OAuthProvider {
     ) async throws -> AuthorizationOutcome {
         let target: (client: OAuthClient, uri: String)
         do {
+            if parameters["response_type"] == "none", parameters["redirect_uri"] == nil {
+                return try await checkSession(parameters, session: session)
+            }
             target = try redirectTarget(of: parameters)
-        } catch {
-            var error = error
+        } catch var error as OAuthError {
             error.state = parameters["state"]
             throw error
         }
@@ -32,8 +34,24 @@ extension OAuthProvider {
             return .redirect(
                 redirect(
                     to: target.uri, ["error": error.code.rawValue, "error_description": error.detail],
-                    state: parameters["state"]))
+                    state: parameters["state"], isInFragment: parameters["response_type"] == "id_token"))
         }
+    }
+
+    /// Whether the session lives and the client would get a code, for a page that asks by `fetch`: there is no redirect
+    /// that it would have to follow (as AM).
+    private func checkSession(
+        _ parameters: OAuthParameters, session: LiveSession?
+    ) async throws -> AuthorizationOutcome {
+        guard let client = configuration.client(try parameters.required("client_id")) else {
+            throw OAuthError.invalidClient
+        }
+        let request = try AuthorizationRequest(parameters, client: client, redirectURI: "", isSilent: true)
+        // Nobody is asked, so everything but the client's answer is an error.
+        _ = try await answer(
+            request, session: try await usable(session, for: request),
+            hasSession: session?.realm == configuration.realm, decision: nil)
+        return .sessionLives
     }
 
     /// What a client gets when its user gives up instead of signing in (RFC 6749 §4.1.2.1 `access_denied`).
@@ -122,6 +140,10 @@ extension OAuthProvider {
             _ = try await context.database.run(agreement)
             return .redirect(redirect(to: request.redirectURI, [:], state: request.state))
         }
+        if request.responseType == .idToken {
+            _ = try await context.database.run(agreement)
+            return .redirect(try await sessionToken(request, session: session))
+        }
         let code: Secret
         do {
             code = try await issueCode(request, session: session, agreement: agreement)
@@ -134,6 +156,20 @@ extension OAuthProvider {
             redirect(
                 to: request.redirectURI, ["code": code.reveal()], state: request.state,
                 clientID: request.client.id))
+    }
+
+    /// The ID token of a session check. It says who has the session, and nothing else about them.
+    private func sessionToken(
+        _ request: AuthorizationRequest, session: LiveSession
+    ) async throws -> AuthorizationRedirect {
+        let owner = ResourceOwner(
+            user: session.user, session: session, sessionAuditID: session.auditID, authTime: session.createdAt,
+            authLevel: session.authLevel)
+        let token = try await mintIDToken(
+            owner, acr: configuration.contexts.reached(by: session, wanted: request.acrValues),
+            client: request.client, scopes: ["openid"], nonce: request.nonce, accessToken: nil)
+        return redirect(
+            to: request.redirectURI, ["id_token": token.reveal()], state: request.state, isInFragment: true)
     }
 
     private func demand(
@@ -189,13 +225,14 @@ extension OAuthProvider {
     }
 
     private func redirect(
-        to uri: String, _ parameters: KeyValuePairs<String, String>, state: String?, clientID: String? = nil
+        to uri: String, _ parameters: KeyValuePairs<String, String>, state: String?, clientID: String? = nil,
+        isInFragment: Bool = false
     ) -> AuthorizationRedirect {
         var all = FormItems(parameters)
         all.append("iss", configuration.issuer)
         if let state { all.append("state", state) }
         if let clientID { all.append("client_id", clientID) }
-        return AuthorizationRedirect(uri: uri, parameters: all)
+        return AuthorizationRedirect(uri: uri, parameters: all, isInFragment: isInFragment)
     }
 
     private func record(

@@ -18,6 +18,9 @@ package enum AuthorizationOutcome: Sendable {
 
     /// The user must be asked.
     case consent(ConsentDemand)
+
+    /// The session lives, told to a client that named no redirect URI (`response_type=none`, as AM).
+    case sessionLives
 }
 
 /// An answer that goes to the client's redirect URI.
@@ -25,11 +28,20 @@ package struct AuthorizationRedirect: Sendable, CustomStringConvertible, CustomR
     /// The redirect URI, as the client asked for it.
     package let uri: String
 
-    /// `code, iss, state, client_id`, or `error, error_description, iss, state`.
+    /// `code, iss, state, client_id`, or `error, error_description, iss, state`; for a session check `id_token, iss,
+    /// state`.
     package let parameters: FormItems
 
+    /// Whether they go behind `#`, which no server gets to see (OAuth 2.0 Multiple Response Type Encoding §2.1).
+    package var isInFragment = false
+
     /// The value of the `Location` header.
-    package var location: String { RedirectURI.adding(parameters, to: uri) }
+    package var location: String {
+        isInFragment ? "\(uri)#\(FormEncoding.encode(parameters))" : RedirectURI.adding(parameters, to: uri)
+    }
+
+    /// The `response_mode` of an ID token without a code.
+    package static let fragmentMode = "fragment"
 
     /// The `response_mode` of a client that wants its answer in a form instead (OAuth 2.0 Form Post Response Mode).
     package static let postedMode = "form_post"

@@ -16,6 +16,8 @@ struct AuthorizationRequest: Sendable {
         case code
         /// Nothing but the news that it would get it: whether the session lives, and the user agrees (§4).
         case none
+        /// An ID token and no code, in the fragment, for a page that asks whose session lives.
+        case idToken = "id_token"
     }
 
     /// The parameter of ``continuation(leastMaxAge:)`` that says that the user was asked for a stronger sign-in. A
@@ -35,7 +37,10 @@ struct AuthorizationRequest: Sendable {
     let acrValues: [String]
     private let parameters: OAuthParameters
 
-    init(_ parameters: OAuthParameters, client: OAuthClient, redirectURI: String) throws(OAuthError) {
+    /// Reads the parameters; with `isSilent` the user is asked nothing, whatever `prompt` says.
+    init(
+        _ parameters: OAuthParameters, client: OAuthClient, redirectURI: String, isSilent: Bool = false
+    ) throws(OAuthError) {
         self.parameters = parameters
         self.client = client
         self.redirectURI = redirectURI
@@ -53,13 +58,29 @@ struct AuthorizationRequest: Sendable {
             client.grantTypes.contains(.authorizationCode)
         else { throw OAuthError(.unsupportedResponseType, "Response type is not supported.") }
         self.responseType = responseType
-        guard ["query", AuthorizationRedirect.postedMode, nil].contains(parameters["response_mode"]) else {
+        let modes = responseType == .idToken ? Self.fragmentModes : Self.modes
+        guard modes.contains(parameters["response_mode"]) else {
             throw .invalidRequest("Response mode is not supported.")
         }
         scopes = try Self.scopes(parameters, client: client)
         codeChallenge = responseType == .code ? try Self.challenge(parameters, client: client) : nil
-        prompts = try Self.prompts(parameters)
+        prompts = isSilent ? [.none] : try Self.prompts(parameters)
         maxAge = try Self.maxAge(parameters)
+        if responseType == .idToken { try checkSessionCheck() }
+    }
+
+    private static let modes: Set<String?> = ["query", AuthorizationRedirect.postedMode, nil]
+    private static let fragmentModes: Set<String?> = [AuthorizationRedirect.fragmentMode, nil]
+
+    /// An ID token without a code is for nothing but looking whether the session lives: it goes to a page whose origin
+    /// the client lists, and nobody is asked for it.
+    private func checkSessionCheck() throws(OAuthError) {
+        guard client.checksSessions, let origin = try? Origin(redirectURI),
+            client.allowedOrigins.contains(origin.description)
+        else { throw OAuthError(.unsupportedResponseType, "Response type is not supported.") }
+        guard prompts == [.none], nonce != nil, scopes.contains("openid") else {
+            throw .invalidRequest("response_type=id_token needs prompt=none, a nonce and the scope openid.")
+        }
     }
 
     /// Whether the user is to sign in whatever session there is. A session may not be older than nothing, so that
@@ -93,9 +114,7 @@ struct AuthorizationRequest: Sendable {
     private static func scopes(_ parameters: OAuthParameters, client: OAuthClient) throws(OAuthError) -> [String] {
         let scopes = try parameters.scopes() ?? client.defaultScopes
         guard !scopes.isEmpty else { throw OAuthError(.invalidScope, "No scope requested and no default scope.") }
-        let unknown = scopes.filter { !client.scopes.contains($0) }
-        guard unknown.isEmpty else { throw .invalidScope(unknown) }
-        return scopes
+        return try OAuthClient.allowed(scopes, where: client.scopes.contains)
     }
 
     private static func challenge(_ parameters: OAuthParameters, client: OAuthClient) throws(OAuthError) -> String? {

@@ -33,6 +33,9 @@ package struct AccessGrant: Sendable {
 
     /// The thumbprint of the key that the token is bound to (RFC 9449 §6), if it is bound.
     package let keyThumbprint: String?
+
+    /// Whether the grant outlives the session that it was given in.
+    package let isOffline: Bool
 }
 
 /// Why an access token is not valid. For the log and the audit record; the client gets
@@ -113,7 +116,7 @@ extension OAuthProvider {
             AccessGrant(
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,
                 scopes: claims.scopes, audience: claims.audience, acr: grant.acr, issuedAt: claims.issuedAt,
-                expiresAt: claims.expiresAt, keyThumbprint: claims.keyThumbprint))
+                expiresAt: claims.expiresAt, keyThumbprint: claims.keyThumbprint, isOffline: grant.isOffline))
     }
 
     /// The claims of an access token of this issuer, expired or not.

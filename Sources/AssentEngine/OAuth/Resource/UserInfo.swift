@@ -1,4 +1,5 @@
 package import AssentCore
+import AssentStore
 
 /// Which claims a scope gives, and which of the user's attributes they come from.
 enum UserClaims {
@@ -26,8 +27,16 @@ enum UserClaims {
         return claims
     }
 
+    /// The claims that a scope gives.
+    static let selectable = ["preferred_username"] + table.map(\.claim)
+
     /// The claims that there are, for the metadata.
-    static let names = ["sub", "iss", "auth_time", "preferred_username"] + table.map(\.claim)
+    static let names = ["sub", "iss", "auth_time"] + selectable
+
+    /// The scope that gives a claim; `nil` for a claim that none gives.
+    static func scope(of claim: String) -> String? {
+        claim == "preferred_username" ? "profile" : table.first { $0.claim == claim }?.scope
+    }
 }
 
 extension OAuthProvider {
@@ -39,5 +48,18 @@ extension OAuthProvider {
             throw .insufficientScope("openid")
         }
         return .object(UserClaims.claims(about: user, scopes: access.scopes))
+    }
+
+    /// Notes that a client has used the session of its user, where that is a use (``OAuthProviderConfiguration``).
+    package func noteUse(of access: AccessGrant) async throws {
+        guard let statement = use(of: access.owner, isOffline: access.isOffline) else { return }
+        _ = try await context.database.run(statement)
+    }
+
+    /// The statement that notes a use of the session; `nil` when there is nothing to note. A grant that outlives its
+    /// session does not show that a user is there.
+    func use(of owner: ResourceOwner?, isOffline: Bool) -> SQLStatement? {
+        guard configuration.tokensKeepSessions, !isOffline, let session = owner?.session else { return nil }
+        return sessions.touching(session)
     }
 }

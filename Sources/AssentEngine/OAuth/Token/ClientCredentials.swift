@@ -7,9 +7,9 @@ extension OAuthProvider {
     func clientCredentials(
         _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
-        let scopes = try parameters.scopes() ?? client.defaultScopes.filter { !OAuthClient.needsUser($0) }
-        let refused = scopes.filter { !client.scopes.contains($0) || OAuthClient.needsUser($0) }
-        guard refused.isEmpty else { throw OAuthError.invalidScope(refused) }
+        let scopes = try OAuthClient.allowed(
+            parameters.scopes() ?? client.defaultScopes.filter { !OAuthClient.needsUser($0) },
+            where: { client.scopes.contains($0) && !OAuthClient.needsUser($0) })
         let expiresAt = now + client.accessTokenLifetime
         let grant = GrantRecord(id: context.random.uuid(), client: client, scopes: scopes, keyThumbprint: keyThumbprint)
         let tokens = try await mint(

@@ -67,7 +67,8 @@ extension OAuthProvider {
             _ = try await context.database.run(
                 try rotating(tokenID, to: successor, attemptHash: attemptHash, client: client)
                     + issuing(successor, grant: known.grant, client: client, keyThumbprint: keyThumbprint)
-                    + [audit.statement(record(.oauthRefresh, .success, known.grant))])
+                    + [audit.statement(record(.oauthRefresh, .success, known.grant))]
+                    + [use(of: known.grant.owner, isOffline: known.grant.isOffline)].compactMap(\.self))
             return reply
         } catch let error as StoreError where error.code == .unexpectedCount {
             guard let spent = try await refreshRecord(tokenID), spent.usedAt != nil else {
@@ -138,16 +139,14 @@ extension OAuthProvider {
         ).first.map(RefreshRecord.init)
     }
 
-    /// The scopes of the new access token: those of the grant that the client may still have, or those that it asks
-    /// for.
+    /// The scopes of the new access token: those of the grant that the client may still have and, if it asks for some,
+    /// those among them.
     private func narrowed(
         _ parameters: OAuthParameters, grant: GrantRecord, client: OAuthClient
     ) throws(OAuthError) -> [String] {
         let allowed = grant.scopes.filter(client.scopes.contains)
         guard let asked = try parameters.scopes() else { return allowed }
-        let wider = asked.filter { !allowed.contains($0) }
-        guard wider.isEmpty else { throw .invalidScope(wider) }
-        return asked
+        return try OAuthClient.allowed(asked, where: allowed.contains)
     }
 
     private static func attemptHash(_ attemptID: String?) throws(OAuthError) -> String? {

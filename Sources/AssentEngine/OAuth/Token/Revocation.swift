@@ -3,12 +3,13 @@ import AssentStore
 
 extension OAuthProvider {
     /// The revocation endpoint (RFC 7009). A refresh token takes its whole grant with it, an access token only itself;
-    /// a token that we do not know, and none at all (the browser SDK sends none at times), are as good as revoked.
+    /// a token that we do not know is as good as revoked.
     ///
-    /// - Throws: ``OAuthError`` `invalid_grant` for a token of another client (RFC 7009 §2.1), which stays as it is.
+    /// - Throws: ``OAuthError`` `invalid_grant` for a token of another client (RFC 7009 §2.1), which stays as it is;
+    ///   `invalid_request` without a token.
     package func revoke(_ parameters: OAuthParameters, authorization: String? = nil) async throws {
         let client = try client(authenticating: parameters, authorization: authorization)
-        guard let token = parameters["token"].map(Secret.init) else { return }
+        let token = Secret(try parameters.required("token"))
         if token.reveal().contains(".") {
             try await revokeAccessToken(token, of: client)
         } else {

@@ -33,21 +33,28 @@ extension OAuthProvider {
         claims["acr"] = grant.acr.map(JSONValue.string)
         claims[Self.grantClaim] = .string(grant.id)
         if let keyThumbprint { claims["cnf"] = ["jkt": .string(keyThumbprint)] }
-        let accessToken = try await keys.sign(claims, type: Self.accessTokenType, for: .accessToken)
+        let accessToken = try await keys.sign(
+            claims, type: Self.accessTokenType, for: .accessToken, with: client.accessTokenAlgorithm)
         var idToken: Secret?
         if let owner = grant.owner, scopes.contains("openid") {
             idToken = try await mintIDToken(
-                owner, acr: grant.acr, client: client, nonce: nonce, accessToken: accessToken, issuedAt: issuedAt)
+                owner, acr: grant.acr, client: client, scopes: scopes, nonce: nonce, accessToken: accessToken)
         }
         return IssuedTokens(
             accessToken: accessToken, tokenType: keyThumbprint == nil ? "Bearer" : "DPoP",
             expiresIn: client.accessTokenLifetime, refreshToken: refreshToken, idToken: idToken, scopes: scopes)
     }
 
-    private func mintIDToken(
-        _ owner: ResourceOwner, acr: String?, client: OAuthClient, nonce: String?, accessToken: Secret, issuedAt: Int64
+    /// Signs an ID token: for an access token that is given with it, or without one for a client that only checks the
+    /// session.
+    func mintIDToken(
+        _ owner: ResourceOwner, acr: String?, client: OAuthClient, scopes: [String], nonce: String?,
+        accessToken: Secret?
     ) async throws -> Secret {
+        let issuedAt = now
         var claims = JSONObject()
+        let about = UserClaims.claims(about: owner.user, scopes: scopes)
+        for name in client.idTokenClaims { claims[name] = about[name] }
         claims["iss"] = .string(configuration.issuer)
         claims["sub"] = .string(owner.user.id)
         claims["aud"] = .string(client.id)
@@ -58,8 +65,9 @@ extension OAuthProvider {
         claims["acr"] = acr.map(JSONValue.string)
         claims["nonce"] = nonce.map(JSONValue.string)
         // Both ES256 and RS256 hash with SHA-256, so at_hash does too (OpenID Connect Core §3.1.3.6).
-        claims["at_hash"] = .string(
-            Base64URL.encode(accessToken.withUnsafeBytes { Array(SHA256.hash(data: $0).prefix(16)) }))
+        claims["at_hash"] = accessToken.map { token in
+            .string(Base64URL.encode(token.withUnsafeBytes { Array(SHA256.hash(data: $0).prefix(16)) }))
+        }
         claims["sid"] = .string(owner.sessionAuditID)
         return try await keys.sign(claims, type: Self.idTokenType, for: .idToken, with: client.idTokenAlgorithm)
     }

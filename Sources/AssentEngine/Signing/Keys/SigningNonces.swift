@@ -1,5 +1,6 @@
 import AssentCore
 import AssentSigningProtocol
+import AssentStore
 import Crypto
 
 /// The nonces that devices put into their proofs: made and recognised without storage, by all nodes alike.
@@ -38,6 +39,25 @@ package struct SigningNonces: Sendable {
         }
         let age = context.clock.epochSeconds - Int64(clamping: time)
         return age >= -Self.tolerance && age < Self.lifetime ? Int64(clamping: time) : nil
+    }
+
+    /// The name under which the time of a restore stands among the spent proofs. No proof has it: ids have 22
+    /// characters.
+    private static let restored = "restored"
+
+    /// The statement that has nonces refused that were made before a restore: what was proved with them may have been
+    /// done, and the backup does not know it.
+    static func refusingEarlier(at now: Int64) -> SQLStatement {
+        SQLStatement(
+            """
+            INSERT INTO signing_proofs (jti, did, expires_at) VALUES (\(restored), '', \(now + lifetime + tolerance))
+            ON CONFLICT (jti) DO UPDATE SET expires_at = excluded.expires_at RETURNING jti
+            """)
+    }
+
+    /// The statement that finds, as a row, a restore since a nonce was made.
+    static func restore(after madeAt: Int64) -> SQL {
+        "SELECT jti FROM signing_proofs WHERE jti = \(restored) AND expires_at - \(lifetime + tolerance) >= \(madeAt)"
     }
 
     private func tag(time: UInt64, random: [UInt8]) -> [UInt8] {

@@ -36,12 +36,17 @@ extension SigningStore {
         try await context.database.run(
             .read("SELECT * FROM signing_otp_keys WHERE did = \(did) ORDER BY position")
         ).map { row in
-            let label = try row.text("label")
-            let uri = try context.masterKey.open(
-                try row.blob("sealed_uri"), for: .signingContainer, context: Self.sealing(did, label))
-            return SigningOneTimeSecret(
-                label: label, policy: try row.text("policy"), uri: uri, counter: try row.integer("counter"))
+            SigningOneTimeSecret(
+                label: try row.text("label"), policy: try row.text("policy"),
+                uri: try Self.openOneTimeKey(row, context), counter: try row.integer("counter"))
         }
+    }
+
+    /// The key in a row with `did`, `label` and `sealed_uri`.
+    static func openOneTimeKey(_ row: SQLRow, _ context: EngineContext) throws -> Secret {
+        try context.masterKey.open(
+            try row.blob("sealed_uri"), for: .signingContainer,
+            context: sealing(try row.text("did"), try row.text("label")))
     }
 
     /// Spends a code and all older ones of its key.

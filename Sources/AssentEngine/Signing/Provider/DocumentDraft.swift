@@ -49,24 +49,30 @@ struct DocumentDraft: MessagePart {
 
     /// Makes a draft by a template.
     ///
-    /// - Throws: ``SigningRefusal`` `invalid_request` when a value is missing, of another type, or cannot be shown.
+    /// - Throws: ``SigningRefusal`` `invalid_request` when a value is missing, of another type, or cannot be shown, and
+    ///   when `details` has a member that the user would not see.
     init(
         _ template: SigningTemplate, details: JSONValue, relyingParty: RelyingParty, locale: String,
         origin: DocumentOrigin?
     ) throws(SigningRefusal) {
         var fields: [DocumentField] = []
-        for field in template.fields {
-            guard let value = TransactionDisplay.value(field.pointer, in: details) else {
+        let content = ShownContent(details: details)
+        let shown = template.fields.map { ContentPointer(json: $0.pointer) }
+        for (field, pointer) in zip(template.fields, shown) {
+            guard let value = content.value(at: pointer) else {
                 throw SigningRefusal(.invalidRequest, "\(field.pointer) is missing in what is asked for.")
             }
             do {
-                fields.append(
-                    DocumentField(
-                        id: field.id, label: field.label.text(locale),
-                        value: try FieldValue(value, type: field.type, at: field.pointer)))
+                let value = try FieldValue(value, type: field.type, at: field.pointer)
+                try value.checkReading(at: field.pointer)
+                fields.append(DocumentField(id: field.id, label: field.label.text(locale), value: value))
             } catch {
                 throw SigningRefusal(.invalidRequest, error.detail)
             }
+        }
+        if let place = content.firstUnseen(shown: shown, leftOut: template.leftOut) {
+            throw SigningRefusal(
+                .invalidRequest, "\(place) is neither shown to the user nor left out by name in the template.")
         }
         try self.init(template, fields: fields, relyingParty: relyingParty, locale: locale, origin: origin)
     }

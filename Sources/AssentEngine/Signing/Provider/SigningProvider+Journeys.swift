@@ -8,6 +8,8 @@ struct SigningQuestion: Sendable, Hashable {
     let txn: String
     /// The number that the user must type on the device.
     let number: String?
+    /// When it expires.
+    let expiresAt: Int64
 }
 
 extension SigningProvider {
@@ -71,7 +73,7 @@ extension SigningProvider {
                 expiresAt: now + lifetime, isOwnSession: true, policyTransaction: approval.id),
             limits: settings.limits)
         await tell(of: made)
-        return SigningQuestion(txn: made.txn, number: made.matchNumber)
+        return SigningQuestion(txn: made.txn, number: made.matchNumber, expiresAt: made.expiresAt)
     }
 
     private func hasDevice(user: String, for template: SigningTemplate, at now: Int64) async throws -> Bool {

@@ -106,7 +106,7 @@ extension SigningProvider {
         let details: JSONValue
         do {
             details = try JSONValue.parse(
-                Array(wish.details.utf8), limits: TransactionDisplay.limits, duplicates: .rejectIgnoringCase)
+                Array(wish.details.utf8), limits: ShownContent.limits, duplicates: .rejectAlike)
         } catch {
             throw SigningRefusal(.invalidRequest, "authorization_details is not JSON. \(error.detail)")
         }

@@ -129,7 +129,9 @@ package struct SigningProvider: Sendable {
         guard StrictJSON.same(content.issuer, iss), content.method == "POST",
             StrictJSON.same(content.url, iss + call.path), content.bodyHash == SigningHash(sha256: body)
         else { throw SigningRefusal(.badProof) }
-        guard let madeAt = nonces.madeAt(content.nonce) else { throw SigningRefusal(.useNonce) }
+        guard let madeAt = nonces.madeAt(content.nonce),
+            try await store.first(SigningNonces.restore(after: madeAt)) == nil
+        else { throw SigningRefusal(.useNonce) }
         guard try await attempts.attempt("signing:call:\(did.text)", limit: 120, window: 60) else {
             throw SigningRefusal(.rateLimited, retryAfter: 60)
         }

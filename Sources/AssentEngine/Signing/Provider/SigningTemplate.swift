@@ -87,6 +87,8 @@ package struct SigningTemplate: Sendable, Hashable {
     package var matchesNumber: Bool
     /// The values.
     package var fields: [Field]
+    /// What is not shown of what is asked for, as JSON Pointers. Whatever is neither here nor in ``fields`` is refused.
+    package var notShown: [String]
     /// What the user can answer.
     package var statuses: [Status]
 
@@ -94,7 +96,7 @@ package struct SigningTemplate: Sendable, Hashable {
     package init(
         kind: DocumentKind = .transaction, title: LocalizedText, text: LocalizedText? = nil,
         warning: LocalizedText? = nil, lifetime: Int64 = 180, matchesNumber: Bool = false, fields: [Field] = [],
-        statuses: [Status] = SigningTemplate.standardStatuses
+        notShown: [String] = [], statuses: [Status] = SigningTemplate.standardStatuses
     ) {
         self.kind = kind
         self.title = title
@@ -103,8 +105,12 @@ package struct SigningTemplate: Sendable, Hashable {
         self.lifetime = lifetime
         self.matchesNumber = matchesNumber
         self.fields = fields
+        self.notShown = notShown
         self.statuses = statuses
     }
+
+    /// The places of ``notShown``.
+    package var leftOut: [ContentPointer] { notShown.compactMap(ContentPointer.init(leftOut:)) }
 
     /// What the user can answer where a template says nothing else.
     package static let standardStatuses = [
@@ -122,7 +128,17 @@ package struct SigningTemplate: Sendable, Hashable {
         if fields.count > 16 || Set(ids).count != ids.count || !ids.allSatisfy(SigningLabel.isValid) {
             faults.append("it has at most 16 fields, each with a name of its own of a–z, 0–9 and -")
         }
-        for each in title.all where !Self.isShowable(each, 100) { faults.append("a title has 1 to 100 characters") }
+        if notShown.count > TransactionDisplay.maximumLeftOut
+            || !notShown.allSatisfy({ ContentPointer(leftOut: $0)?.isInBody == true })
+        {
+            faults.append(
+                "notShown has at most \(TransactionDisplay.maximumLeftOut) JSON Pointers, for example /0/type")
+        }
+        for each in title.all where !Self.isShowable(each, 100) {
+            faults.append(
+                "a title has 1 to 100 characters, none of which is a control character or changes the direction of text"
+            )
+        }
         for label in fields.flatMap(\.label.all) where !Self.isShowable(label, 40) {
             faults.append("a field's label has 1 to 40 characters")
         }
@@ -144,6 +160,13 @@ package struct SigningTemplate: Sendable, Hashable {
         }
         for label in statuses.flatMap(\.label.all) where !Self.isShowable(label, 40) {
             faults.append("a status' label has 1 to 40 characters")
+        }
+        let locales = Set(statuses.flatMap(\.label.byLanguage.keys)).union(["en"])
+        for locale in locales {
+            let labels = statuses.map { NameFolding.fold($0.label.text(locale)) }
+            if Set(labels).count != labels.count {
+                faults.append("two statuses have the same label, or labels that look alike (\(locale))")
+            }
         }
         func count(_ effect: DecisionEffect) -> Int { statuses.count { $0.effect == effect } }
         if count(.approve) == 0 || count(.deny) == 0 { faults.append("a user must be able to approve and to deny") }

@@ -158,7 +158,8 @@ extension SigningProvider {
             content.step == step
         else { throw SigningRefusal(.badSignature, "The change is for something else.") }
         let change = SlotChange(
-            did: container.did, slot: slot, from: Int64(content.from), to: Int64(content.to))
+            did: container.did, slot: slot, from: Int64(content.from), to: Int64(content.to),
+            publicKey: content.publicKey)
         return (content, change, try assistedSlot(slot, of: container))
     }
 

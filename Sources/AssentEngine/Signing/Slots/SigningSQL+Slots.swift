@@ -132,13 +132,15 @@ extension SigningSQL {
     }
 
     /// The new key takes the old one's place, which is destroyed. A request that comes again belongs to the old one.
+    /// The device has sealed with the key that it names: with another one no password would open anything.
     static func commit(_ change: SlotChange, at now: Int64) -> SQL {
         """
         UPDATE signing_slots SET sealed_k = pending_k, public_key = pending_public_key,
             generation = pending_generation, pending_k = NULL, pending_public_key = NULL, pending_generation = NULL,
             request = NULL, blinded = NULL, changed_at = \(now)
         WHERE did = \(change.did) AND slot = \(change.slot.rawValue) AND generation = \(change.from)
-            AND pending_generation = \(change.to) AND sealed_k IS NOT NULL
+            AND pending_generation = \(change.to) AND pending_public_key = \(change.publicKey)
+            AND sealed_k IS NOT NULL
             AND EXISTS (SELECT 1 FROM signing_containers c
                 WHERE c.did = \(change.did) AND c.state = 'ACTIVE' AND c.expires_at > \(now))
         """

@@ -12,13 +12,16 @@ package struct SlotChange: Sendable, Hashable {
     package let from: Int64
     /// The generation after.
     package let to: Int64
+    /// At the end: the key that has evaluated the new password.
+    package let publicKey: [UInt8]?
 
     /// A change.
-    package init(did: String, slot: PasswordSlot, from: Int64, to: Int64) {
+    package init(did: String, slot: PasswordSlot, from: Int64, to: Int64, publicKey: [UInt8]? = nil) {
         self.did = did
         self.slot = slot
         self.from = from
         self.to = to
+        self.publicKey = publicKey
     }
 
     /// What the evaluation that it spends is taken by.
@@ -101,9 +104,10 @@ extension SigningStore {
         throw SigningRefusal(statement == 0 ? .unlockRequired : .unavailable)
     }
 
-    /// The new key takes the old one's place. A repetition finds it there.
+    /// The new key takes the old one's place, if it is the one that the device means. A repetition finds it there.
     ///
-    /// - Throws: ``SigningRefusal``: `shredded`, `wrong_generation`, why the container may not, `replay`.
+    /// - Throws: ``SigningRefusal``: `shredded`, `wrong_generation`, also for another key, why the container may not,
+    ///   `replay`.
     package func commit(
         _ change: SlotChange, of container: SigningContainerRecord, proof: SpentProof, at now: Int64
     ) async throws {
@@ -122,7 +126,7 @@ extension SigningStore {
         guard case .refused(by: let statement) = outcome else { return }
         if statement > 1 { throw SigningRefusal(.replay) }
         let row = try await found(change, container, at: now)
-        guard row.generation == change.to, row.pendingGeneration == nil else {
+        guard row.generation == change.to, row.pendingGeneration == nil, row.publicKey == change.publicKey else {
             throw SigningRefusal(.wrongGeneration)
         }
     }

@@ -10,7 +10,7 @@ import Testing
 @testable import AssentEngine
 
 /// What a page of the documentation says of the bytes of a destroyed key is looked up in the database's own files.
-@Suite("The bytes of a destroyed key, and the database's own files", .timeLimit(.minutes(3)))
+@Suite("The bytes of a destroyed key, and the database's own files")
 struct SigningDestroyedBytesTests {
     /// Whether any of these files, or those below them, has the bytes.
     private static func isIn(_ paths: String..., bytes: [UInt8]) throws -> Bool {

@@ -10,7 +10,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("New keys behind a PIN", .timeLimit(.minutes(5)))
+@Suite("New keys behind a PIN")
 struct SigningPINRenewalTests {
     private let pin = Secret("271828")
     private let other = Secret("839201")

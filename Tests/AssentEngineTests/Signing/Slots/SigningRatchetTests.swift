@@ -11,7 +11,7 @@ import Testing
 private let isLong = ProcessInfo.processInfo.environment["ASSENT_SOAK"] == "1"
 
 /// A device's ratchet with its file, its crashes and a network that loses, repeats and delays, against the statements.
-@Suite("The ratchet: no false alarm, and each copy is found", .timeLimit(.minutes(isLong ? 60 : 5)))
+@Suite("The ratchet: no false alarm, and each copy is found")
 struct SigningRatchetTests {
     /// What is in the device's file.
     private struct File {

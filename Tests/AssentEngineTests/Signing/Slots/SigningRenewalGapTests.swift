@@ -7,7 +7,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("New keys behind a PIN: what must not happen to the PIN meanwhile", .timeLimit(.minutes(2)))
+@Suite("New keys behind a PIN: what must not happen to the PIN meanwhile")
 struct SigningRenewalGapTests {
     private static func withBareKey() async throws -> SigningWorld {
         try await SigningWorld.withPIN(change: {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentEngine
 
-@Suite("A password slot, two nodes, and every way in which a write can fail", .timeLimit(.minutes(5)))
+@Suite("A password slot, two nodes, and every way in which a write can fail")
 struct SigningSlotRaceTests {
     @Test("Of a hundred unlocks in parallel over two nodes exactly as many are evaluated as the policy allows")
     func parallel() async throws {

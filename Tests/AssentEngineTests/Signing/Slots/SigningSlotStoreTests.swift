@@ -211,21 +211,27 @@ struct SigningSlotStoreTests {
         #expect(try await fixture.refusal(expired) == .keyExpired)
     }
 
-    @Test("A change takes a confirmed evaluation, and its end destroys the old key; both may come again")
+    @Test(
+        "A change takes a confirmed evaluation, and its end destroys the old key; both come again, with another key not"
+    )
     func change() async throws {
         let fixture = try await SigningStoreFixture()
         let (store, container) = (fixture.store, try await fixture.withSlot())
-        let change = SlotChange(did: container.did, slot: .signing, from: 0, to: 1)
+        func change(_ key: [UInt8]? = nil) -> SlotChange {
+            SlotChange(did: container.did, slot: .signing, from: 0, to: 1, publicKey: key)
+        }
         func begin(_ unl: String, key: [UInt8] = [8], age: Int64 = 0) async throws -> SigningRefusal.Code? {
             try await signingCode {
                 try await store.begin(
-                    change, with: SigningOfferedSlot(slot: .signing, generation: 1, publicKey: [2], sealedKey: key),
+                    change(),
+                    with: SigningOfferedSlot(slot: .signing, generation: 1, publicKey: key + [2], sealedKey: key),
                     unl: unl, minimumAge: age, of: container, proof: fixture.proof(container.did), at: fixture.now)
             }
         }
-        func commit() async throws -> SigningRefusal.Code? {
+        func commit(_ key: [UInt8]? = [9, 2]) async throws -> SigningRefusal.Code? {
             try await signingCode {
-                try await store.commit(change, of: container, proof: fixture.proof(container.did), at: fixture.now)
+                try await store.commit(
+                    change(key), of: container, proof: fixture.proof(container.did), at: fixture.now)
             }
         }
         _ = try await fixture.unlock(container)
@@ -236,11 +242,15 @@ struct SigningSlotStoreTests {
         #expect(try await begin("unl 1") == nil)
         #expect(try await begin("unl 1", key: [9]) == nil)
         #expect(try await store.confirmed("unl 1", slot: .signing, of: container.did, at: fixture.now) == nil)
-        #expect(try await fixture.slot(container).sealedKey == [7])
+        // Of the start before, or of none.
+        for key in [[8, 2], nil] as [[UInt8]?] { #expect(try await commit(key) == .wrongGeneration) }
+        let before = try await fixture.slot(container)
+        #expect(before.sealedKey == [7] && before.pendingGeneration == 1)
         #expect(try await commit() == nil)
         #expect(try await commit() == nil)
+        #expect(try await commit([8, 2]) == .wrongGeneration)
         let slot = try await fixture.slot(container)
-        #expect(slot.sealedKey == [9] && slot.publicKey == [2] && slot.generation == 1 && slot.n == 1)
+        #expect(slot.sealedKey == [9] && slot.publicKey == [9, 2] && slot.generation == 1 && slot.n == 1)
         #expect(try await begin("unl 1") == .wrongGeneration)
         #expect(try await fixture.refusal(container) == .wrongGeneration)
         #expect(try await fixture.unlock(container, fixture.attempt(container, generation: 1)).n == 2)
