@@ -15,12 +15,28 @@ package enum ConfigurationFile {
         do {
             data = try Data(contentsOf: URL(fileURLWithPath: file))
         } catch {
-            throw ConfigurationError(file: file, line: nil, "cannot be read: \(error.localizedDescription)")
+            throw ConfigurationError(file: file, line: nil, "cannot be read: \(whyUnreadable(file))")
         }
         guard data.count <= byteLimit, let text = String(validating: data, as: UTF8.self) else {
             throw ConfigurationError(file: file, line: nil, "must be UTF-8 of at most 1 MiB")
         }
         return text
+    }
+
+    /// Why a file cannot be read as text, for people: Foundation's own words leave the cause out.
+    package static func whyUnreadable(_ file: String) -> String {
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor < 0 else {
+            defer { close(descriptor) }
+            var status = stat()
+            let isDirectory = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+            return isDirectory ? "it is a directory" : "it is not text in UTF-8"
+        }
+        switch errno {
+        case ENOENT, ENOTDIR: return "there is no such file"
+        case EACCES: return "you may not read it"
+        default: return String(cString: strerror(errno))
+        }
     }
 
     /// Reads the settings in `text`, which is the content of `file`. `body` makes a value of them.

@@ -22,12 +22,22 @@ struct YAMLDocument {
         } catch let error as ConfigurationError {
             throw error
         } catch {
+            if let line = Self.lineIndentedByTab(text) {
+                throw ConfigurationError(
+                    file: file, line: line, "this is not YAML: the line begins with a tab. Indent with spaces")
+            }
             let (line, text) = (error as? YamlError).map(Self.explain) ?? (nil, "it cannot be read")
             throw ConfigurationError(file: file, line: line, "this is not YAML: \(text)")
         }
         guard case .mapping = value else {
             throw ConfigurationError(file: file, line: root.mark?.line, "the file must be a mapping")
         }
+    }
+
+    /// The first line, from 1, whose indentation has a tab: what a parser says of it helps nobody.
+    private static func lineIndentedByTab(_ text: String) -> Int? {
+        text.split(separator: "\n", omittingEmptySubsequences: false)
+            .firstIndex { $0.prefix { $0 == " " || $0 == "\t" }.contains("\t") }.map { $0 + 1 }
     }
 
     private static func value(of node: Node, file: String, depth: Int, count: inout Int) throws -> SettingsValue {

@@ -19,6 +19,10 @@ extension ServerConfiguration {
     }
 
     private static func configuration(_ root: SettingsReader<Void>, file: String) throws -> ServerConfiguration {
+        if root.has("client"), !root.has("realms") {
+            throw root.issue(
+                "client", "belongs in a client's file: name the server's own file, for example assent.yaml, here")
+        }
         let isDevelopment = root.bool("development", default: false)
         let paths = ConfigurationPaths(file: file)
         let listen = root.optionalMapping("listen")
@@ -68,9 +72,19 @@ extension ServerConfiguration {
             journeyStartsPerMinute: root.integer("journeyStartsPerMinute", default: 600, in: 1...1_000_000),
             connectionsPerAddress: root.optionalInteger("connectionsPerAddress", in: 1...1_000_000),
             drainSeconds: root.integer("drainSeconds", default: 35, in: 1...600), realms: realms, gateway: gateway)
+        configuration.hosts = root.strings("hosts")
+        if let name = configuration.hosts.first(where: { (try? NormalizedHost($0)) == nil }) {
+            throw root.issue("hosts", "\(name) is not a host name or an address, without a port")
+        }
+        if let passwords = root.optionalMapping("passwords") {
+            configuration.passwordRules.minLength = passwords.integer(
+                "minLength", default: 8, in: (isDevelopment ? 1 : 8)...128)
+            passwords.finish()
+        }
         if let reader = root.optionalMapping("pages") {
             configuration.pages = try PagesLoader(reader: reader, paths: paths).design()
         }
+        configuration.clockDifferenceSeconds = root.integer("clockDifferenceSeconds", default: 30, in: 5...3600)
         configuration.isCookiePartitioned = root.bool("cookiePartitioned", default: sameSite == .none)
         // A browser that was told so of localhost would no longer open what else runs there.
         configuration.sendsHSTS = root.bool("hsts", default: !isDevelopment)

@@ -23,6 +23,7 @@ struct DatabaseLoader {
             passwordFile: reader.optionalString("passwordFile").map(paths.resolve),
             tls: isUnencrypted ? .off : authority.map { .verified(authority: $0) })
         configuration.connections = reader.integer("connections", default: 10, in: 1...1_000)
+        configuration.requiresStandby = reader.bool("requireStandby", default: false)
         guard !configuration.hosts.isEmpty else {
             throw reader.issue("hosts", "must name a server, for example [db.bank.example] or [/run/postgresql]")
         }

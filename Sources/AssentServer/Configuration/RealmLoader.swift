@@ -12,8 +12,19 @@ struct RealmLoader {
     /// A realm's name as the engine has it: with a slash in front.
     static func realmName(_ name: String) -> String { name.hasPrefix("/") ? name : "/" + name }
 
+    /// Why no request would reach a realm of this name; `nil` when requests do.
+    private static func fault(inRealmName name: String) -> String? {
+        let parts = name.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        if parts.first == "root" {
+            return "cannot be a realm: AM's clients call the top realm root. Write / for the top realm"
+        }
+        if name != "/", parts.contains("") { return "cannot be a realm: it has an empty part between slashes" }
+        return parts.count > 8 ? "cannot be a realm: it has more than 8 parts" : nil
+    }
+
     func realm(_ key: String) throws -> RealmConfiguration {
         let name = Self.realmName(key)
+        if let fault = Self.fault(inRealmName: name) { throw reader.issue(nil, "\(key) \(fault)") }
         let journeys = journeys()
         let names = Set(journeys.map(\.name))
         let defaultJourney = reader.optionalString("defaultJourney")
@@ -25,6 +36,7 @@ struct RealmLoader {
         let limits = SessionLimits(
             maxSession: Int64(sessions?.optionalInteger("maxMinutes", in: 1...525_600) ?? 120) * 60,
             maxIdle: Int64(sessions?.optionalInteger("idleMinutes", in: 1...525_600) ?? 30) * 60)
+        let tokensKeepSessions = sessions?.bool("tokensKeepAlive", default: true) ?? true
         sessions?.finish()
         let transactions = reader.optionalMapping("transactions")
         let failureStatus = transactions?.optionalInteger("failureStatus", in: 200...401) ?? 200
@@ -34,6 +46,7 @@ struct RealmLoader {
         transactions?.finish()
         let realm = RealmConfiguration(
             name: name, journeys: journeys, defaultJourney: defaultJourney, sessionLimits: limits,
+            tokensKeepSessions: tokensKeepSessions,
             transactionFailureStatus: failureStatus, contexts: try contexts(journeys), scopeTexts: try scopeTexts(),
             allowedOrigins: try WebOrigins.read(reader),
             clients: try clients(),
@@ -96,12 +109,7 @@ struct RealmLoader {
                     })
             }
             read.allowedOrigins = try WebOrigins.read(client)
-            if let text = client.optionalString("idTokenAlgorithm") {
-                guard ServerKeys.Purpose.idToken.algorithms.contains(SignatureAlgorithm(rawValue: text)) else {
-                    throw client.issue("idTokenAlgorithm", "\(text) is not supported; RS256 (the default) or ES256")
-                }
-                read.idTokenAlgorithm = SignatureAlgorithm(rawValue: text)
-            }
+            try Self.readTokens(of: &read, client)
             read.consentImplied = client.bool("consentImplied", default: true)
             read.consentLifetime = Int64(client.integer("consentDays", default: 365, in: 1...3650)) * 86_400
             read.name = client.optionalString("name")
@@ -115,6 +123,30 @@ struct RealmLoader {
             client.finish()
             if let fault = read.validate().first { throw client.issue(nil, "client \(fault)") }
             return read
+        }
+    }
+
+    /// What a client's tokens are like, and how they are asked for.
+    private static func readTokens(of read: inout OAuthClient, _ client: SettingsReader<Void>) throws {
+        func algorithm(_ key: String, _ purpose: ServerKeys.Purpose, _ known: String) throws -> SignatureAlgorithm? {
+            guard let text = client.optionalString(key) else { return nil }
+            guard purpose.algorithms.contains(SignatureAlgorithm(rawValue: text)) else {
+                throw client.issue(key, "\(text) is not supported; \(known)")
+            }
+            return SignatureAlgorithm(rawValue: text)
+        }
+        if let found = try algorithm("idTokenAlgorithm", .idToken, "RS256 (the default) or ES256") {
+            read.idTokenAlgorithm = found
+        }
+        if let found = try algorithm("accessTokenAlgorithm", .accessToken, "ES256 (the default) or RS256") {
+            read.accessTokenAlgorithm = found
+        }
+        read.idTokenClaims = client.strings("idTokenClaims")
+        read.checksSessions = client.bool("sessionCheck", default: false)
+        read.requiresPKCE = client.bool("requirePKCE", default: true)
+        if read.kind == .public, !read.requiresPKCE {
+            throw client.issue(
+                "requirePKCE", "a public client always needs PKCE: only a client with a secret can go without")
         }
     }
 

@@ -15,6 +15,9 @@ public struct ServerConfiguration: Sendable {
     /// gets.
     package var publicURL: String
 
+    /// Further hosts that requests may name, besides those of the public URLs.
+    package var hosts: [String] = []
+
     /// The address to listen on.
     package var host: String
 
@@ -45,6 +48,9 @@ public struct ServerConfiguration: Sendable {
     /// How dear a guess at a password is: scrypt's N.
     package let passwordCost: Int
 
+    /// What passwords must be like.
+    var passwordRules = PasswordRequirements()
+
     /// How many transactions a session may have made for one policy in a minute.
     package let transactionLimits: TransactionLimits
 
@@ -63,6 +69,10 @@ public struct ServerConfiguration: Sendable {
     /// How long a stop waits for requests in progress, in seconds. The default is longer than a protected service may
     /// take.
     package var drainSeconds: Int
+
+    /// From which difference to the database server's clock on the node is not ready, in seconds; `nil` to
+    /// compare nothing.
+    package var clockDifferenceSeconds: Int? = 30
 
     /// The realms.
     package let realms: [RealmConfiguration]
@@ -121,6 +131,9 @@ package struct RealmConfiguration: Sendable {
 
     /// How long sessions live.
     package let sessionLimits: SessionLimits
+
+    /// Whether a refresh or a question to the userinfo endpoint is a use of the session.
+    package let tokensKeepSessions: Bool
 
     /// The HTTP status that ends a transaction's journey in failure: AM's is 200, ours can be 401.
     package let transactionFailureStatus: Int
@@ -198,6 +211,11 @@ package struct GatewayConfiguration: Sendable {
 extension ServerConfiguration {
     /// Where clients find the server, and the gateway if there is one.
     var publicURLs: [String] { [publicURL, gateway?.publicURL].compactMap(\.self) }
+
+    /// Each realm with the name of its OpenID provider, for a server that clients find at `server`.
+    package func issuers(at server: String) -> [(realm: String, issuer: String)] {
+        realms.map { ($0.name, "\(server)/oauth2\(RealmPath.path(of: $0.name))") }
+    }
 
     /// The first client that an app without a secret can use, and the journey that signs its users in.
     package var firstPublicClient: (realm: String, id: String, redirectURI: String, scopes: [String], journey: String)?

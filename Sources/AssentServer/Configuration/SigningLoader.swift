@@ -96,6 +96,7 @@ struct SigningLoader {
             }
             return read
         }
+        template.notShown = reader.strings("notShown")
         if reader.has("statuses") { template.statuses = try reader.list("statuses").map(status) }
         reader.finish()
         return template

@@ -37,7 +37,10 @@ package struct ConfiguredCopy: Sendable {
             defer { to.release() }
             return try await with(to) { target in
                 let copy = try DatabaseCopy(from: database, to: target, identity: identity, random: random)
-                return try await copy.run(report: report)
+                let result = try await copy.run(report: report)
+                // What the node remembers is the source.
+                _ = try DataDirectory.existingNode(self.target.dataDirectory)?.memory.remove()
+                return result
             }
         }
     }
@@ -126,7 +129,7 @@ package struct ConfiguredCopy: Sendable {
     // MARK: - The target
 
     private func targetAccess() async throws -> DatabaseAccess {
-        let access = try DatabaseAccess(target)
+        let access = try DatabaseAccess(target, memory: .ignored)
         try await access.location.explaining {
             let state = try await access.location.examine(clock: clock).schema
             switch state {

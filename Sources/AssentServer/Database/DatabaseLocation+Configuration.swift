@@ -5,9 +5,14 @@ import AssentStore
 extension DatabaseLocation {
     /// Where a server's data is. What keeps others from it is checked.
     ///
+    /// - Parameters:
+    ///   - configuration: the server's configuration.
+    ///   - directory: its data directory.
+    ///   - node: the node that uses it.
     /// - Throws: ``ConfigurationError`` when others can read what they must not.
-    init(_ configuration: ServerConfiguration, in directory: DataDirectory) throws {
-        if let postgreSQL = configuration.postgreSQL {
+    init(_ configuration: ServerConfiguration, in directory: DataDirectory, node: String) throws {
+        if var postgreSQL = configuration.postgreSQL {
+            postgreSQL.node = .init(id: node, memory: directory.memory)
             try self.init(postgreSQL)
         } else {
             try directory.keepDatabasePrivate()
@@ -40,13 +45,21 @@ extension DatabaseLocation {
             case .sqlite(let path):
                 throw ConfigurationError(
                     file: path, line: nil,
-                    "the database cannot be used. \(error.explanation) Look at who owns the file, at its mode, "
-                        + "and at the disk")
+                    "the database cannot be used. \(error.explanation) \(Self.advice(error.code))")
             case .postgresql(let configuration):
                 throw ConfigurationError(
                     file: configuration.database, line: nil,
                     "the PostgreSQL database cannot be used. \(error.explanation)")
             }
+        }
+    }
+
+    /// What to do about a file that cannot be used.
+    private static func advice(_ code: StoreError.Code) -> String {
+        switch code {
+        case .newerSchema: "Start the version of the server that wrote it, or a newer one"
+        case .corrupt: "Restore it from a backup: the content of the file is damaged"
+        default: "Look at who owns the file, at its mode, and at the disk"
         }
     }
 }

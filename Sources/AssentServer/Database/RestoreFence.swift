@@ -6,22 +6,34 @@ import Logging
 
 /// Makes the database of a restored backup safe to start on: `assent restore-fence`.
 package enum RestoreFence {
-    /// Brings the schema up to date, and ends what was open when the backup was made.
+    /// Brings the schema up to date, and ends what could be used again.
     ///
-    /// - Throws: ``ConfigurationError`` when a server uses the file, or the database or the master key is missing or
-    ///   another one.
+    /// - Parameters:
+    ///   - configuration: the server's file.
+    ///   - keepingSessions: whether sessions, grants, consents and the keys of tokens stay as the backup has them.
+    ///   - clock: the time.
+    ///   - random: names the records that this writes.
+    /// - Returns: how much there was.
+    /// - Throws: ``ConfigurationError`` when a server uses the database, or the database or the master key is missing
+    ///   or another one.
     package static func run(
-        _ configuration: ServerConfiguration, clock: any WallClock = SystemClock(),
+        _ configuration: ServerConfiguration, keepingSessions: Bool = false, clock: any WallClock = SystemClock(),
         random: any RandomSource = SystemRandom()
-    ) async throws -> SigningFence.Outcome {
+    ) async throws -> RestoredDatabase.Outcome {
         guard DatabaseAccess.mayExist(configuration) else {
             throw ConfigurationError(
                 file: DatabaseAccess.path(configuration), line: nil, "there is no database: restore the backup first")
         }
         let masterKey = try DatabaseAccess.masterKey(configuration)
-        let access = try DatabaseAccess(configuration)
+        let access = try DatabaseAccess(configuration, memory: .replaced)
         defer { access.release() }
         return try await access.location.explaining {
+            let servers = try await access.location.connectionsOfServers()
+            guard servers == 0 else {
+                throw ConfigurationError(
+                    file: access.location.name, line: nil,
+                    "servers have \(servers) connections to this database: stop all of them, then run this again")
+            }
             let database = try await access.location.open(clock: clock)
             let context = EngineContext(
                 database: database, clock: clock, random: random, masterKey: masterKey,
@@ -32,7 +44,7 @@ package enum RestoreFence {
                     "this is not the master key of the database: restore the key that it was made with")
             }
             try await AuditLog(context).resume()
-            let outcome = try await SigningFence.run(context)
+            let outcome = try await RestoredDatabase(context).fence(keepingSessions: keepingSessions)
             try await database.close()
             return outcome
         }

@@ -20,33 +20,33 @@ package enum ServerExamination {
         if configuration.isDevelopment {
             findings.append(Diagnosis(.fine, "development mode: loopback only, generated secrets allowed"))
         }
-        findings.append(certificate(configuration, now: clock.now))
-        if let unusable = directory(configuration) {
-            // Nothing that lies in it can be judged.
-            return findings + [unusable]
-        }
+        findings += unseen(configuration)
+        findings += providers(configuration)
+        let faults = StartCheck.faults(configuration)
+        findings += faults.map { Diagnosis(.problem, $0.text) }
+        if let certificate = certificate(configuration, now: clock.now) { findings.append(certificate) }
+        // Nothing that lies in an unusable directory can be judged.
+        guard !faults.contains(where: { $0.name == StartCheck.all[0].name }) else { return findings }
         findings += await database(configuration, clock: clock)
         findings += ports(configuration)
         findings.append(time(clock.now))
         return findings
     }
 
-    private static func certificate(_ configuration: ServerConfiguration, now: Date) -> Diagnosis {
+    /// What is found about a certificate that a start takes.
+    private static func certificate(_ configuration: ServerConfiguration, now: Date) -> Diagnosis? {
         let path: String
         switch configuration.tls {
         case .generated: path = configuration.dataDirectory + "/server.pem"
         case .files(let certificate, let privateKey):
             path = certificate
-            do {
-                let credentials = try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
-                if let host = try credentials.hostsNotNamed(in: configuration.publicURLs).first {
-                    return Diagnosis(
-                        .problem,
-                        "the certificate \(certificate) does not name \(host), which is in publicURL: clients refuse it there"
-                    )
-                }
-            } catch {
-                return Diagnosis(.problem, "the certificate: \(error.explanation)")
+            guard let credentials = try? ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+            else { return nil }
+            if let host = try? credentials.hostsNotNamed(in: configuration.publicURLs).first {
+                return Diagnosis(
+                    .problem,
+                    "the certificate \(certificate) does not name \(host), which is in publicURL: clients refuse it there"
+                )
             }
         }
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
@@ -82,20 +82,15 @@ package enum ServerExamination {
             return [Diagnosis(.fine, "the database will be made at the first start")]
                 + users(configuration, stored: [])
         }
-        let path = configuration.masterKeyFile ?? configuration.dataDirectory + "/master.key"
+        let path = DatabaseAccess.keyPath(configuration)
         var findings: [Diagnosis] = []
-        var key: MasterKey?
-        do {
-            key = try DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
-            findings.append(Diagnosis(.fine, "the master key \(path) is there, for this user alone"))
-        } catch {
-            findings.append(Diagnosis(.problem, "the master key: \(error.explanation)"))
-        }
+        let key = try? DataDirectory.masterKey(at: path, isNamed: configuration.masterKeyFile != nil)
+        if key != nil { findings.append(Diagnosis(.fine, "the master key \(path) is there, for this user alone")) }
         let reading = [MasterKeyCheck.reading, Nodes.reading, storedUsers(configuration)]
         let found: DatabaseExamination
         do {
-            if let postgreSQL = configuration.postgreSQL {
-                if let file = postgreSQL.passwordFile { _ = try PrivateFile.read(file, limit: 4096, isNamed: true) }
+            if var postgreSQL = configuration.postgreSQL {
+                postgreSQL.node = try DataDirectory.existingNode(configuration.dataDirectory)
                 found = try await DatabaseLocation.postgresql(postgreSQL).examine(clock: clock, reading: reading)
             } else {
                 found = try await DatabaseLocation.sqlite(path: database).examine(reading: reading)

@@ -22,21 +22,23 @@ struct AdviceReply {
     let serverURL: String
     let publicOrigin: Origin
 
-    /// 401 with a challenge for a client that asked for it, or that cannot follow a redirect; else a redirect to the
-    /// server.
+    /// 401 with a challenge for a client that asked for it, and for scripts: the redirect would lead them to a page for
+    /// people, if their browser lets them follow it at all. Else a redirect to the server.
     ///
     /// A browser would repeat an unsafe method and its body to the server when it follows a 307; a navigation gets 303,
     /// which makes a GET of it. Its body is then lost, so it gets no way back to the resource.
     func reply(
         to request: Request, resource: CanonicalResource, realm: String, advice: Advice, client: Client
     ) throws -> Response {
+        let mode = request.headers[.secFetchMode]
+        let isScript = client.isForeignPage || mode != nil && mode != "navigate"
         let isStandard = client.hasTokenAlone && !client.acrValues.isEmpty
-        if isStandard || client.isForeignPage || request.headers[.authenticateResponse]?.lowercased() == "header" {
+        if isStandard || isScript || request.headers[.authenticateResponse]?.lowercased() == "header" {
             var response = Response.problem(401, "The user must do something first: see WWW-Authenticate.")
             response.headers[.wwwAuthenticate] = try challenges(advice, realm: realm, acrValues: client.acrValues)
             return response
         }
-        let isNavigation = request.headers[.secFetchMode] == "navigate"
+        let isNavigation = mode == "navigate"
         let isSafe = [.get, .head].contains(request.method)
         let back = "\(publicOrigin)\(isNavigation && !isSafe ? "/" : resource.target)"
         var response = Response(status: isNavigation && !isSafe ? .seeOther : .temporaryRedirect)

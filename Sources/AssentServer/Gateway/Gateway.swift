@@ -13,6 +13,7 @@ final class Gateway: RequestHandler {
     /// Where clients find the server that signs users in (`am_uri`).
     private let serverURL: String
 
+    private let hosts: ServedHosts
     private let routes: [GatewayRoute]
     private let access: GatewayAccess
     private let cookie: SessionCookie
@@ -20,18 +21,24 @@ final class Gateway: RequestHandler {
     private let logger: Logger
     private let origin: String
 
+    /// The origins of all routes, whose pages may read that a path leads nowhere; `nil` when no route lists any.
+    private let anywhere: TrustedOrigins?
+
     init(
-        publicOrigin: Origin, serverURL: String, routes: [GatewayRoute], access: GatewayAccess, cookie: SessionCookie,
-        upstream: Upstream, logger: Logger
+        publicOrigin: Origin, serverURL: String, hosts: ServedHosts, routes: [GatewayRoute], access: GatewayAccess,
+        cookie: SessionCookie, upstream: Upstream, logger: Logger
     ) {
         self.publicOrigin = publicOrigin
         self.serverURL = serverURL
+        self.hosts = hosts
         self.routes = routes
         self.access = access
         self.cookie = cookie
         self.upstream = upstream
         self.logger = logger
         origin = publicOrigin.description
+        let listed = Set(routes.flatMap(\.allowedOrigins))
+        anywhere = listed.isEmpty ? nil : TrustedOrigins(own: publicOrigin.description, listed: listed)
     }
 
     private static let methods: Set<HTTPRequest.Method> = [.get, .head, .options, .post, .put, .patch, .delete]
@@ -39,17 +46,17 @@ final class Gateway: RequestHandler {
     private static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
 
     func respond(to request: Request, from client: ClientAddress) async throws -> Response {
-        var trusted: TrustedOrigins?
+        var trusted = anywhere
         var response: Response
         do {
-            guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
-            let codings = request.headers[values: .transferEncoding]
-            guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
-                throw RequestError(400, "The only transfer coding that is taken is chunked.")
+            guard hosts.serve(request.head.authority) else {
+                return .problem(400, "The gateway does not serve the host that the request names.")
             }
+            guard Self.methods.contains(request.method) else { return .problem(405, "The method is not allowed.") }
             let (resource, transactionID) = try target(of: request)
             guard let route = GatewayRoute.answering(resource.path, of: routes) else {
-                return .problem(404, "Nothing is behind this path.")
+                if let answer = anywhere?.preflight(request, methods: Self.methodsInOrder) { return answer }
+                throw RequestError(404, "Nothing is behind this path.")
             }
             let pages = TrustedOrigins(own: origin, listed: route.allowedOrigins)
             // A route that lists nobody leaves it to its service what pages may do.

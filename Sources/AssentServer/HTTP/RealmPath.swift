@@ -16,6 +16,8 @@ struct RealmPath: Hashable {
     ///   - realmParameter: the value of `?realm=`, when there is one.
     ///   - endpoints: the first segments that endpoints can have; another first segment is a realm in the old form.
     init?(_ path: String, realmParameter: String?, endpoints: Set<String>) {
+        // Clients write one slash at the end. Empty segments elsewhere are a base URL that has one too many.
+        guard !path.contains("//") else { return nil }
         var segments = path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)[...]
         var realm: [String] = []
         while segments.count >= 2, segments.first == "realms" {

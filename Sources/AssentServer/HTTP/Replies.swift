@@ -50,7 +50,7 @@ extension HTTPResponse.Status {
 
     private static let answered: [HTTPResponse.Status] = [
         .ok, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict,
-        .contentTooLarge,
+        .gone, .contentTooLarge,
         .uriTooLong, .unsupportedMediaType, .tooManyRequests, .internalServerError, .notImplemented, .badGateway,
         .serviceUnavailable, .gatewayTimeout,
     ]

@@ -25,6 +25,9 @@ struct TrustedOrigins: Sendable, Hashable {
     /// The origins, as browsers write them.
     let listed: Set<String>
 
+    /// What our own answers say in fields.
+    private static let exposed = "WWW-Authenticate, Retry-After, Content-API-Version"
+
     /// How many seconds a browser may remember the answer to a preflight.
     private static let maxAge = "600"
 
@@ -44,9 +47,10 @@ struct TrustedOrigins: Sendable, Hashable {
     /// else. It must come before anybody asks for credentials: a preflight has none.
     func preflight(_ request: Request, methods: some Sequence<HTTPRequest.Method>) -> Response? {
         guard request.method == .options, request.headers.contains(.accessControlRequestMethod),
-            case .listed = sender(of: request.headers)
+            case .listed(let origin) = sender(of: request.headers)
         else { return nil }
         var response = Response(status: .noContent)
+        Self.allow(origin, &response)
         response.headers[.accessControlAllowMethods] = methods.map(\.rawValue).joined(separator: ", ")
         // With credentials, `*` is no wildcard; a listed page may send what it likes.
         let fields = request.headers[values: .accessControlRequestHeaders].flatMap { $0.split(separator: ",") }
@@ -54,25 +58,37 @@ struct TrustedOrigins: Sendable, Hashable {
             .compactMap { HTTPField.Name($0.trimmingCharacters(in: .whitespaces))?.canonicalName }
         if !fields.isEmpty { response.headers[.accessControlAllowHeaders] = fields.joined(separator: ", ") }
         response.headers[.accessControlMaxAge] = Self.maxAge
-        open(&response, to: request.headers)
         return response
     }
 
     /// Lets a listed page read a response. Returns whether it was sent to one.
     @discardableResult
     func open(_ response: inout Response, to fields: HTTPFields) -> Bool {
+        guard case .listed(let origin) = sender(of: fields) else {
+            Self.vary(&response)
+            return false
+        }
+        // The answer to a preflight has no fields that a script could read.
+        let isPreflight = response.status == .noContent && response.headers.contains(.accessControlMaxAge)
+        Self.allow(origin, &response)
+        guard !isPreflight else { return true }
+        // A service may have named more.
+        let named = response.headers[values: .accessControlExposeHeaders]
+        response.headers[values: .accessControlExposeHeaders] = [Self.exposed] + named.filter { $0 != Self.exposed }
+        return true
+    }
+
+    private static func allow(_ origin: String, _ response: inout Response) {
+        vary(&response)
+        response.headers[.accessControlAllowOrigin] = origin
+        response.headers[.accessControlAllowCredentials] = "true"
+    }
+
+    private static func vary(_ response: inout Response) {
         let varies = response.headers[values: .vary].contains { value in
             value.split(separator: ",").contains { $0.trimmingCharacters(in: .whitespaces).lowercased() == "origin" }
         }
         if !varies { response.headers.append(HTTPField(name: .vary, value: "Origin")) }
-        guard case .listed(let origin) = sender(of: fields) else { return false }
-        response.headers[.accessControlAllowOrigin] = origin
-        response.headers[.accessControlAllowCredentials] = "true"
-        // What our own answers say in fields; a service may have named more.
-        let named = response.headers[values: .accessControlExposeHeaders]
-        response.headers[values: .accessControlExposeHeaders] =
-            ["WWW-Authenticate, Retry-After, Content-API-Version"] + named
-        return true
     }
 }
 
@@ -83,6 +99,9 @@ struct WebOrigins: Sendable {
 
     /// At `/oauth2`.
     private let oauth: [String: TrustedOrigins]
+
+    /// Those of all doors. They may read a refusal of what is at none of them: it tells nothing about anybody.
+    let anywhere: TrustedOrigins
 
     /// The origins that the realms and their clients list, at a server with the origin `own`. A preflight does not say
     /// which client asks, so that an origin of one client is trusted at the endpoints that all clients of a realm have.
@@ -98,6 +117,7 @@ struct WebOrigins: Sendable {
         }
         self.json = json
         self.oauth = oauth
+        anywhere = TrustedOrigins(own: own, listed: Set(oauth.values.flatMap(\.listed)))
     }
 
     /// Those of AM's REST interface in a realm; `nil` for an unknown realm.

@@ -1,3 +1,4 @@
+import AssentEngine
 import Foundation
 import Logging
 
@@ -6,15 +7,18 @@ struct ConnectionLimits: Sendable, Hashable {
     /// From everywhere.
     let total: Int
 
-    /// From one IPv4 address, or from one /64 network of IPv6 addresses.
-    let perAddress: Int
+    /// From one IPv4 address, or from one /64 network of IPv6 addresses; `nil` for a share of what is left.
+    let perAddress: Int?
 
     /// So many that files, the database and the gateway's own connections keep a quarter of the process's descriptors,
-    /// and at least 64; from one address, unless told, half of them.
+    /// and at least 64.
     init(descriptors: Int, perAddress: Int? = nil) {
         total = max(1, descriptors - max(64, descriptors / 4))
-        self.perAddress = perAddress ?? max(1, total / 2)
+        self.perAddress = perAddress
     }
+
+    /// The places.
+    var shares: Shares<String?> { Shares(total: total, perHolder: perAddress) }
 
     /// How many descriptors this process may have.
     static var processDescriptors: Int {
@@ -37,36 +41,34 @@ struct ConnectionCount {
     }
 
     private let limits: ConnectionLimits
-    private var total = 0
-    private var byAddress: [String?: Int] = [:]
+    private var shares: Shares<String?>
     private var hasToldTotal = false
-    private var toldAddresses: Set<String?> = []
+    /// How many connections those had that were told of.
+    private var toldAddresses: [String?: Int] = [:]
 
-    init(_ limits: ConnectionLimits) { self.limits = limits }
+    init(_ limits: ConnectionLimits) {
+        self.limits = limits
+        shares = limits.shares
+    }
 
     /// Counts a connection unless it is one too many. There is a notice for the first one that is refused; for the next
     /// only after a tenth of the places, or half of the address's, were free again.
     mutating func enter(_ address: String?) -> (isAdmitted: Bool, notice: Notice?) {
-        guard total < limits.total else {
+        if shares.enter(address) { return (true, nil) }
+        guard shares.taken < limits.total else {
             defer { hasToldTotal = true }
             return (false, hasToldTotal ? nil : noticeOfTotal)
         }
-        guard byAddress[address, default: 0] < limits.perAddress else {
-            let isNew = toldAddresses.insert(address).inserted
-            return (false, isNew ? notice(of: address) : nil)
-        }
-        total += 1
-        byAddress[address, default: 0] += 1
-        return (true, nil)
+        guard toldAddresses[address] == nil else { return (false, nil) }
+        toldAddresses[address] = shares.count(of: address)
+        return (false, notice(of: address))
     }
 
     /// A connection that was counted has ended.
     mutating func leave(_ address: String?) {
-        total -= 1
-        let left = byAddress[address, default: 1] - 1
-        byAddress[address] = left > 0 ? left : nil
-        if left <= limits.perAddress / 2 { toldAddresses.remove(address) }
-        if total <= limits.total - limits.total / 10 { hasToldTotal = false }
+        shares.leave(address)
+        if let told = toldAddresses[address], shares.count(of: address) <= told / 2 { toldAddresses[address] = nil }
+        if shares.taken <= limits.total - limits.total / 10 { hasToldTotal = false }
     }
 
     private var noticeOfTotal: Notice {
@@ -77,7 +79,10 @@ struct ConnectionCount {
 
     private func notice(of address: String?) -> Notice {
         Notice(
-            text: "new connections of one address are refused: it has connectionsPerAddress open",
-            metadata: ["address": "\(address ?? "none")", "connectionsPerAddress": "\(limits.perAddress)"])
+            text: limits.perAddress == nil
+                ? "new connections of one address are refused: it has its share. Behind a load balancer, set "
+                    + "connectionsPerAddress"
+                : "new connections of one address are refused: it has connectionsPerAddress open",
+            metadata: ["address": "\(address ?? "none")", "open": "\(shares.count(of: address))"])
     }
 }

@@ -95,7 +95,7 @@ final class Listener: Service {
             switch error.errnoCode {
             case EADDRINUSE: "port \(requestedPort) is taken: stop who has it, or set another port"
             case EACCES: "port \(requestedPort) needs more rights: choose one above 1023"
-            case EADDRNOTAVAIL: "\(host) is no address of this machine"
+            case EADDRNOTAVAIL: "\(host) is not an address of this machine"
             default: "cannot listen on \(host):\(requestedPort): \(String(cString: strerror(error.errnoCode)))"
             }
         return ConfigurationError(file: configurationFile, line: nil, reason)

@@ -5,11 +5,17 @@ import NIOCore
 
 /// The connections that are open, each with the task that serves it, and how many there may be.
 final class OpenConnections: Sendable {
+    private struct Connection {
+        let channel: any Channel
+        let served: Eventually<Void>
+    }
+
     private struct State {
-        var channels: [ObjectIdentifier: any Channel] = [:]
+        var open: [ObjectIdentifier: Connection] = [:]
         var count: ConnectionCount
         var isDraining = false
         var isCut = false
+        var isAbandoned = false
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -31,50 +37,67 @@ final class OpenConnections: Sendable {
 
     /// Serves a connection in a task of its own, which nothing cancels: it ends when the connection does. One too many
     /// is closed at once: it must not even wait, since what it waits with is what runs out.
-    func serve(_ channel: any Channel, _ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    ///
+    /// Returns what comes when that is over, or given up (``abandon()``).
+    func serve(_ channel: any Channel, _ work: @escaping @Sendable () async -> Void) -> Eventually<Void> {
         let address = ClientAddress(channel.remoteAddress).limitKey
+        let served = Eventually<Void>()
         let (isCut, entry) = state.withLock { state in
-            state.channels[ObjectIdentifier(channel)] = channel
+            state.open[ObjectIdentifier(channel)] = Connection(channel: channel, served: served)
             return (state.isCut, state.count.enter(address))
         }
         if let notice = entry.notice {
             logger.warning("\(notice.text)", metadata: notice.metadata)
         }
         if isCut || !entry.isAdmitted { channel.close(promise: nil) }
-        return Task {
+        Task {
             await work()
             finished(channel, address: entry.isAdmitted ? .some(address) : nil)
+            served.settle(.success(()))
         }
+        return served
     }
 
     /// Closes all connections, and those that are still being accepted as soon as they are. Returns how many it has
     /// closed.
     func cut() -> Int {
-        let channels = state.withLock { state in
+        let open = state.withLock { state in
             defer { (state.isDraining, state.isCut) = (true, true) }
-            return state.isCut ? [:] : state.channels
+            return state.isCut ? [:] : state.open
         }
-        for channel in channels.values { channel.close(promise: nil) }
-        return channels.count
+        for connection in open.values { connection.channel.close(promise: nil) }
+        return open.count
     }
 
-    /// Waits until the last task has ended.
+    /// Waits until the last task has ended, or until nobody waits for them any more (``abandon()``).
     func waitUntilServed() async {
         await withCheckedContinuation { continuation in
-            let isEmpty = state.withLock { state in
-                if !state.channels.isEmpty { state.waiting.append(continuation) }
-                return state.channels.isEmpty
+            let isOver = state.withLock { state in
+                let isOver = state.open.isEmpty || state.isAbandoned
+                if !isOver { state.waiting.append(continuation) }
+                return isOver
             }
-            if isEmpty { continuation.resume() }
+            if isOver { continuation.resume() }
         }
+    }
+
+    /// Ends the waiting for tasks that go on though their connections were cut. Returns how many there are.
+    func abandon() -> Int {
+        let (open, waiting) = state.withLock { state in
+            defer { (state.isAbandoned, state.waiting) = (true, []) }
+            return (state.open, state.waiting)
+        }
+        for connection in open.values { connection.served.settle(.success(())) }
+        for continuation in waiting { continuation.resume() }
+        return open.count
     }
 
     /// Forgets a connection. `address` is whose is counted no more; `nil` for one that was not counted.
     private func finished(_ channel: any Channel, address: String??) {
         let waiting = state.withLock { state in
-            state.channels[ObjectIdentifier(channel)] = nil
+            state.open[ObjectIdentifier(channel)] = nil
             if case .some(let address) = address { state.count.leave(address) }
-            guard state.channels.isEmpty else { return [CheckedContinuation<Void, Never>]() }
+            guard state.open.isEmpty else { return [CheckedContinuation<Void, Never>]() }
             defer { state.waiting = [] }
             return state.waiting
         }
@@ -91,7 +114,7 @@ final class OpenConnections: Sendable {
 struct OwnedConnection<Base: ServerChildChannel>: ServerChildChannel {
     struct Value: ServerChildChannelValue {
         let channel: any Channel
-        let serving: Task<Void, Never>
+        let served: Eventually<Void>
     }
 
     let base: Base
@@ -99,14 +122,14 @@ struct OwnedConnection<Base: ServerChildChannel>: ServerChildChannel {
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         base.setup(channel: channel, logger: logger).map { value in
-            let serving = connections.serve(channel) { await base.handle(value: value, logger: logger) }
-            return Value(channel: channel, serving: serving)
+            let served = connections.serve(channel) { await base.handle(value: value, logger: logger) }
+            return Value(channel: channel, served: served)
         }
     }
 
     func handle(value: Value, logger: Logger) async {
         await withTaskCancellationHandler {
-            await value.serving.value
+            try? await value.served.value
         } onCancel: {
             value.channel.close(promise: nil)
         }

@@ -226,17 +226,23 @@ final class RequestWatch: ChannelDuplexHandler, RemovableChannelHandler {
 /// What HTTP/1 says about the head of a request by itself.
 enum RequestHeadRules {
     /// Whether a request is one of HTTP/1 that names one host (RFC 9112 §3.2), and whose end two programs cannot see
-    /// in two places (§6.1).
+    /// in two places (§6.1, §6.3): `chunked` is its only transfer coding, if it has any. An empty field has none, but
+    /// what follows may be a body for whoever stands in front.
     static func accept(_ head: HTTPRequestHead) -> Bool {
         // In one walk over the fields: each request comes by here.
-        var hosts = 0
-        for (name, value) in head.headers where isName(name, "host") {
-            hosts += 1
-            guard isHost(value) else { return false }
+        var (hosts, codings) = (0, 0)
+        for (name, value) in head.headers {
+            if isName(name, "host") {
+                hosts += 1
+                guard isHost(value) else { return false }
+            } else if isName(name, "transfer-encoding") {
+                codings += 1
+                guard isName(value, "chunked") else { return false }
+            }
         }
         switch head.version {
-        case .http1_1: return hosts == 1
-        case .http1_0: return hosts <= 1 && !head.headers.contains(name: "Transfer-Encoding")
+        case .http1_1: return hosts == 1 && codings <= 1
+        case .http1_0: return hosts <= 1 && codings == 0
         default: return false
         }
     }
@@ -255,7 +261,7 @@ enum RequestHeadRules {
         return headers[canonicalForm: "Connection"].contains { $0.lowercased() == "close" }
     }
 
-    /// Whether a field has this name, which is written in lower case.
+    /// Whether a name of a field or of a coding is this one, which is written in lower case.
     private static func isName(_ name: String, _ wanted: StaticString) -> Bool {
         guard name.utf8.count == wanted.utf8CodeUnitCount else { return false }
         return wanted.withUTF8Buffer { wanted in

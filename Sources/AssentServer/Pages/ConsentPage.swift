@@ -29,8 +29,7 @@ struct ConsentPage {
             #"<input type="hidden" name="\#(exact: $0.name)" value="\#(exact: $0.value)">"#
         }
         let wishes: [HTML] = demand.scopes.map { "<dd>\(text(of: $0))</dd>" }
-        let until = Date(timeIntervalSince1970: TimeInterval(demand.expiresAt))
-            .formatted(.iso8601.year().month().day())
+        let until = language.text(Date(timeIntervalSince1970: TimeInterval(demand.expiresAt)), withTime: false)
         let lead = language.html(
             .asksForAccess, ["app": "<strong>\(name)</strong>", "user": "<strong>\(demand.user.username)</strong>"])
         return """
@@ -39,7 +38,7 @@ struct ConsentPage {
             <dl class="summary">
             <div><dt>\(language[.itMay])</dt>\(wishes)</div>
             <div><dt>\(language[.until])</dt><dd>\(language.html(.untilDate, ["end": "\(until)"]))</dd></div>
-            <div><dt>\(language[.answerGoesTo])</dt><dd>\(place(demand.redirectURI))</dd></div>
+            <div><dt>\(language[.answerGoesTo])</dt><dd>\(HTML(breaking: place(demand.redirectURI)))</dd></div>
             </dl>
             <form method="post" action="\(exact: action)">
             \(hidden)

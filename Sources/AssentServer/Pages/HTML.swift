@@ -8,6 +8,20 @@ struct HTML: ExpressibleByStringInterpolation, CustomStringConvertible {
 
     init(stringInterpolation: StringInterpolation) { description = stringInterpolation.text }
 
+    /// An address, whose lines break between its parts and not inside a word.
+    init(breaking address: String) {
+        var pieces: [HTML] = []
+        var rest = address[...]
+        while let end = rest.firstIndex(where: { [".", "/", "?", "&"].contains($0) }) {
+            let next = rest.index(after: end)
+            // Not between the slashes after a scheme.
+            let isLast = next == rest.endIndex || rest[next] == "/"
+            pieces.append("\(rest[..<next])\(isLast ? nil : "<wbr>" as HTML)")
+            rest = rest[next...]
+        }
+        self = "\(pieces)\(rest)"
+    }
+
     /// Takes the literal parts as markup and everything else as text.
     struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var text = ""

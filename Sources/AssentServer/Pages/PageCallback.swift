@@ -12,6 +12,9 @@ struct PageCallback {
         inputName = InputName(place: place).text
     }
 
+    /// What stands in its field before the user has typed.
+    var preset = ""
+
     /// Whether the user fills something in.
     var isField: Bool {
         switch prompt {
@@ -41,7 +44,7 @@ struct PageCallback {
         case .name(let label):
             return field(
                 label.isEmpty ? language[.userName] : language[label],
-                #"type="text" autocomplete="username" autocapitalize="none" spellcheck="false" required\#(focus)\#(described)"#
+                #"type="text" value="\#(exact: preset)" autocomplete="username" autocapitalize="none" spellcheck="false" required\#(focus)\#(described)"#
             )
         case .password(let label):
             return field(

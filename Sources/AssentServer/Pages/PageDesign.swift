@@ -23,11 +23,17 @@ struct PageDesign: Sendable, Hashable {
         self.languages = languages
     }
 
-    /// The frame of a page for whoever sends these fields; `basePath` is the path of the server's public URL.
-    func frame(_ fields: HTTPFields, below basePath: String) -> PageFrame {
+    /// The frame of a page for a browser that sends these fields.
+    ///
+    /// - Parameters:
+    ///   - fields: what the browser says of itself.
+    ///   - basePath: the path of the server's public URL.
+    ///   - locales: the languages that a client would have (`ui_locales`, OpenID Connect Core §3.1.2.1).
+    /// - Returns: the frame.
+    func frame(_ fields: HTTPFields, below basePath: String, locales: String? = nil) -> PageFrame {
         PageFrame(
             name: name, hasLogo: hasLogo, stylesheet: stylesheet.path(below: basePath),
-            language: languages.language(for: fields))
+            language: locales.flatMap(languages.language(wished:)) ?? languages.language(for: fields))
     }
 }
 

@@ -38,6 +38,9 @@ struct ReturnTarget: Hashable {
         }
     }
 
+    /// Where it is, as users know it.
+    var origin: String { (try? Origin(url))?.description ?? "" }
+
     /// The client that waits, as users know it, when its request names one that is known.
     var client: String? {
         if case .authorization(let client, _) = kind { client } else { nil }

@@ -10,16 +10,27 @@ struct SignInContent {
     private let asker: String?
     private let language: PageLanguage
 
-    /// A page; `isApproval` says that the journey is a transaction's, and `asker` is the app that it was begun for, as
-    /// users know it.
+    /// A page of a journey.
+    ///
+    /// - Parameters:
+    ///   - page: the page.
+    ///   - isApproval: whether the journey is a transaction's.
+    ///   - asker: the app that it was begun for, as users know it.
+    ///   - loginHint: the name that the user may want to sign in with.
+    ///   - language: the reader's.
     init(
-        _ page: AuthenticatePage, isApproval: Bool = false, asker: String? = nil, language: PageLanguage = .english
+        _ page: AuthenticatePage, isApproval: Bool = false, asker: String? = nil, loginHint: String? = nil,
+        language: PageLanguage = .english
     ) {
         self.page = page
         self.language = language
         self.isApproval = isApproval
         self.asker = asker
-        callbacks = page.content.prompts.enumerated().map { PageCallback($0.element, place: $0.offset + 1) }
+        callbacks = page.content.prompts.enumerated().map { index, prompt in
+            var callback = PageCallback(prompt, place: index + 1)
+            if prompt.kind == .name { callback.preset = page.typedName ?? loginHint ?? "" }
+            return callback
+        }
     }
 
     /// Whether the user fills something in.
@@ -77,7 +88,9 @@ struct SignInContent {
     }
 
     private func fields(describedBy: String?) -> [HTML] {
-        let firstField = callbacks.firstIndex(where: \.isField)
+        // Where the name stands already, the cursor begins behind it.
+        let firstField =
+            callbacks.firstIndex { $0.isField && $0.preset.isEmpty } ?? callbacks.firstIndex(where: \.isField)
         let asksName = callbacks.contains { $0.prompt.kind == .name }
         let hasSummary = transaction?.approval.display.isEmpty == false
         return callbacks.enumerated().compactMap { index, callback in
@@ -127,16 +140,15 @@ struct TransactionSummary {
         let list: HTML? = rows.isEmpty ? nil : "<dl class=\"summary\">\(rows)</dl>"
         let request = [approval.method, approval.resource].compactMap(\.self).joined(separator: " ")
         let account: HTML? = username.map {
-            language.html(.terms, ["user": "<strong>\($0)</strong>", "end": "\(end)"])
+            language.html(.terms, ["user": "<strong>\($0)</strong>", "end": "\(end(language))"])
         }
         let asked: HTML? = asker.map { "\(language.html(.askedBy, ["app": "<strong>\($0)</strong>"])) " }
         return "\(list)<p class=\"source\">\(request)</p><p class=\"terms\">\(asked)\(account)</p>"
     }
 
     /// When it is too late. A page without scripts does not know the user's own time.
-    private var end: String {
-        Date(timeIntervalSince1970: TimeInterval(approval.expiresAt))
-            .formatted(.iso8601.year().month().day().dateTimeSeparator(.space).time(includingFractionalSeconds: false))
-            + " UTC"
+    private func end(_ language: PageLanguage) -> String {
+        let date = Date(timeIntervalSince1970: TimeInterval(approval.expiresAt))
+        return language.text(date, withTime: true)
     }
 }

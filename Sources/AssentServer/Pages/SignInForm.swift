@@ -13,6 +13,9 @@ struct SignInForm {
     /// Whether the user wants to go back without answering.
     let isCancelled: Bool
 
+    /// Whether the user wants to sign out, on the page that says that they are signed in.
+    let isSignOut: Bool
+
     private let bytes: [UInt8]
     private let types: [String]
     private let form: FormItems
@@ -30,6 +33,7 @@ struct SignInForm {
             form = try FormEncoding.parse(bytes, limits: .init(bytes: Self.limit, items: 64))
             authID = try form.single("authId")
             isCancelled = try form.single("cancel") != nil
+            isSignOut = try form.single("signout") != nil
             types = try (form.single("types") ?? "").split(separator: " ").map(String.init)
         } catch {
             throw RequestError(400, "The form cannot be read.")

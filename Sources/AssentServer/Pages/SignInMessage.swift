@@ -6,6 +6,7 @@ struct SignInMessage {
     let title: PageText
     let text: Text
     var again: String?
+    var back: String?
     var isError = true
 
     /// What it says.
@@ -57,9 +58,22 @@ struct SignInMessage {
     static let signedIn = SignInMessage(.signedIn, .known(.closePage), isError: false)
     static let signedOut = SignInMessage(.signedOut, .known(.closePage), isError: false)
     static let approved = SignInMessage(.approved, .known(.approvedText), isError: false)
+    /// It is approved, and the app that asked must send the request; `back` is the origin of the service.
+    static func approvedUnsent(back: String) -> SignInMessage {
+        var message = SignInMessage(.approved, .known(.approvedUnsentText), isError: false)
+        message.back = back
+        return message
+    }
+
     static let used = SignInMessage(.used, .known(.usedText), isError: false)
     static let unknownRealm = SignInMessage(.nothingHere, .known(.nothingHereText))
-    static let notApproved = SignInMessage(.notApproved, .known(.notApprovedText))
+    /// It was declined; `back` is the origin of the service that asked, where it is known.
+    static func notApproved(back: String?) -> SignInMessage {
+        var message = SignInMessage(.notApproved, .known(.notApprovedText))
+        message.back = back
+        return message
+    }
+
     static let foreignTarget = SignInMessage(.foreignTarget, .known(.foreignTargetText))
     static let foreignForm = SignInMessage(.foreignForm, .known(.foreignFormText))
     static let unsupported = SignInMessage(.needsApp, .known(.needsAppText))
@@ -73,6 +87,9 @@ struct SignInMessage {
         let link: HTML? = again.map {
             #"<p class="actions"><a class="button" href="\#(exact: $0)">\#(language[.startAgain])</a></p>"#
         }
+        let way: HTML? = back.map {
+            #"<p class="actions"><a class="button" href="\#(exact: $0)/">\#(language.html(.backTo, ["place": "\($0)"]))</a></p>"#
+        }
         let said: HTML =
             switch text {
             case .known(let text, let reason): language.html(text, ["reason": "\(reason)"])
@@ -81,7 +98,7 @@ struct SignInMessage {
         return """
             <h1>\(language[title])</h1>
             <p class="lead"\(isError ? #" role="alert""# : "" as HTML)>\(said)</p>
-            \(link)
+            \(link)\(way)
             """
     }
 }

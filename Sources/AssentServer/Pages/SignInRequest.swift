@@ -6,7 +6,10 @@ import Hummingbird
 /// What the query of the sign-in page asks for (am-server reference: `realm`, `goto`, `service`, `authIndexType`, …).
 struct SignInRequest {
     /// The parameters that count, in the order in which links are written.
-    private static let names = ["realm", "goto", "service", "authIndexType", "authIndexValue", "ForceAuth", "prompt"]
+    private static let names = [
+        "realm", "goto", "service", "authIndexType", "authIndexValue", "ForceAuth", "prompt", "login_hint",
+        "ui_locales",
+    ]
 
     /// The realm, for example `/alpha`.
     let realm: String
@@ -25,6 +28,12 @@ struct SignInRequest {
 
     /// `goto`, unchecked.
     let goto: String?
+
+    /// The name that the user may want to sign in with (OpenID Connect Core §3.1.2.1).
+    let loginHint: String?
+
+    /// The languages that the client would have, the best first.
+    let locales: String?
 
     /// Which of the browser's sign-ins it is about (`run`); `nil` for one that is to begin.
     let run: SignInRun?
@@ -49,6 +58,8 @@ struct SignInRequest {
         let parts = (values["realm"] ?? "/").split(separator: "/").map(String.init)
         realm = "/" + (parts == ["root"] ? [] : parts).joined(separator: "/")
         goto = values["goto"]
+        loginHint = values["login_hint"].flatMap { try? DisplayText($0).text }
+        locales = values["ui_locales"]
         run = try request.query("run").flatMap(SignInRun.init(named:))
         forceAuth = values["ForceAuth"]?.lowercased() == "true"
         replacesSession = values["prompt"]?.split(separator: " ").contains("login") ?? false

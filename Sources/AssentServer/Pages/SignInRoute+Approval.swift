@@ -14,9 +14,13 @@ extension SignInRoute {
                 frame: visit.frame
             ).response()
         case .page(let waiting): return show(waiting, visit, nil, nil)
-        case .approved: return visit.target.map { go(to: $0.url, from: $0, visit) } ?? visit.says(.approved, 200)
+        case .approved(let isSafe):
+            guard let target = visit.target else { return visit.says(.approved, 200) }
+            if isSafe { return go(to: target.url, from: target, visit) }
+            // Led there, the browser would read what is at the URL, and its user would take that for what came of it.
+            return visit.says(.approvedUnsent(back: target.origin), 200)
         case .used: return visit.says(.used, 200)
-        case .declined: return visit.says(.notApproved, 401)
+        case .declined: return visit.says(.notApproved(back: visit.target?.origin), 401)
         }
     }
 

@@ -10,6 +10,7 @@ import NIOCore
 struct SignInRoute: Sendable {
     let authentication: Authentication
     let callers: Callers
+    let sessions: Sessions
     let grants: [String: OAuthProvider]
     let cookie: SessionCookie
 
@@ -36,12 +37,13 @@ struct SignInRoute: Sendable {
     /// Answers a browser.
     func respond(to request: Request, path: String, from client: ClientAddress) async -> Response {
         if path == "/UI/style.css" { return design.stylesheet.response }
-        let frame = design.frame(request.headers, below: basePath)
+        var frame = design.frame(request.headers, below: basePath)
         do {
             guard [.get, .head, .post].contains(request.method) else {
                 return problem(RequestError(405, "This page can only be opened or its form sent."), nil, frame)
             }
             let wanted = try SignInRequest(request)
+            frame = design.frame(request.headers, below: basePath, locales: wanted.locales)
             guard let grants = grants[wanted.realm] else {
                 guard path == "/", (request.uri.query ?? "").isEmpty else {
                     return SignInMessage.unknownRealm.document(frame).response(400)
@@ -74,6 +76,7 @@ struct SignInRoute: Sendable {
         }
         guard isOwnForm(visit.request.headers) else { return visit.says(.foreignForm, 403) }
         let form = try await SignInForm(visit.request)
+        if form.isSignOut { return try await signOut(visit) }
         if visit.wanted.transactionID != nil { return try await approve(form, visit) }
         if form.isCancelled, let target = visit.target, let url = grants[visit.wanted.realm].flatMap(target.cancelled) {
             var response = go(to: url, from: target, visit)
@@ -92,7 +95,7 @@ struct SignInRoute: Sendable {
             // The session may have ended since, and somebody else sit there.
             let caller = try await callers.caller(
                 with: cookie.credential(visit.request.headers), realm: visit.wanted.realm)
-            return caller.session == nil ? try await begin(visit, nil) : visit.says(.signedIn, 200)
+            return caller.session == nil ? try await begin(visit, nil) : signedInPage(visit)
         case .page(let authID, let notice):
             do {
                 let waiting = try await authentication.page(authID: authID, visit.step(cookie))
@@ -108,7 +111,7 @@ struct SignInRoute: Sendable {
         switch try await authentication.authenticate(visit.beginning(cookie)) {
         case .page(let first): return show(first, visit, SignInRun(random), notice)
         case .success(let success):
-            guard let target = visit.target else { return signedIn(success, visit.says(.signedIn, 200), visit) }
+            guard let target = visit.target else { return signedIn(success, signedInPage(visit), visit) }
             return signedIn(success, go(to: target.url, from: target, visit), visit)
         }
     }
@@ -151,7 +154,7 @@ struct SignInRoute: Sendable {
             grants[visit.wanted.realm]?.configuration.client(id)?.name ?? id
         }
         let content = SignInContent(
-            next, isApproval: visit.wanted.transactionID != nil, asker: asker,
+            next, isApproval: visit.wanted.transactionID != nil, asker: asker, loginHint: visit.wanted.loginHint,
             language: visit.frame.language)
         let notice = notice ?? (next.isAskedAgain && content.hasFields ? .notAccepted : nil)
         guard
@@ -250,7 +253,7 @@ extension EngineError {
     ]
 
     private static let failedSignIns: Set<Code> = [
-        .loginFailed, .stepExpired, .accountLocked, .userInactive, .differentUser, .sessionRequired,
+        .loginFailed, .declined, .stepExpired, .accountLocked, .userInactive, .differentUser, .sessionRequired,
         .suspendedJourneyUnknown,
     ]
 }

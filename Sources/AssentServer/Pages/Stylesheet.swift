@@ -93,10 +93,11 @@ struct Stylesheet: Sendable, Hashable {
         .warning { color: var(--warn); background: var(--warn-back); }
         .message { background: var(--soft); }
         .summary { margin: 1.25rem 0 0; border: 1px solid var(--line); border-radius: .75rem; overflow: hidden; }
-        .summary div { display: grid; grid-template-columns: minmax(5rem, 30%) 1fr; gap: 1rem; padding: .8rem 1rem; }
+        .summary div { display: grid; grid-template-columns: minmax(5rem, 30%) 1fr; gap: .35rem 1rem; padding: .8rem 1rem; }
         .summary div + div { border-top: 1px solid var(--line); }
-        dt { color: var(--dim); overflow-wrap: anywhere; white-space: pre-wrap; }
-        dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; white-space: pre-wrap; text-align: right; }
+        dt { grid-column: 1; color: var(--dim); overflow-wrap: anywhere; white-space: pre-wrap; }
+        dd { grid-column: 2; margin: 0; font-weight: 600; overflow-wrap: anywhere; white-space: pre-wrap; text-align: right;
+          unicode-bidi: plaintext; }
         .source { margin-top: .75rem; color: var(--dim); font-size: .85rem; overflow-wrap: anywhere; }
         @media (max-width: 30rem) {
           body { place-items: start stretch; padding: 0; background: var(--card); }

@@ -9,6 +9,7 @@ extension AdministrationRoutes {
         switch action {
         case "createUser":
             let new = try Self.newUser(body)
+            if new.withSecondFactor { try Self.checkName(new.username) }
             let totp = try await users.add(new, by: session)
             return .json(200, try Self.enrolment(totp, of: new.username))
         case "listUsers":
@@ -23,6 +24,7 @@ extension AdministrationRoutes {
             return .json(200, [:])
         default:
             let username = try Self.username(body)
+            try Self.checkName(username)
             let totp = try await users.renewSecondFactor(of: username, by: session)
             return .json(200, try Self.enrolment(totp, of: username))
         }
@@ -55,10 +57,20 @@ extension AdministrationRoutes {
         }
     }
 
+    private static let issuer = "Assent"
+
+    /// Refuses a name that no authenticator can be told, before anything is made that only its URI could tell of.
+    private static func checkName(_ username: String) throws {
+        let probe = Secret(bytes: [UInt8](repeating: 0, count: 20))
+        do { _ = try OTPAuthURI(issuer: issuer, account: username, secret: probe).uri() } catch {
+            throw AMError(400, "An authenticator cannot be told this username. \(error.detail)")
+        }
+    }
+
     /// What an authenticator needs. It is told this once.
     private static func enrolment(_ totp: TOTP?, of username: String) throws -> JSONValue {
         guard let totp else { return [:] }
-        let uri = try OTPAuthURI(issuer: "Assent", account: username, secret: totp.hotp.secret).uri()
+        let uri = try OTPAuthURI(issuer: issuer, account: username, secret: totp.hotp.secret).uri()
         return ["otpauth": .string(uri.reveal())]
     }
 }
@@ -67,7 +79,7 @@ extension UserAdministration.Listed {
     /// The user as an administrator sees one; `createdAt` is in seconds since 1970.
     fileprivate var json: JSONValue {
         [
-            "username": .string(user.username), "active": .bool(user.isActive),
+            "id": .string(user.id), "username": .string(user.username), "active": .bool(user.isActive),
             "roles": .array(user.roles.map(\.rawValue).sorted().map(JSONValue.string)),
             "password": .bool(hasPassword), "secondFactor": .bool(hasSecondFactor), "createdAt": .integer(createdAt),
         ]

@@ -54,14 +54,20 @@ struct AdministrationRoutes: Sendable {
     /// Answers with audit records of all realms.
     func audit(_ call: RouteCall) async throws -> Response {
         let limit = try call.request.query("limit").flatMap(Int.init) ?? 100
+        var filter = AuditFilter(
+            user: try call.request.query("user"), event: try call.request.query("event"))
+        if let since = try call.request.query("since") {
+            guard let seconds = Int64(since), abs(seconds) < 1 << 40 else { throw AMError(400, "Invalid value since") }
+            filter.since = seconds
+        }
         let query: AuditQuery
         if let transaction = try call.request.query("transaction") {
             query = .transaction(transaction)
         } else if let after = try call.request.query("after") {
             guard let position = Int64(after) else { throw AMError(400, "Invalid value after") }
-            query = .after(position: position, limit: limit)
+            query = .after(position: position, limit: limit, filter: filter)
         } else {
-            query = .newest(limit: limit)
+            query = .newest(limit: limit, filter: filter)
         }
         let records = try await administration.auditRecords(query, by: try call.session)
         return .json(200, ["result": .array(records.map(\.json)), "resultCount": .integer(records.count)])

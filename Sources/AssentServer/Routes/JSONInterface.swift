@@ -22,10 +22,14 @@ struct JSONInterface: Sendable {
 
     /// Answers a request; `path` is what follows `/json`.
     func respond(to request: Request, path: String, from client: ClientAddress) async throws -> Response {
-        var trusted: TrustedOrigins?
+        // Until the realm is known: a page that has its name wrong may read that it is wrong.
+        var trusted = origins.anywhere
         var response: Response
         do {
-            let (target, pages) = try target(of: request, path: path)
+            let target = try target(of: request, path: path)
+            guard let pages = origins.json(realm: target.realm) else {
+                throw EngineError(.unknownRealm, about: String(target.realm.prefix(200)))
+            }
             trusted = pages
             response = try await answer(request, target, pages, from: client)
         } catch let error as AMError {
@@ -38,20 +42,20 @@ struct JSONInterface: Sendable {
             logger.error("the database failed", metadata: ["error": "\(error)"])
             response = AMError(EngineError(error)).response
         }
-        trusted?.open(&response, to: request.headers)
+        if response.status.kind != .successful, let answer = trusted.preflight(request, methods: [.get, .post]) {
+            return answer
+        }
+        trusted.open(&response, to: request.headers)
         return response
     }
 
     private static let firstSegments = RouteTable.firstSegments(of: RouteTable.json)
 
-    private func target(of request: Request, path: String) throws -> (RealmPath, TrustedOrigins) {
+    private func target(of request: Request, path: String) throws -> RealmPath {
         guard
             let target = RealmPath(path, realmParameter: try request.query("realm"), endpoints: Self.firstSegments)
         else { throw AMError.notFound }
-        guard let trusted = origins.json(realm: target.realm) else {
-            throw EngineError(.unknownRealm, about: String(target.realm.prefix(200)))
-        }
-        return (target, trusted)
+        return target
     }
 
     private func answer(

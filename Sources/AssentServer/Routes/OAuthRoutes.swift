@@ -26,11 +26,13 @@ struct OAuthRoutes: Sendable {
     /// Answers a request below `/oauth2`; `path` is what follows.
     func respond(to request: Request, path: String) async throws -> Response {
         let realm: String?
-        do throws(RequestError) { realm = try request.query("realm") } catch { return .oauth(error) }
+        do throws(RequestError) { realm = try request.query("realm") } catch {
+            return readable(.oauth(error), request)
+        }
         guard let target = RealmPath(path, realmParameter: realm, endpoints: Self.firstSegments),
             let provider = providers[target.realm], let trusted = origins.oauth(realm: target.realm),
             let rule = RouteTable.rule(target.endpoint, of: RouteTable.oauth)
-        else { return .oauth(404, "not_found", "There is no such endpoint.") }
+        else { return readable(.oauth(404, "not_found", "There is no such endpoint."), request) }
         var response: Response
         do {
             response = try await answer(request, rule: rule, provider: provider, trusted: trusted)
@@ -41,13 +43,30 @@ struct OAuthRoutes: Sendable {
             response =
                 page(request, rule, SignInMessage(error), error.status) ?? .oauth(error, realm: target.realm)
         }
-        guard rule.crossOrigin != .sameOrigin else { return response }
+        guard rule.crossOrigin != .sameOrigin || isSessionCheck(request, rule) else { return response }
         let isListed = trusted.open(&response, to: request.headers)
         if !isListed, rule.crossOrigin == .everyOrigin {
             response.headers[.accessControlAllowOrigin] = "*"
             response.headers[.accessControlExposeHeaders] = "WWW-Authenticate"
         }
         return response
+    }
+
+    /// A refusal that pages of all listed origins may read: where the realm or the endpoint is wrong, a developer sees
+    /// that, and not a failed `fetch`.
+    private func readable(_ refusal: Response, _ request: Request) -> Response {
+        if let answer = origins.anywhere.preflight(request, methods: [.get, .post]) { return answer }
+        var response = refusal
+        origins.anywhere.open(&response, to: request.headers)
+        return response
+    }
+
+    /// Whether a page asks by `fetch` whether the session lives: then it may read the answer, which leads nowhere.
+    private func isSessionCheck(_ request: Request, _ rule: RouteRule) -> Bool {
+        guard rule.path == "authorize", request.method == .get, let query = try? query(of: request) else {
+            return false
+        }
+        return query["response_type"] == "none" && query["redirect_uri"] == nil
     }
 
     private func answer(
@@ -77,7 +96,9 @@ struct OAuthRoutes: Sendable {
             return .json(200, try await provider.introspect(parameters, authorization: try authorization(request)))
         case "userinfo":
             guard case .accessToken(let grant) = caller else { throw OAuthError.invalidToken }
-            return .json(200, try provider.userInfo(of: grant))
+            let answer = try provider.userInfo(of: grant)
+            try await provider.noteUse(of: grant)
+            return .json(200, answer)
         case "connect/jwk_uri": return cacheable(try await provider.publishedKeys().json)
         case "connect/endSession": return try await endSession(request, rule, provider)
         case ".well-known/openid-configuration": return cacheable(provider.metadata())
@@ -120,7 +141,7 @@ struct OAuthRoutes: Sendable {
         _ request: Request, _ rule: RouteRule, _ caller: Caller, _ provider: OAuthProvider
     ) async throws -> Response {
         let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
-        let frame = design.frame(request.headers, below: basePath)
+        let frame = design.frame(request.headers, below: basePath, locales: parameters["ui_locales"])
         var decision: AuthorizationDecision?
         if let text = parameters["decision"] {
             guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
@@ -138,10 +159,7 @@ struct OAuthRoutes: Sendable {
             guard decision != nil, ReturnTarget.formTargets(redirectURI: redirect.uri) == nil else {
                 return Self.redirect(redirect.location)
             }
-            return PageDocument(
-                title: frame.language[.goingBack], body: SignInPages.goingBack(redirect.location, frame.language),
-                frame: frame, next: redirect.location
-            ).response()
+            return goingOn(to: redirect.location, frame)
         case .login(let demand):
             let goto = "\(provider.configuration.endpointBase)/authorize?\(demand.query)"
             var location = URLText.appending("realm", provider.configuration.realm, to: "\(serverURL)/UI/Login")
@@ -153,8 +171,12 @@ struct OAuthRoutes: Sendable {
                 location = URLText.appending("authIndexValue", "\(level)", to: location)
             case nil: break
             }
+            for name in ["login_hint", "ui_locales"] {
+                if let value = parameters[name] { location = URLText.appending(name, value, to: location) }
+            }
             if demand.replacesSession { location = URLText.appending("prompt", "login", to: location) }
             return Self.redirect(location)
+        case .sessionLives: return Response(status: .noContent, headers: [.cacheControl: "no-store"])
         case .consent(let demand):
             // An app that presents its session itself has no browser that could show the question.
             guard case .session(_, .cookie) = caller else {
@@ -207,19 +229,61 @@ struct OAuthRoutes: Sendable {
     private var basePath: String { URLComponents(string: serverURL)?.path ?? "" }
 
     private func endSession(_ request: Request, _ rule: RouteRule, _ provider: OAuthProvider) async throws -> Response {
-        let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
-        var response =
-            switch try await provider.endSession(parameters) {
-            case .done: page(request, rule, .signedOut, 200) ?? Response(status: .noContent)
-            case .redirect(let location): Self.redirect(location)
+        let repeatable = OAuthProvider.repeatableHint
+        let parameters =
+            request.method == .post
+            ? try await form(of: request, rule, repeatable: repeatable) : try query(of: request, repeatable: repeatable)
+        let realm = provider.configuration.realm
+        var decision: AuthorizationDecision?
+        if let text = parameters["decision"] {
+            guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
+                isOwnForm(request.headers, provider)
+            else { throw OAuthError(.badRequest, "The decision does not come from the user's own page.") }
+            decision = said
+        }
+        var session: LiveSession?
+        if parameters.all("id_token_hint").isEmpty {
+            // A program has nobody who could be asked.
+            guard Self.isPerson(request) else {
+                throw OAuthError.invalidRequest("Request is missing a required parameter: id_token_hint")
             }
+            let caller = try await callers.caller(with: cookie.credential(request.headers), realm: realm)
+            if case .session(let live, .cookie) = caller { session = live }
+        }
+        let frame = design.frame(request.headers, below: basePath, locales: parameters["ui_locales"])
+        var response: Response
+        switch try await provider.endSession(parameters, session: session, decision: decision) {
+        case .done:
+            response =
+                Self.isPerson(request)
+                ? SignInMessage.signedOut.document(frame).response() : Response(status: .noContent)
+        case .redirect(let location):
+            // Browsers hold the redirect that follows a form against the form's policy.
+            response =
+                decision != nil && ReturnTarget.formTargets(redirectURI: location) == nil
+                ? goingOn(to: location, frame) : Self.redirect(location)
+        case .kept: return SignInMessage.signedIn.document(frame).response()
+        case .question(let question):
+            let page = SignOutPage(question: question, language: frame.language)
+            let action = "\(basePath)/oauth2\(RealmPath.path(of: realm))/connect/endSession"
+            let targets = question.target.flatMap { ReturnTarget.formTargets(redirectURI: $0) } ?? []
+            return PageDocument(
+                title: page.title, body: page.html(action: action), frame: frame, formTargets: targets
+            ).response()
+        }
         // The ID token of another session says nothing about the one that this browser has.
-        let remaining = try await callers.caller(
-            with: cookie.credential(request.headers), realm: provider.configuration.realm)
+        let remaining = try await callers.caller(with: cookie.credential(request.headers), realm: realm)
         if case .anonymous = remaining {
             response.headers[values: .setCookie] = cookie.clearing(answering: request.headers)
         }
         return response
+    }
+
+    private func goingOn(to location: String, _ frame: PageFrame) -> Response {
+        PageDocument(
+            title: frame.language[.goingBack], body: SignInPages.goingBack(location, frame.language), frame: frame,
+            next: location
+        ).response()
     }
 
     /// The answer to a browser that asks whether a page may call an endpoint (Fetch §3.3.2).
@@ -245,16 +309,18 @@ struct OAuthRoutes: Sendable {
         return response
     }
 
-    private func form(of request: Request, _ rule: RouteRule) async throws -> OAuthParameters {
+    private func form(
+        of request: Request, _ rule: RouteRule, repeatable: Set<String> = []
+    ) async throws -> OAuthParameters {
         let bytes = try await request.bytes(upTo: rule.bodyLimit)
         guard bytes.isEmpty || Self.isForm(request) else {
             throw RequestError(415, "The media type must be application/x-www-form-urlencoded.")
         }
-        return try OAuthParameters(urlEncoded: bytes)
+        return try OAuthParameters(urlEncoded: bytes, repeatable: repeatable)
     }
 
-    private func query(of request: Request) throws -> OAuthParameters {
-        try OAuthParameters(urlEncoded: Array((request.uri.query ?? "").utf8))
+    private func query(of request: Request, repeatable: Set<String> = []) throws -> OAuthParameters {
+        try OAuthParameters(urlEncoded: Array((request.uri.query ?? "").utf8), repeatable: repeatable)
     }
 
     private func authorization(_ request: Request) throws -> String? {

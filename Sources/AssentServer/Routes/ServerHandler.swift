@@ -6,6 +6,9 @@ struct ServerHandler: RequestHandler {
     /// The path of the public URL, for example `/am`; empty when it has none.
     let basePath: String
 
+    /// The hosts that requests may name. Those who ask for its health may name any: they come by addresses.
+    let hosts: ServedHosts
+
     let json: JSONInterface
     let oauth: OAuthRoutes
     let signing: SigningRoutes
@@ -21,18 +24,29 @@ struct ServerHandler: RequestHandler {
         if let rule = RouteTable.rule(String(path.dropFirst()), of: RouteTable.root) {
             return await health.respond(rule)
         }
+        guard hosts.serve(request.head.authority) else {
+            return .crest(400, "The server does not serve the host that the request names.")
+        }
         if let realm = Self.below("/.well-known/oauth-authorization-server\(basePath)/oauth2", path) {
             return try await oauth.respond(to: request, path: realm + "/.well-known/openid-configuration")
         }
-        guard path == basePath || path.hasPrefix(basePath + "/") else { return AMError.notFound.response }
+        guard path == basePath || path.hasPrefix(basePath + "/") else { return notFound(request) }
         let rest = path == basePath ? "/" : String(path.dropFirst(basePath.count))
         if let below = Self.below("/oauth2", rest) { return try await oauth.respond(to: request, path: below) }
         if let below = Self.below("/signing", rest) {
             return await signing.respond(to: request, path: below, from: client)
         }
         if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest, from: client) }
-        guard let below = Self.below("/json", rest) else { return AMError.notFound.response }
+        guard let below = Self.below("/json", rest) else { return notFound(request) }
         return try await json.respond(to: request, path: below, from: client)
+    }
+
+    /// There is no such path, which pages of all listed origins may read.
+    private func notFound(_ request: Request) -> Response {
+        if let answer = json.origins.anywhere.preflight(request, methods: [.get, .post]) { return answer }
+        var response = AMError.notFound.response
+        json.origins.anywhere.open(&response, to: request.headers)
+        return response
     }
 
     private static func below(_ prefix: String, _ path: String) -> String? {

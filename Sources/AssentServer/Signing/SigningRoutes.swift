@@ -23,7 +23,9 @@ struct SigningRoutes: Sendable {
     func respond(to request: Request, path: String, from client: ClientAddress) async -> Response {
         guard let target = RealmPath(path, realmParameter: nil, endpoints: Self.firstSegments),
             let provider = providers[target.realm], let trusted = origins.json(realm: target.realm)
-        else { return .signing(SigningRefusal(.notFound)) }
+        else {
+            return .signing(SigningRefusal(.notFound, "This realm does not exist, or offers no transaction signing."))
+        }
         let (pattern, id) = Self.pattern(of: target.endpoint)
         guard let rule = RouteTable.rule(pattern, of: RouteTable.signing) else {
             return .signing(SigningRefusal(.notFound))

@@ -4,9 +4,9 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Deletes what has expired, every few minutes, by one node of several, and records as unknown what became of requests
-/// whose outcome was lost. Nothing depends on it: nothing that has expired is valid anyway. Audit records are kept: how
-/// long is the operator's decision.
+/// Looks every minute whether this node may serve. Deletes what has expired, every few minutes, by one node of several,
+/// and records as unknown what became of requests whose outcome was lost. Nothing depends on it: nothing that has
+/// expired is valid anyway. Audit records are kept: how long is the operator's decision.
 struct Housekeeping: Service {
     let context: EngineContext
     let sessions: Sessions
@@ -14,19 +14,25 @@ struct Housekeeping: Service {
     let providers: [OAuthProvider]
     let authentication: Authentication
     let keys: ServerKeys
+    let watch: NodeWatch
     /// The digest of this node's policies.
     let policies: String
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await attempt("reporting to the other nodes failed; it is tried again", report)
+            let pause = TimeInterval(Nodes.interval)
+            var round = context.clock.now.addingTimeInterval(pause)
             while !Task.isCancelled {
                 do {
-                    let pause = TimeInterval(Nodes.interval)
-                    try await context.clock.sleep(until: context.clock.now.addingTimeInterval(pause))
+                    try await context.clock.sleep(
+                        until: min(round, context.clock.now.addingTimeInterval(NodeWatch.interval)))
                 } catch {
                     return
                 }
+                await watch.look()
+                guard context.clock.now >= round else { continue }
+                round = context.clock.now.addingTimeInterval(pause)
                 await attempt("reporting to the other nodes failed; it is tried again", report)
                 await attempt("cleaning up failed; it is tried again", clean)
             }
@@ -41,7 +47,7 @@ struct Housekeeping: Service {
         }
     }
 
-    private func report() async throws {
+    func report() async throws {
         let others = try await Nodes(context).report(policies: policies)
         guard !others.isEmpty else { return }
         context.logger.warning(
@@ -51,7 +57,7 @@ struct Housekeeping: Service {
             """, metadata: ["nodes": "\(others.sorted().joined(separator: " "))"])
     }
 
-    private func clean() async throws {
+    func clean() async throws {
         try await AuditLog(context).number()
         // Longer than the pause, so that the same node goes on; when it has ended, another one follows.
         guard try await Lease("housekeeping", context).take(seconds: Nodes.interval + 30) else { return }

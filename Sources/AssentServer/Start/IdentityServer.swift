@@ -29,6 +29,7 @@ public final class IdentityServer: Service {
     let passwords: Passwords
     private let cookie: SessionCookie
     private let firstStart: FirstStart
+    private let watch: NodeWatch
     private let logger: Logger
 
     /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can
@@ -41,11 +42,16 @@ public final class IdentityServer: Service {
     ) async throws {
         self.configuration = configuration
         self.logger = logger
+        try StartCheck.run(configuration)
         directory = try DataDirectory(configuration.dataDirectory)
         lock = try DataDirectoryLock(directory)
         let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
-        location = try DatabaseLocation(configuration, in: directory)
-        database = try await location.explaining { [location] in try await location.open(clock: clock) }
+        let node = try directory.node(random: random)
+        location = try DatabaseLocation(configuration, in: directory, node: node)
+        let hold = try await NodeWatch.hold(node, location, in: directory)
+        database = try await location.explaining { [location] in
+            try await location.open(clock: clock, logger: logger)
+        }
         guard try await !location.explaining({ [database] in try await UnfinishedCopy.isThere(in: database) }) else {
             throw ConfigurationError(
                 file: location.name, line: nil,
@@ -54,7 +60,10 @@ public final class IdentityServer: Service {
         }
         context = EngineContext(
             database: database, clock: clock, random: random, masterKey: masterKey,
-            node: try directory.node(random: random), logger: logger)
+            node: node, logger: logger)
+        watch = NodeWatch(
+            context, location, hold, clockLimit: configuration.clockDifferenceSeconds.map { .seconds($0) })
+        await watch.look()
         let check = MasterKeyCheck(context)
         guard try await location.explaining({ try await check.isRight() }) else {
             throw ConfigurationError(
@@ -62,6 +71,7 @@ public final class IdentityServer: Service {
                 "this is not the master key of the database \(location.name): restore the key that it was made with"
             )
         }
+        directory.endFirstStart()
         let audit = AuditLog(context)
         try await location.explaining { try await audit.resume() }
         keys = ServerKeys(context)
@@ -99,7 +109,8 @@ public final class IdentityServer: Service {
                 bodies: BodyLimits(), sendsHSTS: configuration.sendsHSTS, connections: connections, logger: logger)
         }
         let seeding = UserSeeding(
-            context: context, passwords: passwords, isDevelopment: configuration.isDevelopment)
+            context: context, passwords: passwords, rules: configuration.passwordRules,
+            isDevelopment: configuration.isDevelopment)
         let plan = try await location.explaining { try await seeding.plan(configuration.realms) }
         firstStart = FirstStart(
             context: context, seeding: seeding, plan: plan, realms: configuration.realms,
@@ -158,7 +169,8 @@ public final class IdentityServer: Service {
     }
 
     /// Serves until the service group shuts down; what has begun is finished first, as far as
-    /// `drainSeconds` allows. Cancelling ends all connections at once; what was forwarded is recorded all the same.
+    /// `drainSeconds` allows, except for passwords that wait to be checked: those are refused. Cancelling ends all
+    /// connections at once; what was forwarded is recorded all the same.
     public func run() async throws {
         do {
             try await serve()
@@ -174,33 +186,43 @@ public final class IdentityServer: Service {
         for listener in [serverListener, gatewayListener].compactMap(\.self) { listener.giveUpStarting(error) }
     }
 
+    /// Seconds after the end of all connections in which what has begun may still be recorded.
+    private static let recordingSeconds: Int64 = 5
+
     private func serve() async throws {
         let upstream = try Upstream(services: (configuration.gateway?.routes ?? []).map(\.upstream), logger: logger)
         let group = ServiceGroup(
             configuration: .init(services: services(upstream), logger: logger))
-        let deadline = Locked<Scheduled<Void>?>(nil)
+        let deadlines = Locked<[Scheduled<Void>]>([])
+        @Sendable func later(_ seconds: Int64, _ body: @escaping @Sendable () -> Void) {
+            let scheduled = MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: .seconds(seconds), body)
+            deadlines.withLock { $0.append(scheduled) }
+        }
+        @Sendable func end(because reason: String) {
+            cut(upstream, because: reason)
+            later(Self.recordingSeconds) { [self] in abandon() }
+        }
         let result: Result<Void, any Error>
         do {
             try await withTaskCancellationHandler {
                 try await withGracefulShutdownHandler {
                     try await group.run()
                 } onGracefulShutdown: { [self] in
-                    let scheduled = MultiThreadedEventLoopGroup.singleton.any().scheduleTask(
-                        in: .seconds(Int64(configuration.drainSeconds))
-                    ) { [self] in cut(upstream, because: "it took longer than drainSeconds") }
-                    deadline.withLock { $0 = scheduled }
+                    passwords.drain()
+                    later(Int64(configuration.drainSeconds)) { end(because: "it took longer than drainSeconds") }
                 }
             } onCancel: {
-                cut(upstream, because: "the stop was cut short")
+                end(because: "the stop was cut short")
             }
             result = .success(())
         } catch {
-            cut(upstream, because: "the server failed")
+            end(because: "the server failed")
             result = .failure(error)
         }
         await connections.waitUntilServed()
-        deadline.withLock { $0?.cancel() }
+        deadlines.withLock { deadlines in for deadline in deadlines { deadline.cancel() } }
         await upstream.shutdown()
+        watch.end()
         try? await database.close()
         lock.release()
         try result.get()
@@ -219,11 +241,18 @@ public final class IdentityServer: Service {
 
     /// Ends all connections, to clients and to services.
     private func cut(_ upstream: Upstream, because reason: String) {
+        passwords.drain()
         let count = connections.cut()
         if count > 0 {
             logger.warning("connections were cut", metadata: ["reason": "\(reason)", "connections": "\(count)"])
         }
         Task { await upstream.shutdown() }
+    }
+
+    /// Waits no longer for requests that have not ended with their connections.
+    private func abandon() {
+        let count = connections.abandon()
+        if count > 0 { logger.warning("requests were given up", metadata: ["requests": "\(count)"]) }
     }
 
     private var authorityFile: String? {
@@ -240,7 +269,7 @@ public final class IdentityServer: Service {
     private func startAnswering(_ upstream: Upstream) async throws {
         let endpoints = try await listeningEndpoints
         let parts = try ServerParts(
-            context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie,
+            context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie, watch: watch,
             endpoints: endpoints)
         if let gatewayListener, let gateway = try parts.gateway(upstream: upstream) {
             gatewayListener.answer(with: gateway)

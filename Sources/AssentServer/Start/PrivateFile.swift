@@ -57,6 +57,23 @@ enum PrivateFile {
         }
     }
 
+    /// Syncs a file that another program has written, and gives its size.
+    static func settle(_ path: String) throws -> Int {
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw ConfigurationError(file: path, line: nil, "cannot be read: \(reason())") }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw ConfigurationError(file: path, line: nil, "cannot be read: \(reason())")
+        }
+        do {
+            try sync(descriptor)
+        } catch {
+            throw ConfigurationError(file: path, line: nil, "cannot be written: \(error.localizedDescription)")
+        }
+        return Int(status.st_size)
+    }
+
     /// Waits until what was written is on the disk. Some file systems cannot do that for a directory.
     static func sync(_ descriptor: Int32) throws {
         guard fsync(descriptor) != 0, errno != EINVAL else { return }

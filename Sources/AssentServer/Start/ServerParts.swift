@@ -17,29 +17,30 @@ struct ServerParts: Sendable {
     private let access: AccessSettlement
     private let authentication: Authentication
     private let signing: [String: SigningProvider]
+    private let watch: NodeWatch
 
     /// The parts of a server at these addresses.
     ///
     /// - Throws: ``EngineError`` or `SettingsIssue` for a configuration that the loader should have refused.
     init(
         _ context: EngineContext, configuration: ServerConfiguration, keys: ServerKeys, passwords: Passwords,
-        cookie: SessionCookie, endpoints: Endpoints
+        cookie: SessionCookie, watch: NodeWatch, endpoints: Endpoints
     ) throws {
         self.context = context
         self.configuration = configuration
         self.endpoints = endpoints
         self.cookie = cookie
+        self.watch = watch
         self.keys = keys
         self.passwords = passwords
         sessions = Sessions(context)
         var providers: [String: OAuthProvider] = [:]
         for realm in configuration.realms {
-            providers[realm.name] = try OAuthProvider(
-                context, keys: keys,
-                configuration: OAuthProviderConfiguration(
-                    realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
-                    clients: realm.clients, contexts: realm.contexts,
-                    scopeTexts: realm.scopeTexts))
+            var settings = OAuthProviderConfiguration(
+                realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
+                clients: realm.clients, contexts: realm.contexts, scopeTexts: realm.scopeTexts)
+            settings.tokensKeepSessions = realm.tokensKeepSessions
+            providers[realm.name] = try OAuthProvider(context, keys: keys, configuration: settings)
         }
         self.providers = providers
         signing = try Self.signing(context, configuration.realms, endpoints: endpoints)
@@ -73,8 +74,16 @@ struct ServerParts: Sendable {
     var housekeeping: Housekeeping {
         Housekeeping(
             context: context, sessions: sessions, transactions: access.transactions,
-            providers: Array(providers.values), authentication: authentication, keys: keys,
+            providers: Array(providers.values), authentication: authentication, keys: keys, watch: watch,
             policies: Nodes.digest(of: configuration.realms.flatMap(\.policySets)))
+    }
+
+    /// The hosts that requests may name.
+    private var hosts: ServedHosts {
+        get throws {
+            try ServedHosts(
+                urls: [endpoints.server, endpoints.gateway].compactMap(\.self), names: configuration.hosts)
+        }
     }
 
     /// What answers at the server's address.
@@ -84,7 +93,7 @@ struct ServerParts: Sendable {
         let basePath = URLComponents(string: endpoints.server)?.path ?? ""
         let origins = WebOrigins(configuration.realms, own: try Origin(endpoints.server))
         return ServerHandler(
-            basePath: basePath,
+            basePath: basePath, hosts: try hosts,
             json: JSONInterface(
                 origins: origins, callers: callers, cookie: cookie,
                 authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
@@ -92,7 +101,9 @@ struct ServerParts: Sendable {
                 policies: PolicyRoutes(sessions: sessions, access: access),
                 administration: AdministrationRoutes(
                     administration: Administration(context),
-                    users: UserAdministration(Administration(context), passwords: passwords), keys: keys),
+                    users: UserAdministration(
+                        Administration(context), passwords: passwords, rules: configuration.passwordRules),
+                    keys: keys),
                 consents: ConsentRoutes(providers: providers),
                 logger: context.logger),
             oauth: OAuthRoutes(
@@ -102,10 +113,10 @@ struct ServerParts: Sendable {
                 providers: signing, clients: providers, callers: callers, cookie: cookie, origins: origins,
                 logger: context.logger),
             signIn: SignInRoute(
-                authentication: authentication, callers: callers, grants: providers, cookie: cookie,
+                authentication: authentication, callers: callers, sessions: sessions, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
                 basePath: basePath, design: configuration.pages, logger: context.logger),
-            health: HealthRoutes(database: context.database, passwords: passwords))
+            health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
     }
 
     /// What answers at the gateway's address; `nil` without a gateway.
@@ -114,7 +125,8 @@ struct ServerParts: Sendable {
     func gateway(upstream: Upstream) throws -> Gateway? {
         guard let gateway = configuration.gateway, let url = endpoints.gateway else { return nil }
         return Gateway(
-            publicOrigin: try Origin(url), serverURL: endpoints.server, routes: gateway.routes,
+            publicOrigin: try Origin(url), serverURL: endpoints.server, hosts: try hosts,
+            routes: gateway.routes,
             access: GatewayAccess(callers: callers, settlement: access), cookie: cookie, upstream: upstream,
             logger: context.logger)
     }

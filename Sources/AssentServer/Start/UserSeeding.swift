@@ -24,6 +24,7 @@ public struct GeneratedAccount: Sendable {
 struct UserSeeding: Sendable {
     let context: EngineContext
     let passwords: Passwords
+    var rules = PasswordRequirements()
     let isDevelopment: Bool
 
     /// RFC 4226 §4, R6: a shared secret has at least 128 bits.
@@ -70,9 +71,11 @@ struct UserSeeding: Sendable {
     /// Reads and checks the files of a user, without making anything.
     ///
     /// - Throws: ``ConfigurationError``, which a start would be refused with.
-    static func check(_ seed: UserSeed, cost: PasswordHash.Cost, isDevelopment: Bool) throws {
+    static func check(
+        _ seed: UserSeed, cost: PasswordHash.Cost, rules: PasswordRequirements, isDevelopment: Bool
+    ) throws {
         switch seed.password {
-        case .file(let path): _ = try password(file: path)
+        case .file(let path): _ = try password(file: path, of: seed.username, rules: rules)
         case .hash(let text):
             _ = try checked(hash: text, username: seed.username, cost: cost, isDevelopment: isDevelopment)
         case .none, .generated: break
@@ -85,7 +88,7 @@ struct UserSeeding: Sendable {
         let password: Secret? =
             switch seed.password {
             case .generated: Secret(context.random.token(byteCount: 12))
-            case .file(let path): try Self.password(file: path)
+            case .file(let path): try Self.password(file: path, of: seed.username, rules: rules)
             case .none, .hash: nil
             }
         let hash: String? =
@@ -107,7 +110,9 @@ struct UserSeeding: Sendable {
             GeneratedAccount(realm: realm, username: seed.username, password: password, totpSeed: totpSeed))
     }
 
-    private static func password(file path: String) throws -> Secret {
+    private static func password(
+        file path: String, of username: String, rules: PasswordRequirements
+    ) throws -> Secret {
         guard let text = String(validating: try PrivateFile.read(path, limit: 4096, isNamed: true), as: UTF8.self)
         else {
             throw ConfigurationError(file: path, line: nil, "a password is UTF-8 text")
@@ -116,7 +121,11 @@ struct UserSeeding: Sendable {
         guard (1...Passwords.byteLimit).contains(password.utf8.count) else {
             throw ConfigurationError(file: path, line: nil, "a password has from 1 to \(Passwords.byteLimit) bytes")
         }
-        return Secret(password)
+        let secret = Secret(password)
+        if let fault = rules.fault(in: secret, of: username) {
+            throw ConfigurationError(file: path, line: nil, "cannot be used for \(username). \(fault)")
+        }
+        return secret
     }
 
     /// A hash that can be read and, outside of development, costs what this server's own cost: until its first sign-in,

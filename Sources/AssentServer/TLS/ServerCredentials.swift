@@ -24,7 +24,10 @@ struct ServerCredentials: Sendable {
         do {
             chainPEM = try String(contentsOfFile: certificate, encoding: .utf8)
         } catch {
-            throw ConfigurationError(file: certificate, line: nil, "cannot be read: \(error.localizedDescription)")
+            throw ConfigurationError(
+                file: certificate, line: nil,
+                "cannot be read: \(ConfigurationFile.whyUnreadable(certificate)). The configuration names it as "
+                    + "tls.certificate")
         }
         let keyPEM = try PrivateFile.read(privateKey, isNamed: true)
         let made = try make(chainPEM: chainPEM, keyPEM: Secret(bytes: keyPEM), authorityPEM: nil, file: certificate)

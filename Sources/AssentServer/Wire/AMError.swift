@@ -18,12 +18,16 @@ struct AMError: Error, Hashable, Sendable {
     /// `detail.failureUrl`: empty after a journey that has failed.
     var failureURL: String?
 
+    /// `detail.reason`: `declined` where the user said no, which AM does not tell apart from a failed sign-in.
+    var reason: String?
+
     /// An error.
-    init(_ status: Int, _ message: String, errorCode: String? = nil, failureURL: String? = nil) {
+    init(_ status: Int, _ message: String, errorCode: String? = nil, failureURL: String? = nil, reason: String? = nil) {
         self.status = status
         self.message = message
         self.errorCode = errorCode
         self.failureURL = failureURL
+        self.reason = reason
     }
 
     /// What AM says to what the engine says.
@@ -42,6 +46,7 @@ struct AMError: Error, Hashable, Sendable {
             case .invalidAnswer: AMError(400, "IDToken\(error.subject ?? "") \(error.detail)")
             case .suspendedJourneyUnknown: AMError(401, Self.suspended)
             case .loginFailed: AMError(401, "Login failure", failureURL: "")
+            case .declined: AMError(401, "Login failure", failureURL: "", reason: "declined")
             case .accountLocked: AMError(401, "Your account has been locked.", errorCode: "112", failureURL: "")
             case .userInactive: AMError(401, "User not Active", errorCode: "104", failureURL: "")
             case .differentUser: AMError(401, Self.differentUser, errorCode: "124")
@@ -74,6 +79,7 @@ struct AMError: Error, Hashable, Sendable {
         var detail = JSONObject()
         detail["errorCode"] = errorCode.map(JSONValue.string)
         detail["failureUrl"] = failureURL.map(JSONValue.string)
+        detail["reason"] = reason.map(JSONValue.string)
         return .crest(
             status, message, detail: detail.members.isEmpty ? nil : .object(detail),
             headers: status == 429 ? [.retryAfter: "60"] : [:])

@@ -43,6 +43,22 @@ struct ConfigurationLoaderTests {
                 "idTokenAlgorithm: ES256", "idTokenAlgorithm: HS256", at: "idTokenAlgorithm: HS256",
                 "HS256 is not supported; RS256 (the default) or ES256"),
             Mistake(
+                "idTokenAlgorithm: ES256", "accessTokenAlgorithm: PS256", at: "accessTokenAlgorithm: PS256",
+                "PS256 is not supported; ES256 (the default) or RS256"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "requirePKCE: false", at: "requirePKCE: false",
+                "a public client always needs PKCE"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "idTokenClaims: [phone_number]", at: "bank-app:",
+                "the claim phone_number needs the scope phone"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "idTokenClaims: [mail]", at: "bank-app:",
+                "mail is not a claim that this server knows"),
+            Mistake(
+                "  beta:", "  root:", at: "  root:", "root cannot be a realm: AM's clients call the top realm root"),
+            Mistake("  beta:", "  /root/beta:", at: "  /root/beta:", "Write / for the top realm"),
+            Mistake("  beta:", "  beta//gamma:", at: "  beta//gamma:", "an empty part between slashes"),
+            Mistake(
                 "passwordCost: 1024", "passwordCost: 1024\ncookieSameSite: Strict", at: "cookieSameSite:",
                 "can be one of: Lax, None"),
             Mistake(
@@ -227,7 +243,7 @@ struct ConfigurationLoaderTests {
         #expect(configuration.firstPublicClient?.id == "bank-app")
     }
 
-    @Test("A server that fails before it listens tells those who wait for its endpoints", .timeLimit(.minutes(1)))
+    @Test("A server that fails before it listens tells those who wait for its endpoints")
     func failsFirst() async throws {
         let directory = NSTemporaryDirectory() + "/assent-fails-" + SystemRandom().uuid()
         try FileManager.default.createDirectory(

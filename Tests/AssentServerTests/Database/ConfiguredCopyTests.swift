@@ -12,7 +12,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("assent database copy", .timeLimit(.minutes(10)))
+@Suite("assent database copy")
 struct ConfiguredCopyTests {
     @Test(
         "Sessions, tokens and an approved payment go on on PostgreSQL, and back in a file; the log is the same",

@@ -46,6 +46,39 @@ struct ServerExaminationTests {
         #expect(await ServerExamination.findings(file: place.file).count >= 4)
     }
 
+    @Test("Policies and templates that leave out all that they do not show are named")
+    func unseen() async throws {
+        func notes(_ places: String) async throws -> [String] {
+            let place = try Place {
+                $0.replacing(#"notShown: [/reference, "?a"]"#, with: "notShown: \(places)")
+                    .replacing("notShown: [/0/type]", with: "notShown: [/]")
+            }
+            return await ServerExamination.findings(file: place.file)
+                .filter { $0.verdict == .note && $0.text.contains("unseen") }.map(\.text)
+        }
+        for places in ["[/]", #"["?"]"#, "[/reference, /]"] {
+            let found = try await notes(places)
+            #expect(found.contains { $0.contains("the policy pay of /alpha, bank") }, "\(found)")
+            #expect(found.contains { $0.contains("the signing template payment of /alpha") }, "\(found)")
+        }
+        #expect(try await !notes("[/reference]").contains { $0.contains("the policy") })
+    }
+
+    @Test("The issuers, and clients that go without PKCE or refresh too seldom for their sessions")
+    func clients() async throws {
+        let place = try Place {
+            $0.replacing("      back-office:", with: "      back-office:\n        requirePKCE: false")
+                .replacing("https://localhost:0/am", with: "https://localhost:8443/am")
+        }
+        let found = await ServerExamination.findings(file: place.file)
+        let issuer = "the issuer of realm /alpha is https://localhost:8443/am/oauth2/realms/root/realms/alpha"
+        #expect(found.contains { $0.text == issuer && $0.verdict == .fine })
+        let notes = found.filter { $0.verdict == .note }.map(\.text)
+        #expect(notes.contains { $0.hasPrefix("the client back-office of /alpha goes without PKCE") })
+        #expect(notes.contains { $0.hasPrefix("the client back-office of /alpha refreshes after 60 minutes") })
+        #expect(!notes.contains { $0.contains("bank-app") })
+    }
+
     @Test("A mistake in the file, with its line, and a file that is not there")
     func mistakes() async throws {
         let place = try Place { $0.replacing("passwordCost: 1024", with: "pasword: 1024") }
@@ -137,6 +170,48 @@ struct ServerExaminationTests {
         }
     }
 
+    @Test(
+        "What a start refuses is found: a key of another length, a database that is gone, a directory and an address that cannot be"
+    )
+    func refusedStarts() async throws {
+        func check(_ text: String, _ place: Place) async throws {
+            let found = await place.problems()
+            #expect(found.count == 1 && found.first?.contains(text) == true, "\(text): \(found)")
+            let configuration = try ServerConfiguration.load(file: place.file)
+            let error = await #expect(throws: ConfigurationError.self) {
+                try await IdentityServer(configuration: configuration, logger: Logger(label: "test"))
+            }
+            #expect(error.map { "\($0.explanation)" }?.contains(text) == true, "\(text): \(String(describing: error))")
+        }
+        let key = try Place()
+        let directory = try DataDirectory(try ServerConfiguration.load(file: key.file).dataDirectory)
+        _ = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        directory.endFirstStart()
+        try await check("is empty", key)
+        try FileManager.default.removeItem(atPath: directory.database)
+        try await check("is missing", key)
+        try FileManager.default.removeItem(atPath: directory.file("master.key"))
+        try PrivateFile.create(directory.file("master.key"), Array("c2hvcnQ=".utf8))
+        try PrivateFile.create(directory.database, [1])
+        let short = await key.problems()
+        #expect(short.contains { $0.contains("the base 64 of 32 bytes") }, "\(short)")
+        for (path, text) in [
+            ("/proc/assent", "belongs to the system"), ("/etc/hostname/assent", "is a file"),
+            (String(repeating: "a", count: 300), "more than 255 bytes"),
+        ] {
+            try await check(text, try Place { $0.replacing("dataDirectory: data", with: "dataDirectory: \(path)") })
+        }
+        let elsewhere = try Place(Self.ownCertificate(host: "localhost"))
+        let made = try GeneratedCertificates.make(now: Date())
+        try Data(made.chainPEM.utf8).write(to: URL(fileURLWithPath: elsewhere.path + "/chain.pem"))
+        try PrivateFile.create(elsewhere.path + "/key.pem", made.privateKeyPEM.revealBytes())
+        let text = try String(contentsOfFile: elsewhere.file, encoding: .utf8)
+        try Data(text.replacing("host: 127.0.0.1", with: "host: 192.0.2.1").utf8)
+            .write(to: URL(fileURLWithPath: elsewhere.file))
+        let found = await elsewhere.problems()
+        #expect(found.contains { $0.contains("192.0.2.1 is not an address of this machine") }, "\(found)")
+    }
+
     @Test("A port that another program has, unless a server runs on the data directory; the gateway on the same port")
     func ports() async throws {
         let taken = try ReservedPort(listens: true)
@@ -168,7 +243,6 @@ struct ServerExaminationTests {
         #expect(found.contains { $0.contains("master key") } && found.contains { $0.contains("the database") })
         try FileManager.default.removeItem(atPath: directory.database)
         _ = try directory.masterKey(keyFile: nil, random: SystemRandom())
-        try Data().write(to: URL(fileURLWithPath: directory.database))
         #expect(await place.problems().isEmpty)
         chmod(directory.file("master.key"), 0o644)
         #expect(await place.problems().first?.contains("chmod 600") == true)

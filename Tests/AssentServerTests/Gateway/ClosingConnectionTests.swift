@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("A service that ends its connections", .timeLimit(.minutes(5)))
+@Suite("A service that ends its connections")
 struct ClosingConnectionTests {
     @Test("What may be sent once goes out on a connection of its own, so that none that is just closing loses it")
     func ownConnection() async throws {

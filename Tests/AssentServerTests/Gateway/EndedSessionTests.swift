@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("Grants and the sessions that they were given in, at every door", .timeLimit(.minutes(5)))
+@Suite("Grants and the sessions that they were given in, at every door")
 struct EndedSessionTests {
     private struct Doors: Equatable {
         let gateway: Int

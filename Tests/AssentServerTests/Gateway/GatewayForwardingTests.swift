@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("What the gateway forwards, and how it asks", .timeLimit(.minutes(5)))
+@Suite("What the gateway forwards, and how it asks")
 struct GatewayForwardingTests {
     @Test(
         "The service gets no credential, no claim and no field of the hop, and the user's name from the gateway alone")
@@ -93,7 +93,7 @@ struct GatewayForwardingTests {
         }
     }
 
-    @Test("An advice comes in the header to whom asked so, else as a redirect; a browser's navigation gets 303")
+    @Test("An advice comes in the header to scripts and whom asked so, else as a redirect; a navigation gets 303")
     func advice() async throws {
         try await ServerFixture.run { fixture in
             let session = ServerFixture.session(try await fixture.session())
@@ -101,8 +101,11 @@ struct GatewayForwardingTests {
             func post(_ fields: [(String, String)]) async throws -> Answer {
                 try await fixture.send("POST", fixture.gateway("/nods?a=1"), session + json + fields, text: "{}")
             }
-            for value in ["header", "HEADER"] {
-                let reply = try await post([("x-authenticate-response", value)])
+            for asked in [
+                ("x-authenticate-response", "header"), ("x-authenticate-response", "HEADER"),
+                ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Mode", "same-origin"), ("Sec-Fetch-Mode", "no-cors"),
+            ] {
+                let reply = try await post([asked])
                 #expect(reply.status == 401)
                 let field = try #require(reply["WWW-Authenticate"])
                 #expect(
@@ -113,7 +116,7 @@ struct GatewayForwardingTests {
                         != nil, "\(field)")
                 #expect(field.hasSuffix("am_uri=\"\(fixture.endpoints.server)\""))
             }
-            for fields in [[], [("x-authenticate-response", "redirect")], [("Sec-Fetch-Mode", "cors")]] {
+            for fields in [[], [("x-authenticate-response", "redirect")]] {
                 let reply = try await post(fields)
                 #expect(reply.status == 307 && reply.bytes.isEmpty)
                 let location = try #require(reply["Location"])
@@ -214,12 +217,12 @@ struct GatewayForwardingTests {
         }
     }
 
-    @Test("A target in absolute form is the resource of its path, whatever host it names")
+    @Test("A target in absolute form is the resource of its path, whatever host stands in it")
     func absoluteForm() async throws {
         try await ServerFixture.run { fixture in
             let token = try await fixture.session()
             let reply = try await fixture.raw(
-                "GET http://evil.example/files/x?a=b HTTP/1.1\r\nHost: evil.example\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n\r\n"
+                "GET http://evil.example/files/x?a=b HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n\r\n"
             )
             #expect(reply.hasPrefix("HTTP/1.1 200 "))
             let request = try #require(fixture.upstream.requests.first)

@@ -5,7 +5,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("The gateway, from advice to outcome", .timeLimit(.minutes(5)))
+@Suite("The gateway, from advice to outcome")
 struct GatewayStoryTests {
     @Test("A transfer is advised, approved, forwarded once with its own bytes, and never again")
     func story() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("A transaction at the gateway is spent once, for what was approved", .timeLimit(.minutes(5)))
+@Suite("A transaction at the gateway is spent once, for what was approved")
 struct GatewayTransactionTests {
     private static let body = #"{"amount":"200.00"}"#
 
@@ -78,6 +78,8 @@ struct GatewayTransactionTests {
                 [("authIndexType", "transaction"), ("authIndexValue", id)], session
             ) { $0 == "ConfirmationCallback" ? 1 : nil }
             #expect(declined.status == 401)
+            #expect(declined.json["message"] == "Login failure")
+            #expect(declined.json["detail"] == ["failureUrl": "", "reason": "declined"])
             #expect(try await post(fixture, id, session).status == 403)
             #expect(try await fixture.count("transactions") == 1)
             #expect(fixture.upstream.requests.isEmpty)

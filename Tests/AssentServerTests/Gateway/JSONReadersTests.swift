@@ -7,7 +7,7 @@ import Testing
 
 /// Whether services see what users saw: bodies that the gateway would let through, read by the JSON parsers that this
 /// machine has.
-@Suite("What other parsers see in a body that can be approved", .timeLimit(.minutes(5)))
+@Suite("What other parsers see in a body that can be approved")
 struct JSONReadersTests {
     /// A program that reads JSON from its standard input and writes what it saw.
     struct Reader: Sendable, CustomTestStringConvertible {

@@ -7,7 +7,7 @@ import Testing
 @testable import AssentServer
 
 /// What a client is told whose user must have signed in more strongly: in AM's words, and in the standard's (RFC 9470).
-@Suite("The gateway asks for a stronger sign-in", .timeLimit(.minutes(5)))
+@Suite("The gateway asks for a stronger sign-in")
 struct StrongerSignInTests {
     private static let header = [("x-authenticate-response", "header")]
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("Replies and requests that break off", .timeLimit(.minutes(5)))
+@Suite("Replies and requests that break off")
 struct TruncationTests {
     private static let body = #"{"amount":"200.00"}"#
 

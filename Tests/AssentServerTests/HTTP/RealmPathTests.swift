@@ -28,7 +28,8 @@ struct RealmPathTests {
         "What names no endpoint is none",
         arguments: [
             "", "/", "/nothing", "/realms", "/realms/alpha", "/realms/alpha/nothing",
-            "/" + String(repeating: "realms/a/", count: 9) + "authenticate",
+            "/" + String(repeating: "realms/a/", count: 9) + "authenticate", "//authenticate", "/alpha//authenticate",
+            "/realms/alpha/sessions//",
         ])
     func none(path: String) {
         #expect(RealmPath(path, realmParameter: nil, endpoints: endpoints) == nil)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("What HTTP/1 says, on the wire", .server, .timeLimit(.minutes(5)))
+@Suite("What HTTP/1 says, on the wire", .server)
 struct RequestRulesTests {
     private static let health = "/healthz"
 
@@ -20,6 +20,37 @@ struct RequestRulesTests {
             let reply = try await reply("GET \(Self.health) HTTP/1.1\r\n\(hosts)\r\n", toGateway: toGateway)
             #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(hosts): \(reply)")
         }
+    }
+
+    @Test(
+        "A request that names another host than the public URL's is 400, but for its health", arguments: [true, false])
+    func foreignHosts(toGateway: Bool) async throws {
+        let configuration = "/am/oauth2/realms/root/realms/alpha/.well-known/openid-configuration"
+        let path = toGateway ? "/open/x" : configuration
+        for (host, isServed) in [
+            ("localhost", true), ("LOCALHOST:1", true), ("127.0.0.1", true), ("[::1]:8443", true),
+            ("evil.example", false), ("localhost.evil.example", false), ("evil.example:443", false),
+            ("192.0.2.1", false), ("localhost@evil.example", false), ("127.1", false), ("localhost:x", false),
+        ] {
+            let reply = try await reply(
+                "GET \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n", toGateway: toGateway)
+            #expect(reply.hasPrefix("HTTP/1.1 400 ") != isServed, "\(host): \(reply)")
+        }
+        let health = try await reply("GET \(Self.health) HTTP/1.1\r\nHost: 192.0.2.1\r\nConnection: close\r\n\r\n")
+        #expect(health.hasPrefix("HTTP/1.1 200 "), "\(health)")
+    }
+
+    @Test("A file lists further hosts, and a server that is for others is not served under this machine's names")
+    func listedHosts() throws {
+        let hosts = try ServedHosts(urls: ["https://am.bank.example/am"], names: ["am.internal", "192.0.2.7"])
+        for host in ["am.bank.example", "AM.bank.example.:443", "am.internal:8443", "192.0.2.7"] {
+            #expect(hosts.serve(host), "\(host)")
+        }
+        for host in ["bank.example", "x.am.bank.example", "localhost", "127.0.0.1", "", ":443", "[192.0.2.7]"] {
+            #expect(!hosts.serve(host), "\(host)")
+        }
+        #expect(hosts.serve(nil))
+        #expect(throws: (any Error).self) { try ServedHosts(urls: [], names: ["a b"]) }
     }
 
     @Test("HTTP/1.0 gets a reply without chunks and the end of the connection at once")
@@ -123,16 +154,19 @@ struct RequestRulesTests {
         #expect(response.status.code == 503)
     }
 
-    @Test("No other transfer coding than chunked is taken, also where chunked is the last")
-    func codings() async throws {
+    @Test(
+        "No other transfer coding than chunked is taken, and what follows is no request", arguments: [true, false],
+        ["", " ", "gzip, chunked", "chunked, chunked"])
+    func codings(toGateway: Bool, coding: String) async throws {
         let fixture = try #require(ServerFixture.shared)
         let token = try await fixture.session()
-        for coding in ["gzip, chunked", "chunked, chunked"] {
-            let reply = try await reply(
-                "PUT /files/x HTTP/1.1\r\nHost: a\r\niPlanetDirectoryPro: \(token)\r\nConnection: close\r\n"
-                    + "Transfer-Encoding: \(coding)\r\n\r\n2\r\nab\r\n0\r\n\r\n", toGateway: true)
-            #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
-        }
+        let path = toGateway ? "/files/x" : "/am/json/authenticate"
+        let reply = try await reply(
+            "POST \(path) HTTP/1.1\r\nHost: localhost\r\niPlanetDirectoryPro: \(token)\r\n"
+                + "Transfer-Encoding: \(coding)\r\n\r\nGET \(Self.health) HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            toGateway: toGateway)
+        #expect(reply.hasPrefix("HTTP/1.1 400 "), "\(reply)")
+        #expect(reply.components(separatedBy: "HTTP/1.1 ").count == 2, "\(reply)")
     }
 
     @Test("A body that came too late is 408")

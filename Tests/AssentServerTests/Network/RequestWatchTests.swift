@@ -1,3 +1,4 @@
+import AssentEngine
 import Logging
 import NIOCore
 import NIOEmbedded
@@ -203,6 +204,25 @@ struct RequestWatchTests {
         #expect(fault() == nil)
     }
 
+    @Test(
+        "A transfer coding that is empty, another than chunked, or one too many ends the connection's requests",
+        arguments: [[""], ["gzip, chunked"], ["chunked", "chunked"], ["identity"], ["", "chunked"], ["chunked,"]])
+    func codings(values: [String]) throws {
+        #expect(throws: HTTPParserError.self) {
+            try receive(head(values.map { ("Transfer-Encoding", $0) }))
+        }
+        try receive(.end(nil), head(), .end(nil))
+        #expect(try channel.readInbound(as: HTTPServerRequestPart.self) == nil)
+        #expect(try reply(.badRequest)?.headers["Connection"] == ["close"])
+        #expect(!channel.isActive)
+    }
+
+    @Test("Chunks in any letters are chunks")
+    func chunked() throws {
+        try receive(head([("transfer-encoding", "Chunked")]), bytes(2), .end(nil))
+        #expect(fault() == nil)
+    }
+
     @Test("Chunks from a client of HTTP/1.0 are refused")
     func oldChunks() throws {
         #expect(throws: HTTPParserError.self) {
@@ -223,19 +243,44 @@ private final class HalfClosing: ChannelOutboundHandler {
 
 @Suite("How many connections there may be")
 struct ConnectionCountTests {
-    @Test("A quarter of the descriptors, and at least 64, stay free; one address has half of the rest")
+    @Test("A quarter of the descriptors, and at least 64, stay free; one address has a quarter of the rest")
     func limits() {
         #expect(ConnectionLimits(descriptors: 1024).total == 768)
-        #expect(ConnectionLimits(descriptors: 1024).perAddress == 384)
+        #expect(ConnectionLimits(descriptors: 1024).shares.left(for: "192.0.2.1") == 192)
         #expect(ConnectionLimits(descriptors: 128).total == 64)
         #expect(ConnectionLimits(descriptors: 10).total == 1)
-        #expect(ConnectionLimits(descriptors: 1024, perAddress: 700).perAddress == 700)
+        #expect(ConnectionLimits(descriptors: 1024, perAddress: 700).shares.left(for: "192.0.2.1") == 700)
         #expect(ConnectionLimits.processDescriptors > 64)
+    }
+
+    @Test(
+        "Addresses that take all connections they get leave some to one that was never seen", arguments: [1, 3, 10],
+        [1024, 128])
+    func newcomers(takers: Int, descriptors: Int) {
+        var count = ConnectionCount(ConnectionLimits(descriptors: descriptors))
+        for taker in 0..<takers { while count.enter("taker \(taker)").isAdmitted {} }
+        #expect(count.enter("phone").isAdmitted)
+        count.leave("phone")
+        // Also after any of them has come anew.
+        for taker in 0..<takers {
+            count.leave("taker \(taker)")
+            for other in 0..<takers { while count.enter("taker \(other)").isAdmitted {} }
+            #expect(count.enter("phone").isAdmitted)
+            count.leave("phone")
+        }
+    }
+
+    @Test("Ten addresses leave a twentieth of the connections")
+    func ten() {
+        let limits = ConnectionLimits(descriptors: 1024)
+        var shares = limits.shares
+        for taker in 0..<10 { while shares.enter("\(taker)") {} }
+        #expect(limits.total - shares.taken == 42)
     }
 
     @Test("One address cannot take all places, and is named once")
     func address() {
-        var count = ConnectionCount(ConnectionLimits(descriptors: 104))
+        var count = ConnectionCount(ConnectionLimits(descriptors: 144))
         for _ in 0..<20 { #expect(count.enter("192.0.2.1").isAdmitted) }
         let refused = count.enter("192.0.2.1")
         #expect(!refused.isAdmitted)

@@ -2,6 +2,7 @@ import AssentCore
 import AssentStore
 import Foundation
 import InMemoryLogging
+import Logging
 import NIOCore
 import NIOEmbedded
 import StoreTesting
@@ -11,7 +12,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("A stop", .timeLimit(.minutes(10)))
+@Suite("A stop")
 struct StopTests {
     private static let body = #"{"amount":"200.00"}"#
 
@@ -98,6 +99,47 @@ struct StopTests {
         channel.embeddedEventLoop.advanceTime(by: .milliseconds(1))
         #expect(events.count == 1)
         _ = try channel.finish()
+    }
+
+    @Test("Passwords that wait to be checked are refused as soon as a stop begins")
+    func waitingPasswords() async throws {
+        try await ServerFixture.run(configuring: { $0.drainSeconds = 3600 }) { fixture in
+            let passwords = fixture.server.passwords
+            let (held, release) = (Watched(0), DispatchSemaphore(value: 0))
+            let threads = PasswordPolicy.defaultParallelChecks
+            for thread in 0..<threads {
+                Task {
+                    try await passwords.workers.run(for: PasswordCaller(address: "\(thread)", user: "")) {
+                        held.update { $0 += 1 }
+                        release.wait()
+                    }
+                }
+            }
+            await held.wait { $0 == threads }
+            async let reply = fixture.runJourney([("authIndexType", "service"), ("authIndexValue", "Quick")]) {
+                $0 == "NameCallback" ? "ana" : $0 == "PasswordCallback" ? "wrong" : nil
+            }
+            while passwords.load.waiting == 0 { await Task.yield() }
+            await fixture.triggerShutdown()
+            let refused = try await reply
+            #expect(refused.status == 503 && refused["Connection"] == "close", "\(refused.text)")
+            for _ in 0..<threads { release.signal() }
+        }
+    }
+
+    @Test("What goes on though its connection was cut is waited for no longer when it is given up")
+    func abandoned() async throws {
+        let connections = OpenConnections(
+            ConnectionLimits(descriptors: 1024), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let isOver = Watched(false)
+        let served = connections.serve(NIOAsyncTestingChannel()) { await isOver.wait { $0 } }
+        let waiting = Task { await connections.waitUntilServed() }
+        #expect(connections.cut() == 1)
+        #expect(connections.abandon() == 1)
+        await waiting.value
+        await connections.waitUntilServed()
+        try await served.value
+        isOver.update { $0 = true }
     }
 
     @Test("After drainSeconds it cuts what is left and says so; what was forwarded is on record as unknown")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("A PostgreSQL whose disk is full", .timeLimit(.minutes(5)))
+@Suite("A PostgreSQL whose disk is full")
 struct FullDiskTests {
     @Test(
         "What cannot be written is refused with 503 and not forwarded; with room again, the same server goes on",

@@ -11,7 +11,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("Two nodes on one database, one of which has trouble", .timeLimit(.minutes(5)))
+@Suite("Two nodes on one database, one of which has trouble")
 struct NodeTroubleTests {
     private static func pay(_ node: ServerFixture, _ id: String, session: String) async throws -> Answer {
         try await node.send(

@@ -1,6 +1,7 @@
 #if PostgreSQL && os(Linux)
 import AssentCore
 import AssentStore
+import AssentTesting
 import Foundation
 import StoreTesting
 
@@ -60,6 +61,19 @@ struct TwoNodes: Sendable {
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
+    }
+
+    /// Runs `body`, and lets time pass at both nodes for those that wait there for the other node's reply.
+    func passingTime<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+        let clocks = both.map { (clock: $0.clock, others: $0.clock.sleeperCount) }
+        let mover = Task {
+            while !Task.isCancelled {
+                for (clock, others) in clocks where clock.sleeperCount > others { clock.advance(by: 0.1) }
+                await Task.yield()
+            }
+        }
+        defer { mover.cancel() }
+        return try await body()
     }
 }
 #endif

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("Whose the hosted pages are", .timeLimit(.minutes(5)))
+@Suite("Whose the hosted pages are")
 struct PageDesignTests {
     private static let svg = #"<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>"#
 

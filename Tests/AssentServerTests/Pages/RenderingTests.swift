@@ -1,4 +1,5 @@
 import AssentCore
+import Foundation
 import Testing
 
 @testable import AssentEngine
@@ -98,5 +99,26 @@ import Testing
         ).description
         #expect(html.matches(of: /autofocus/).count == 1)
         #expect(html.contains(#"value="1" required checked autofocus"#))
+    }
+
+    @Test("A page that is asked again keeps the name that was typed, and the cursor begins behind it")
+    func typedName() throws {
+        var page = AuthenticatePage(authID: Secret("a"), content: PageContent(prompts: [.name("N"), .password("P")]))
+        page.isAskedAgain = true
+        page.typedName = "ana\"><b>"
+        let html = try #require(SignInContent(page).html(action: "/", client: nil, notice: .notAccepted)).description
+        #expect(html.contains(#"value="ana&quot;&gt;&lt;b&gt;""#))
+        #expect(html.contains(#"autocomplete="current-password" required autofocus"#))
+        #expect(html.matches(of: /autofocus/).count == 1)
+    }
+
+    @Test("An address breaks between its parts, and a time is written as the reader's language does")
+    func words() {
+        #expect(
+            HTML(breaking: "https://a.b.example/c?<d>").description
+                == "https://<wbr>a.<wbr>b.<wbr>example/<wbr>c?<wbr>&lt;d&gt;")
+        let date = Date(timeIntervalSince1970: 1_774_000_000)
+        #expect(PageLanguage.english.text(date, withTime: true) == "20 March 2026 at 9:46 UTC")
+        #expect(PageLanguage("de").text(date, withTime: false) == "20. März 2026")
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("A session ends when another begins, not when a link asks for it", .timeLimit(.minutes(5)))
+@Suite("A session ends when another begins, not when a link asks for it")
 struct ReplacedSessionTests {
     private func credentials(_ fixture: ServerFixture, _ username: String) throws -> [(String, String?)] {
         [("IDToken1", username), ("IDToken2", try fixture.account(username).password.reveal())]

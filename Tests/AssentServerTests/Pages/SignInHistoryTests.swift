@@ -5,7 +5,7 @@ import Testing
 @testable import AssentServer
 
 // One after the other: passwords of one user are counted, and many at once look like guessing.
-@Suite("Pages of a sign-in can be loaded again", .server, .serialized, .timeLimit(.minutes(5)))
+@Suite("Pages of a sign-in can be loaded again", .server, .serialized)
 struct SignInHistoryTests {
     private func fixture() throws -> ServerFixture { try #require(ServerFixture.shared) }
 

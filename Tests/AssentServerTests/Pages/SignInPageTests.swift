@@ -6,7 +6,7 @@ import Testing
 @testable import AssentServer
 
 // One after the other: passwords of one user are counted, and many at once look like guessing.
-@Suite("The sign-in page", .server, .serialized, .timeLimit(.minutes(5)))
+@Suite("The sign-in page", .server, .serialized)
 struct SignInPageTests {
     private func fixture() throws -> ServerFixture { try #require(ServerFixture.shared) }
 
@@ -66,7 +66,7 @@ struct SignInPageTests {
             let told = try await fixture.send("GET", fixture.oauth(path), [("Accept", "application/json")])
             #expect(told.status == 400 && told.json["error"]?.string != nil)
         }
-        let end = try await fixture.send("GET", fixture.oauth("connect/endSession"), html)
+        let end = try await fixture.send("GET", fixture.oauth("connect/endSession?id_token_hint=x"), html)
         #expect(end.status == 400 && end.text.contains("<h1>"))
         let keys = try await fixture.send("GET", fixture.oauth("userinfo"), html)
         #expect(keys.json["error"]?.string != nil)
@@ -171,6 +171,17 @@ struct SignInPageTests {
             #expect(third.answer.status == 200 && third.text.contains("You are signed in"))
             #expect(
                 try await browser.open(fixture.signInPage([("realm", "/alpha")])).text.contains("You are signed in"))
+
+            // The page has a way out, for our own form alone.
+            #expect(third.text.contains(">Sign out</button>"))
+            let sessions = try await fixture.count("sessions")
+            let foreign = try await browser.post(
+                third, [("signout", "1")], fields: [("Origin", "https://elsewhere.example")])
+            #expect(foreign.answer.status == 403)
+            #expect(try await fixture.count("sessions") == sessions)
+            let out = try await browser.submit(third, [("signout", "1")])
+            #expect(out.answer.status == 200 && out.text.contains("You are signed out"))
+            #expect(try await fixture.count("sessions") == sessions - 1 && browser.session == nil)
         }
     }
 

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@Suite("Bodies that never end", .timeLimit(.minutes(10)))
+@Suite("Bodies that never end")
 struct DrippingBodyTests {
     @Test("A thousand from one address, with few descriptors: others sign in and pay, and each body is ended")
     func descriptors() async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("assent serve when the system refuses it something", .timeLimit(.minutes(10)))
+@Suite("assent serve when the system refuses it something")
 struct FaultProcessTests {
     @Test(
         "Beyond a file size limit nothing is granted or spent; without it the same requests succeed, in the same process"

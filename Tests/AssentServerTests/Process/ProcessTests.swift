@@ -8,7 +8,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("assent serve as a process", .timeLimit(.minutes(10)))
+@Suite("assent serve as a process")
 struct ProcessTests {
     @Test("SIGTERM under load: exit status 0, everything answered is recorded, nothing is half done")
     func terminate() async throws {

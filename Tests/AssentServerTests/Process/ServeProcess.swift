@@ -4,6 +4,7 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import AssentServer
@@ -74,7 +75,7 @@ final class ServeProcess: Sendable {
         request.method = HTTPMethod(rawValue: method)
         for (name, value) in fields { request.headers.add(name: name, value: value) }
         if let text { request.body = .bytes(ByteBuffer(string: text)) }
-        let reply = try await client.execute(request, timeout: .seconds(60))
+        let reply = try await client.execute(request, timeout: .seconds(Int64(Patience.seconds)))
         let bytes = try await reply.body.collect(upTo: 8 << 20)
         return Answer(status: Int(reply.status.code), fields: reply.headers, bytes: Array(bytes.readableBytesView))
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("What reaches the disk, as the system sees it", .timeLimit(.minutes(5)))
+@Suite("What reaches the disk, as the system sees it")
 struct SyncTests {
     /// The system calls of a process by which it waits for the disk. A traced process goes on only when its call has
     /// been written down.

@@ -5,7 +5,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("What a client is told of accounts, upgrades and what is not built", .timeLimit(.minutes(5)))
+@Suite("What a client is told of accounts, upgrades and what is not built")
 struct AccountErrorTests {
     private func signIn(
         _ fixture: ServerFixture, _ username: String, password: String, realm: String = "alpha",

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("What authenticate answers to what is wrong", .server, .timeLimit(.minutes(5)))
+@Suite("What authenticate answers to what is wrong", .server)
 struct AuthenticateErrorTests {
     /// A request and the exact answer.
     struct Case: Sendable, CustomTestStringConvertible {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("Authenticate over HTTP", .server, .timeLimit(.minutes(5)))
+@Suite("Authenticate over HTTP", .server)
 struct AuthenticateTests {
     private static let quick = "authIndexType=service&authIndexValue=Quick"
 
@@ -140,7 +140,7 @@ struct AuthenticateTests {
     }
 }
 
-@Suite("Authenticate and time", .timeLimit(.minutes(5)))
+@Suite("Authenticate and time")
 struct AuthenticateTimeTests {
     @Test("A journey whose time is over answers 401 with 110, and an answer is repeated for half a minute only")
     func timedOut() async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("What AM has and this server has not, said in AM's words", .server, .timeLimit(.minutes(5)))
+@Suite("What AM has and this server has not, said in AM's words", .server)
 struct NotBuiltTests {
     private static let notFound = #"{"code":404,"reason":"Not Found","message":"Resource not found."}"#
 

@@ -6,7 +6,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("Policy decisions over REST", .server, .timeLimit(.minutes(5)))
+@Suite("Policy decisions over REST", .server)
 struct PolicyRouteTests {
     private func evaluate(
         _ fixture: ServerFixture, _ caller: String?, _ body: String, action: String = "evaluate"

@@ -4,12 +4,13 @@ import AssentTesting
 import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import AssentServer
 
 /// 200 requests at one moment, each on a connection of its own, with TLS and a database on a disk.
-@Suite("Codes and refresh tokens that come twice", .serialized, .timeLimit(.minutes(3)))
+@Suite("Codes and refresh tokens that come twice", .serialized)
 struct ReuseRaceTests {
     private static let count = 200
 
@@ -27,7 +28,7 @@ struct ReuseRaceTests {
                         request.method = .POST
                         request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
                         request.body = .bytes(ByteBuffer(string: ServerFixture.query(form(index))))
-                        let reply = try await client.execute(request, timeout: .seconds(120))
+                        let reply = try await client.execute(request, timeout: .seconds(Int64(Patience.seconds)))
                         let bytes = try await reply.body.collect(upTo: 1 << 20)
                         return Answer(
                             status: Int(reply.status.code), fields: reply.headers, bytes: Array(bytes.readableBytesView)

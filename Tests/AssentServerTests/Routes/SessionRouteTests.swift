@@ -7,7 +7,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("Sessions over HTTP", .server, .timeLimit(.minutes(5)))
+@Suite("Sessions over HTTP", .server)
 struct SessionRouteTests {
     private func call(
         _ fixture: ServerFixture, _ query: String, _ fields: [(String, String)] = [], body: String? = nil

@@ -76,6 +76,20 @@ struct DataDirectoryTests {
         _ = try directory.masterKey(keyFile: directory.file("master.key"), random: SystemRandom())
     }
 
+    @Test("An emptied database beside its key is refused like a missing one; the file of a first start is not emptied")
+    func databaseEmptied() throws {
+        let directory = try DataDirectory(try temporary())
+        defer { try? FileManager.default.removeItem(atPath: directory.path) }
+        _ = try directory.masterKey(keyFile: nil, random: SystemRandom())
+        #expect(throws: Never.self) { try directory.masterKey(keyFile: nil, random: SystemRandom()) }
+        directory.endFirstStart()
+        let error = #expect(throws: ConfigurationError.self) {
+            try directory.masterKey(keyFile: nil, random: SystemRandom())
+        }
+        #expect(error?.file == directory.database && error?.message.contains("is empty: restore it") == true)
+        _ = try directory.masterKey(keyFile: directory.file("master.key"), random: SystemRandom())
+    }
+
     @Test("One server at a time has a data directory; when it ends, another may have it")
     func lock() throws {
         let directory = try DataDirectory(try temporary())

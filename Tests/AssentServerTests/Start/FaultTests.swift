@@ -10,7 +10,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("When the database fails, and when the server ends", .timeLimit(.minutes(5)))
+@Suite("When the database fails, and when the server ends")
 struct FaultTests {
     private static let form = [("Content-Type", "application/x-www-form-urlencoded")]
     private static let body = #"{"amount":"200.00"}"#

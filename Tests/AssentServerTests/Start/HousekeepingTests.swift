@@ -7,7 +7,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("Housekeeping", .timeLimit(.minutes(5)))
+@Suite("Housekeeping")
 struct HousekeepingTests {
     private static let tables = [
         "attempts", "grants", "journey_steps", "oauth_codes", "refresh_tokens", "revoked_access_tokens", "sessions",

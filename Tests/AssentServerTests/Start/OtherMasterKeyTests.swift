@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("A start with another master key than the database's", .timeLimit(.minutes(5)))
+@Suite("A start with another master key than the database's")
 struct OtherMasterKeyTests {
     @Test("It is refused with the key's file and what to do, on both databases; with the right key the server starts")
     func otherKey() async throws {

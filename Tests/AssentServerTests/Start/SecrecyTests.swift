@@ -7,7 +7,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("What neither the log nor the disk may tell", .timeLimit(.minutes(5)))
+@Suite("What neither the log nor the disk may tell")
 struct SecrecyTests {
     /// Finds texts in bytes: all that begin with the same eight bytes are looked at, wherever they stand.
     struct Search {

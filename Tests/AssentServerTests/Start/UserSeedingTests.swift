@@ -11,7 +11,7 @@ import Testing
 @testable import AssentEngine
 @testable import AssentServer
 
-@Suite("Users of the configuration file", .timeLimit(.minutes(5)))
+@Suite("Users of the configuration file")
 struct UserSeedingTests {
     private static let seed = Secret("seed-of-fay-20-bytes")
     private static let generated = "- {username: ben, credentials: generated}"

@@ -34,6 +34,7 @@ enum FixtureConfiguration {
                   fields:
                     - {id: amount, label: Amount, type: amount, from: /0/instructedAmount}
                     - {id: to, label: To, type: party, from: /0/creditorName}
+                  notShown: [/0/type]
                 login:
                   kind: authentication
                   title: Sign in
@@ -87,6 +88,10 @@ enum FixtureConfiguration {
                 grantTypes: [client_credentials]
                 scopes: [signing, accounts]
                 defaultScopes: [signing]
+              kiosk:
+                redirectURIs: ["http://127.0.0.1/callback"]
+                scopes: [openid, signing]
+                idTokenAlgorithm: ES256
               jobs:
                 secretHash: \(OAuthClient.hash(ofSecret: Secret(clientSecret)))
                 grantTypes: [client_credentials]
@@ -166,6 +171,7 @@ enum FixtureConfiguration {
                     condition: {type: Transaction, strategySpecifier: Confirm, ttl: 180}
                     bind: [method, query, body]
                     display: [{label: Amount, field: amount, suffix: currency}, {label: To, field: to}]
+                    notShown: [/reference, "?a"]
                   - name: nod
                     resources: ["https://localhost:*/nods", "https://localhost:*/nods?*", "https://localhost:*/down/nods"]
                     actionValues: {POST: true, PUT: true}

@@ -9,6 +9,7 @@ import NIOCore
 import NIOHTTP1
 import ServiceLifecycle
 import StoreTesting
+import TestSupport
 import Testing
 
 @testable import AssentEngine
@@ -70,6 +71,8 @@ final class ServerFixture: Sendable {
         if place == nil { place = try await FixtureNode.alone(in: directory) }
         if let place { text = try place.adapted(text) }
         var configuration = try ServerConfiguration.parse(text, file: directory + "/assent.yaml")
+        // The clock is the test's, and the database server's is not.
+        configuration.clockDifferenceSeconds = nil
         change(&configuration)
         server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)
@@ -144,7 +147,7 @@ final class ServerFixture: Sendable {
         request.method = HTTPMethod(rawValue: method)
         for (name, value) in fields { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
-        let reply = try await client.execute(request, timeout: .seconds(60))
+        let reply = try await client.execute(request, timeout: .seconds(Int64(Patience.seconds)))
         let bytes = try await reply.body.collect(upTo: 8 << 20)
         return Answer(status: Int(reply.status.code), fields: reply.headers, bytes: Array(bytes.readableBytesView))
     }

@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import NIOCore
 import NIOSSL
+import TestSupport
 
 extension HTTPClient {
     /// A client for a server of a test, with so many connections at once.
@@ -9,7 +10,8 @@ extension HTTPClient {
     /// addresses, which the generated CA has. A busy machine may take long until a connection is there.
     static func forTests(connections: Int, repeats: Bool = true) -> HTTPClient {
         var settings = HTTPClient.Configuration(
-            redirectConfiguration: .disallow, timeout: .init(connect: .minutes(2)), decompression: .disabled)
+            redirectConfiguration: .disallow, timeout: .init(connect: .seconds(Int64(Patience.seconds))),
+            decompression: .disabled)
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.certificateVerification = .none
         settings.tlsConfiguration = tls

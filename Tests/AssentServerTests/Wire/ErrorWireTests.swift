@@ -25,7 +25,7 @@ struct ErrorWireTests {
             "org.forgerock.openam.auth.nodes.framework.token.SuspendedAuthSessionException: "
                 + "Token not found. It may have expired.", nil, false
         ),
-        (.loginFailed, 401, "Login failure", nil, true),
+        (.loginFailed, 401, "Login failure", nil, true), (.declined, 401, "Login failure", nil, true),
         (.accountLocked, 401, "Your account has been locked.", "112", true),
         (.userInactive, 401, "User not Active", "104", true),
         (

@@ -20,6 +20,7 @@ extension PageLanguage {
         case .continueButton: "Weiter"
         case .cancel: "Abbrechen"
         case .startAgain: "Neu beginnen"
+        case .signOut: "Abmelden"
         case .error: "Fehler: {title}"
         case .userName: "Benutzername"
         case .password: "Passwort"
@@ -49,6 +50,9 @@ extension PageLanguage {
         case .scopePhone: "Ihre Telefonnummer sehen"
         case .scopeAddress: "Ihre Anschrift sehen"
         case .scopeOffline: "Den Zugriff behalten, nachdem Sie sich abgemeldet haben"
+        case .signOutTitle: "Abmelden?"
+        case .signOutText: "Sie sind als {user} angemeldet."
+        case .staySignedIn: "Angemeldet bleiben"
         case .goingBack: "Zurück"
         case .ledBack: "Sie werden dorthin zurückgeleitet, woher Sie gekommen sind."
         case .welcome:
@@ -79,6 +83,9 @@ extension PageLanguage {
         case .closePage: "Sie können diese Seite schließen."
         case .approved: "Freigegeben"
         case .approvedText: "Gehen Sie zurück zur App: Sie kann jetzt tun, was Sie freigegeben haben."
+        case .approvedUnsentText:
+            "Es wurde noch nichts abgeschickt. Gehen Sie zurück zur App oder zur Seite, die Sie gefragt hat, und schicken Sie es noch einmal ab: Es wird einmal durchgelassen."
+        case .backTo: "Zurück zu {place}"
         case .used: "Schon freigegeben"
         case .usedText:
             "Sie haben das freigegeben, und die App hat es abgeschickt. Gehen Sie zurück zur App, um zu sehen, was daraus wurde."

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 
 /// A language of the hosted pages: what each English text is in it. What it does not have stays English.
@@ -21,6 +22,14 @@ struct PageLanguage: Sendable, Hashable {
 
     /// A text of a journey, a policy or a scope.
     subscript(text: String) -> String { table[text] ?? text }
+
+    /// A date as readers of the language write it, in UTC: a page without scripts does not know their own time.
+    func text(_ date: Date, withTime: Bool) -> String {
+        let locale = Locale(identifier: tag == "en" ? "en_GB" : tag)
+        let style = Date.FormatStyle(
+            date: .long, time: withTime ? .shortened : .omitted, locale: locale, timeZone: .gmt)
+        return date.formatted(style) + (withTime ? " UTC" : "")
+    }
 
     /// A text whose words in braces are filled in.
     func html(_ text: PageText, _ parts: [String: HTML]) -> HTML {
@@ -60,14 +69,24 @@ struct PageLanguages: Sendable, Hashable {
     /// Whether there is one with this tag.
     func contains(_ tag: String) -> Bool { languages[tag] != nil }
 
-    /// The one that a browser asks for most (RFC 9110 §12.5.4). `de-AT` is given `de`.
+    /// The first that there is of the tags in a list with spaces; `nil` when there is none of them.
+    func language(wished list: String) -> PageLanguage? {
+        list.split(separator: " ").prefix(Self.limit).lazy.compactMap { find($0.lowercased()) }.first
+    }
+
+    /// The language of a tag. `de-AT` is given `de`.
+    private func find(_ tag: String) -> PageLanguage? {
+        languages[tag] ?? languages[String(tag.prefix { $0 != "-" })]
+    }
+
+    /// The one that a browser asks for most (RFC 9110 §12.5.4).
     func language(for fields: HTTPFields) -> PageLanguage {
         var best: (language: PageLanguage, quality: Double)?
         for item in (fields[.acceptLanguage] ?? "").split(separator: ",").prefix(Self.limit) {
             let parts = item.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" } }
             let quality = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) } ?? 1
             guard quality > best?.quality ?? 0, let tag = parts.first?.lowercased() else { continue }
-            let found = tag == "*" ? fallback : languages[tag] ?? languages[String(tag.prefix { $0 != "-" })]
+            let found = tag == "*" ? fallback : find(tag)
             if let found { best = (found, quality) }
         }
         return best?.language ?? fallback

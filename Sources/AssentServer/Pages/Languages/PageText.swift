@@ -10,6 +10,7 @@ enum PageText: String, Sendable, Hashable, CaseIterable {
     case continueButton = "Continue"
     case cancel = "Cancel"
     case startAgain = "Start again"
+    case signOut = "Sign out"
     case error = "Error: {title}"
     case userName = "User name"
     case password = "Password"
@@ -38,6 +39,11 @@ enum PageText: String, Sendable, Hashable, CaseIterable {
     case scopeAddress = "See your address"
     case scopeOffline = "Keep its access after you have signed out"
 
+    // Signing out
+    case signOutTitle = "Sign out?"
+    case signOutText = "You are signed in as {user}."
+    case staySignedIn = "Stay signed in"
+
     // The way back, and what stands at the base URL
     case goingBack = "Going back"
     case ledBack = "You are being led back to where you came from."
@@ -61,6 +67,9 @@ enum PageText: String, Sendable, Hashable, CaseIterable {
     case closePage = "You can close this page."
     case approved = "Approved"
     case approvedText = "Go back to the app: it can do now what you have approved."
+    case approvedUnsentText =
+        "Nothing has been sent yet. Go back to the app or the page that asked you, and send it once more: it is let through once."
+    case backTo = "Back to {place}"
     case used = "Approved before"
     case usedText = "You have approved this, and the app has sent it. Go back to the app to see what came of it."
     case notApproved = "Not approved"

@@ -8,7 +8,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("Two processes of assent serve on one database", .timeLimit(.minutes(Soak.isOn ? 30 : 10)))
+@Suite("Two processes of assent serve on one database")
 struct NodeProcessTests {
     @Test("Many requests with each of several transactions, at both processes at once: each transaction pays once")
     func takes() async throws {

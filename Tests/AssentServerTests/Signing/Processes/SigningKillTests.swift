@@ -10,7 +10,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("A server that is killed at its write points", .timeLimit(.minutes(Soak.isOn ? 60 : 5)))
+@Suite("A server that is killed at its write points")
 struct SigningKillTests {
     /// What happens at the write point.
     private static let ways = ["before", "torn", "after"]

@@ -9,7 +9,7 @@ import Testing
 
 @testable import AssentServer
 
-@Suite("Devices of two processes of assent serve on one database", .timeLimit(.minutes(Soak.isOn ? 30 : 5)))
+@Suite("Devices of two processes of assent serve on one database")
 struct SigningNodeProcessTests {
     /// What a call was answered with: `nil` for success, the refusal's code, or `lost`.
     private static func outcome(_ body: () async throws -> Void) async -> String? {

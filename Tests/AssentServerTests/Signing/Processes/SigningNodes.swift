@@ -309,8 +309,8 @@ extension SigningNodes {
                   keys:
                     - {usage: sign, label: payments, policy: pin}
                   templates:
-                    payment: {title: Confirm payment, ttl: 600}
-                    numbered: {title: Confirm payment, ttl: 600, match: number}
+                    payment: {title: Confirm payment, ttl: 600, notShown: [/]}
+                    numbered: {title: Confirm payment, ttl: 600, match: number, notShown: [/]}
                 journeys:
                   Quick:
                     entry: credentials

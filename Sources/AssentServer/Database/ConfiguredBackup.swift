@@ -1,0 +1,47 @@
+import AssentConfiguration
+import AssentCore
+import AssentEngine
+import AssentStore
+import Foundation
+
+/// `assent database backup`: writes the database of a configuration into a file, also while servers use it.
+package enum ConfiguredBackup {
+    /// Writes a new file, which only this user can read, and reads it once.
+    ///
+    /// - Parameters:
+    ///   - configuration: the server's file.
+    ///   - path: where the file is made. There must be none.
+    /// - Returns: how many bytes it has.
+    /// - Throws: ``ConfigurationError`` when there is no database, when the file cannot be made or written, or when it
+    ///   could not be restored. There is no file then.
+    package static func run(_ configuration: ServerConfiguration, to path: String) async throws -> Int {
+        guard DatabaseAccess.mayExist(configuration) else {
+            throw ConfigurationError(
+                file: DatabaseAccess.path(configuration), line: nil, "there is no database to back up")
+        }
+        let key = try DatabaseAccess.masterKey(configuration)
+        let location =
+            if let postgreSQL = configuration.postgreSQL {
+                try DatabaseLocation(postgreSQL)
+            } else {
+                try DatabaseLocation(
+                    configuration, in: DataDirectory(unchecked: configuration.dataDirectory), node: "")
+            }
+        try PrivateFile.create(path, [])
+        do {
+            try await location.explaining {
+                try await location.backUp(to: path)
+                let rows = try await location.checkBackup(at: path, reading: [MasterKeyCheck.reading])
+                if let row = rows.first?.first, !MasterKeyCheck.opens(row, with: key) {
+                    throw ConfigurationError(
+                        file: DatabaseAccess.keyPath(configuration), line: nil,
+                        "this is not the master key of the database: a backup is of no use without that key")
+                }
+            }
+            return try PrivateFile.settle(path)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+}

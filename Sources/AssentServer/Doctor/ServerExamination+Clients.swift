@@ -1,0 +1,35 @@
+import AssentConfiguration
+import AssentEngine
+
+/// What other programs must know of the OpenID providers, and what is weak in how clients use them.
+extension ServerExamination {
+    static func providers(_ configuration: ServerConfiguration) -> [Diagnosis] {
+        configuration.issuers(at: configuration.publicURL).map { realm, issuer in
+            Diagnosis(.fine, "the issuer of realm \(realm) is \(issuer)")
+        } + configuration.realms.flatMap { realm in realm.clients.flatMap { notes($0, of: realm) } }
+    }
+
+    private static func notes(_ client: OAuthClient, of realm: RealmConfiguration) -> [Diagnosis] {
+        var notes: [Diagnosis] = []
+        if !client.requiresPKCE {
+            notes.append(
+                Diagnosis(
+                    .note,
+                    "the client \(client.id) of \(realm.name) goes without PKCE (requirePKCE: false): a stolen code is "
+                        + "worth something to whoever has its secret, so ask its maker for PKCE"))
+        }
+        // A grant ends with its session, and nothing else need be a use of that session between two refreshes.
+        let isRefreshed = client.grantTypes.contains(.refreshToken) && client.grantTypes.contains(.authorizationCode)
+        if isRefreshed, client.kind != .public, client.accessTokenLifetime >= realm.sessionLimits.maxIdle,
+            !client.scopes.contains("offline_access")
+        {
+            notes.append(
+                Diagnosis(
+                    .note,
+                    "the client \(client.id) of \(realm.name) refreshes after \(client.accessTokenLifetime / 60) minutes, "
+                        + "and an unused session ends after \(realm.sessionLimits.maxIdle / 60): its users sign in again "
+                        + "unless accessTokenSeconds is less than sessions.idleMinutes"))
+        }
+        return notes
+    }
+}

@@ -1,0 +1,31 @@
+import AssentCore
+
+/// The hosts that requests may name (RFC 9112 §3.2): those of the public URLs, and further ones from the file. A
+/// request for another host was meant for another server, or comes by a name that somebody else has pointed here.
+struct ServedHosts: Sendable, Hashable {
+    private let names: Set<NormalizedHost>
+
+    /// Whether this server is for its own machine, under whatever name of it.
+    private let isLocal: Bool
+
+    /// The hosts of these URLs, and these names.
+    ///
+    /// - Throws: `WireError` when a text is not a URL or not a host.
+    init(urls: [String], names: [String] = []) throws {
+        var hosts = try Set(urls.map { try Origin($0).host })
+        hosts.formUnion(try names.map { try NormalizedHost($0) })
+        self.names = hosts
+        isLocal = hosts.contains(where: \.isLoopback)
+    }
+
+    /// Whether a request may name this host, with whatever port: a proxy before the server may have another one. `nil`
+    /// is a request of HTTP/1.0, which need not name any.
+    func serve(_ authority: String?) -> Bool {
+        guard let authority else { return true }
+        // `[::1]:443` has its port behind the bracket.
+        let end = authority.lastIndex(of: "]") ?? authority.startIndex
+        let host = authority[end...].firstIndex(of: ":").map { authority[..<$0] } ?? authority[...]
+        guard let named = try? NormalizedHost(host) else { return false }
+        return names.contains(named) || isLocal && named.isLoopback
+    }
+}

@@ -1,0 +1,62 @@
+import AssentConfiguration
+import AssentCore
+import AssentStore
+import Foundation
+
+/// What a start is refused for before it has done anything. `assent serve` stops at the first fault; `assent doctor`
+/// says all of them.
+struct StartCheck: Sendable {
+    /// What is looked at.
+    let name: String
+
+    /// Finds what is wrong, without a change.
+    let run: @Sendable (ServerConfiguration) throws -> Void
+
+    /// The checks, in the order of a start. Later ones rely on earlier ones.
+    static let all = [
+        StartCheck(name: "dataDirectory") { try DataDirectory.check($0.dataDirectory) },
+        StartCheck(name: "master key") { configuration in
+            _ = try DataDirectory(unchecked: configuration.dataDirectory).existingKey(
+                keyFile: configuration.masterKeyFile)
+        },
+        StartCheck(name: "password file") { configuration in
+            guard let file = configuration.postgreSQL?.passwordFile else { return }
+            _ = try PrivateFile.read(file, limit: 4096, isNamed: true)
+        },
+        StartCheck(name: "database file") { configuration in
+            guard configuration.postgreSQL == nil else { return }
+            try DataDirectory(unchecked: configuration.dataDirectory).checkDatabasePrivate()
+        },
+        StartCheck(name: "certificate") { configuration in
+            guard case .files(let certificate, let privateKey) = configuration.tls else { return }
+            _ = try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+        },
+        StartCheck(name: "listen") { configuration in
+            let ports = [configuration.port, configuration.gateway?.port ?? 0]
+            for port in ports {
+                if let fault = ListenAddress(host: configuration.host, port: port).fault {
+                    throw ConfigurationError(file: configuration.file, line: nil, fault)
+                }
+            }
+        },
+    ]
+
+    /// Throws what the first check finds that has something against a start.
+    ///
+    /// - Throws: ``ConfigurationError`` with what to do.
+    static func run(_ configuration: ServerConfiguration) throws {
+        for check in all { try check.run(configuration) }
+    }
+
+    /// What all checks find.
+    static func faults(_ configuration: ServerConfiguration) -> [(name: String, text: String)] {
+        all.compactMap { check in
+            do {
+                try check.run(configuration)
+                return nil
+            } catch {
+                return (check.name, error.explanation)
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+#if PostgreSQL && os(Linux)
+import AssentConfiguration
+import AssentCore
+import AssentStore
+import Foundation
+import Logging
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("assent database backup")
+struct ConfiguredBackupTests {
+    /// A server's data, with so many rows, while it is open.
+    private func filled(_ world: CopyWorld, _ configuration: ServerConfiguration) async throws -> any SQLDatabase {
+        let access = try DatabaseAccess(configuration)
+        access.release()
+        let database = try await access.location.open(clock: SystemClock())
+        let context = EngineContext(
+            database: database, clock: SystemClock(), random: SystemRandom(),
+            masterKey: try DatabaseAccess.masterKey(configuration), logger: Logger(label: "test"))
+        #expect(try await MasterKeyCheck(context).isRight())
+        for name in ["ana", "ben"] {
+            _ = try await Users(context).create(username: name, realm: "/alpha", passwordHash: nil)
+        }
+        return database
+    }
+
+    private func mode(_ path: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+
+    @Test("The file of a running server is whole, and its owner's alone; one that is there is not touched")
+    func sqlite() async throws {
+        let world = try CopyWorld()
+        let configuration = try world.sqlite()
+        let database = try await filled(world, configuration)
+        let path = world.path("backup")
+        #expect(try await ConfiguredBackup.run(configuration, to: path) > 4096)
+        #expect(try mode(path) == 0o600)
+        let copy = try await DatabaseLocation.sqlite(path: path).examine(reading: [.read("SELECT id FROM users")])
+        #expect(copy.isWhole && copy.rows.first?.count == 2)
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        await #expect(throws: ConfigurationError.self) { try await ConfiguredBackup.run(configuration, to: path) }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
+        try await database.close()
+        #expect(try await ConfiguredBackup.run(configuration, to: path + "2") > 4096)
+        #expect(!FileManager.default.fileExists(atPath: DatabaseAccess.path(configuration) + "-wal"))
+    }
+
+    @Test("A dump of a PostgreSQL database can be read, and its owner's alone")
+    func postgreSQL() async throws {
+        let world = try CopyWorld()
+        let section = try await CopyWorld.postgreSQL()
+        let configuration = try world.configuration("pg.yaml", CopyWorld.edits(data: "pg", database: section))
+        let database = try await filled(world, configuration)
+        let path = world.path("backup")
+        #expect(try await ConfiguredBackup.run(configuration, to: path) > 4096)
+        #expect(try mode(path) == 0o600)
+        let location = try DatabaseLocation(try #require(configuration.postgreSQL))
+        #expect(try await location.checkBackup(at: path, reading: []).isEmpty)
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        try file.truncate(atOffset: 4096)
+        try file.close()
+        await #expect(throws: StoreError(.corrupt, "")) { try await location.checkBackup(at: path, reading: []) }
+        try await database.close()
+    }
+
+    @Test("Where there is no database, another key, or no room for a file, nothing is left")
+    func refusals() async throws {
+        let world = try CopyWorld()
+        let configuration = try world.sqlite()
+        let path = world.path("backup")
+        await #expect(throws: ConfigurationError.self) { try await ConfiguredBackup.run(configuration, to: path) }
+        try await filled(world, configuration).close()
+        await #expect(throws: ConfigurationError.self) {
+            try await ConfiguredBackup.run(configuration, to: world.path("nowhere/backup"))
+        }
+        try world.makeKey("other")
+        let other = try world.sqlite(key: "other")
+        let error = await #expect(throws: ConfigurationError.self) {
+            try await ConfiguredBackup.run(other, to: path)
+        }
+        #expect(error?.message.contains("not the master key") == true)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+}
+#endif

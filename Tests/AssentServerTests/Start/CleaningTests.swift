@@ -1,0 +1,72 @@
+import AssentCore
+import AssentStore
+import AssentTesting
+import Foundation
+import Logging
+import StoreTesting
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("What housekeeping deletes")
+struct CleaningTests {
+    /// A database that writes down what it is asked.
+    private final class Recorder: SQLDatabase {
+        private let base: any SQLDatabase
+        private let texts = Locked<[String]>([])
+
+        init(_ base: any SQLDatabase) { self.base = base }
+
+        /// The tables of which rows were deleted.
+        var tables: Set<String> {
+            Set(
+                texts.withLock { $0 }.compactMap { text in
+                    text.firstMatch(of: /DELETE FROM ([a-z_]+)/).map { String($0.output.1) }
+                })
+        }
+
+        func run(_ statement: SQLStatement) async throws -> [SQLRow] { try await run([statement]).first ?? [] }
+
+        func run(_ statements: [SQLStatement]) async throws -> [[SQLRow]] {
+            texts.withLock { $0 += statements.map { $0.sql.text() } }
+            return try await base.run(statements)
+        }
+
+        func checkHealth() async throws { try await base.checkHealth() }
+
+        func close() async throws { try await base.close() }
+    }
+
+    @Test("It deletes from the tables that the register gives to it, and from no other")
+    func register() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let location = try await TestDatabase.location(directory + "/assent.sqlite")
+        let clock = ManualClock()
+        let database = Recorder(try await location.open(clock: clock))
+        let context = EngineContext(
+            database: database, clock: clock, random: SystemRandom(),
+            masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(MasterKey.byteCount))),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let (keys, transactions) = (ServerKeys(context), Transactions(context))
+        let hold = try #require(try await location.hold(node: context.node))
+        let housekeeping = Housekeeping(
+            context: context, sessions: Sessions(context), transactions: transactions,
+            providers: [
+                try OAuthProvider(
+                    context, keys: keys,
+                    configuration: OAuthProviderConfiguration(
+                        realm: "/alpha", issuer: "https://am.example/am/oauth2/realms/root/realms/alpha", clients: []))
+            ],
+            authentication: Authentication(
+                context, realms: [:], transactions: transactions, passwords: Passwords(context),
+                oneTimePasswords: OneTimePasswords(context)), keys: keys,
+            watch: NodeWatch(context, location, hold, clockLimit: nil), policies: "")
+        try await housekeeping.report()
+        try await housekeeping.clean()
+        #expect(database.tables == Set(TableRegister.tables.filter { $0.cleaning == .purged }.map(\.name)))
+        hold.release()
+        try await database.close()
+    }
+}
