@@ -34,6 +34,19 @@ public struct SigningError: AssentError {
     /// Whether the same call may succeed later. Every call of this module may be repeated: the server does it once.
     public let isTransient: Bool
 
+    /// How long to wait, what is left, and the rule, where they are known.
+    public var notes: [String] {
+        var notes: [String] = []
+        if let retryAfter { notes.append("next try in \(Self.duration(retryAfter))") }
+        if let remaining { notes.append("tries left: \(remaining)") }
+        if let rule { notes.append(rule.sentence) }
+        return notes
+    }
+
+    private static func duration(_ seconds: Int) -> String {
+        seconds < 120 ? "\(seconds) s" : "\((seconds + 59) / 60) minutes"
+    }
+
     /// An error with its explanation. Without one it has the sentence of its code.
     public init(_ code: Code, _ detail: String? = nil, suggestion: String? = nil) {
         self.code = code
@@ -118,6 +131,8 @@ extension SigningError.Code {
     public static let invalidRequest = Self("invalid_request")
     /// The server speaks another version of the protocol.
     public static let versionUnsupported = Self("version_unsupported")
+    /// There is no issuer at this address.
+    public static let notFound = Self("not_found")
     /// The server does not know the container.
     public static let unknownContainer = Self("unknown_container")
     /// The container is blocked; ask for its status.
@@ -232,6 +247,9 @@ extension SigningError.Code {
         .approvalsNotYet: Meaning(sentence: "The new container may not approve yet."),
         .keyExpired: Meaning(hid: 102, sentence: "The container's keys have expired.", suggestion: again),
         .keyRetired: Meaning(hid: 102, sentence: "The key was replaced.", suggestion: askStatus),
+        .notFound: Meaning(
+            sentence: "There is no issuer at this address, or its realm offers no transaction signing.",
+            suggestion: "Use the issuer's URL as it stands beside the code."),
         .invalidCode: Meaning(
             hid: 3, sentence: "The code is unknown, used or expired.", suggestion: "Ask for a new invite."),
         .freshAuthenticationRequired: Meaning(

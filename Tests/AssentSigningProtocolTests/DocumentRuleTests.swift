@@ -117,9 +117,54 @@ struct DocumentRuleTests {
             ("fields", [["id": "a", "label": "\u{301}A", "type": "text", "value": "x", "display": "x"]]),
             ("fields", [["id": "A", "label": "A", "type": "text", "value": "x", "display": "x"]]),
             ("fields", .array(Array(repeating: ["id": "a"], count: 17))),
+            ("fields", [["id": "a", "label": "A", "type": "text", "value": "x", "display": "y"]]),
+            ("fields", [["id": "a", "label": "A", "type": "text", "value": "\u{e9}", "display": "e\u{301}"]]),
+            (
+                "fields",
+                [
+                    [
+                        "id": "a", "label": "A", "type": "amount", "value": ["amount": "200.00", "currency": "EUR"],
+                        "display": "1.00 EUR",
+                    ]
+                ]
+            ),
+            (
+                "fields",
+                [
+                    [
+                        "id": "a", "label": "A", "type": "account", "value": ["iban": "DE02120300000000202051"],
+                        "display": "DE02120300000000202051",
+                    ]
+                ]
+            ),
+            ("fields", [["id": "a", "label": "A", "type": "date", "value": "2026-12-31", "display": "31 Dec 2026"]]),
+            ("fields", [["id": "a", "label": "A", "type": "list", "value": ["a", "b"], "display": "a, c"]]),
         ] as [(String, JSONValue)])
     func texts(name: String, value: JSONValue) {
         #expect(throws: SigningProtocolError.self) { try check { $0[name] = value } }
+    }
+
+    @Test(
+        "A decision has a reason where the document requires one, and none where it allows none",
+        arguments: [("none", [false]), ("optional", [false, true]), ("required", [true])])
+    func reasons(rule: String, allowed: [Bool]) throws {
+        let device = try vectors.publicKey("device").thumbprint
+        let document = try read { document in
+            var deny = status("deny", "deny", device.text).object ?? JSONObject()
+            deny["reason"] = .string(rule)
+            document["statuses"] = [status("approve", "accept", device.text), .object(deny)]
+        }
+        let deny = try #require(document.status(named: "deny"))
+        for hasReason in [false, true] {
+            let decision = Decision(
+                issuer: document.issuer, did: document.did, sub: document.sub, txn: document.txn,
+                nonce: document.nonce, document: .document("txd"),
+                displayed: .displayed(document.displayed(status: deny, match: nil)), status: "deny", effect: .deny,
+                reason: hasReason ? "not mine" : nil, jti: document.nonce)
+            let member = document.mismatch(with: decision, compact: "txd", signer: device)
+            let expected: String? = allowed.contains(hasReason) ? nil : "reason"
+            #expect(member == expected)
+        }
     }
 
     @Test("What was shown is present also when it is empty, and as bytes")

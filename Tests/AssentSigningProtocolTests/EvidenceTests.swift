@@ -219,7 +219,7 @@ struct EvidenceTests {
             Contradiction("receipt", "device", otherHash, "transactions[0].receipt.device"),
             Contradiction("receipt", "record", otherHash, "transactions[0].receipt.record"),
             Contradiction("receipt", "since", 1331, "transactions[0].receipt.since"),
-            Contradiction("receipt", "iat", 1401, "transactions[0].receipt.iat"),
+            Contradiction("receipt", "iat", 1400, "transactions[0].receipt.iat"),
             Contradiction("receipt", "iat", 99999, "transactions[0].receipt.iat"),
             Contradiction("receipt", "match", nil, "transactions[0].receipt.match"),
             Contradiction("receipt", "amr", ["pop", "pin"], "transactions[0].receipt.amr"),
@@ -366,12 +366,26 @@ struct EvidenceTests {
         #expect(try members(forgedNext, 0).contains("next[0]"))
         let forgedPrevious = try await story.signed("previous", by: story.thief).bundle(identities: 0...1)
         #expect(try members(forgedPrevious, 1).contains("previous[0]"))
+        let misnumbered = try await story.edited("previous") { $0["seq"] = 2 }.bundle(identities: 0...1)
+        #expect(try members(misnumbered, 0) == ["previous[0].seq"])
         // A key that was replaced at 1200 vouches for the record of 1100, and not for the receipt of 1300.
         let early = try await story.edited("previous") { $0["until"] = 1200 }.bundle(identities: 0...1)
         #expect(try members(early, 1) == ["transactions[0].receipt.iat"])
         #expect(try members(early, 0) == [])
         let gap = try await story.edited("next") { $0["seq"] = 1 }.bundle(identities: 0...2)
         #expect(try members(gap, 0).contains("next"))
+    }
+
+    @Test("A record whose way is not that of its offer is contradicted, and so is a first one without digits")
+    func ways() async throws {
+        var story = try EvidenceStory()
+        let bare = story.edited("offer") { $0["commit"] = "exchange" }.edited("record") { $0["commit"] = "exchange" }
+        story.hasRenewal = true
+        let renewed = story.edited("record.renewed") { $0["commit"] = "digits" }
+        for (story, member) in [(bare, "enrolments[0].record.commit"), (renewed, "enrolments[1].record.commit")] {
+            let report = try await EvidenceVerification.report(on: story.bundle(), trust: story.trust(0))
+            #expect(report.contradicted.map(\.member) == [member], "\(report.contradicted.map(\.sentence))")
+        }
     }
 
     @Test("A renewal without the endorsement of an old key for approving is flagged, or contradicted")

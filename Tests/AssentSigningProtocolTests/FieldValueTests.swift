@@ -21,6 +21,35 @@ struct FieldValueTests {
     }
 
     @Test(
+        "A server makes no document of a value that people read wrongly, though a device takes it",
+        arguments: [
+            (FieldType.text, " "), (.party, "\u{A0}\u{3000}"),
+            (.party, .string("Bob" + String(repeating: " ", count: 150) + "and Eve")), (.text, "a    b"),
+            (.account, ["other": "    "]), (.account, ["iban": "DE02120300000000202052"]),
+            (.account, ["iban": "DE20120300000000202051"]), (.account, ["iban": "1202120300000000202051"]),
+            (.account, ["iban": "DE02"]), (.date, "2026-02-30"), (.date, "2026-02-29"), (.date, "2100-02-29"),
+            (.date, "2026-04-31"), (.list, ["a, b", "c"]), (.list, ["a", ", b"]), (.list, ["a,", "b"]),
+            (.list, ["a", " b"]), (.list, ["a", "  "]),
+        ] as [(FieldType, JSONValue)])
+    func misread(type: FieldType, json: JSONValue) throws {
+        let value = try FieldValue(json, type: type)
+        #expect(throws: SigningProtocolError.self) { try value.checkReading(at: "/x") }
+    }
+
+    @Test(
+        "What people read as it is makes a document",
+        arguments: [
+            (FieldType.text, "a   b"), (.party, "Müller, Hans"), (.party, "שלום"), (.account, ["other": "account 7"]),
+            (.account, ["iban": "DE02120300000000202051"]), (.account, ["iban": "GB82WEST12345698765432"]),
+            (.account, ["iban": "NO9386011117947"]), (.account, ["iban": "MT84MALT011000012345MTLCAST001S"]),
+            (.date, "2028-02-29"), (.date, "2000-02-29"), (.date, "2026-12-31"), (.list, ["a,b", "c"]),
+            (.amount, ["amount": "0", "currency": "EUR"]),
+        ] as [(FieldType, JSONValue)])
+    func read(type: FieldType, json: JSONValue) throws {
+        try FieldValue(json, type: type).checkReading(at: "/x")
+    }
+
+    @Test(
         "A value of another type, form or size is refused",
         arguments: [
             (FieldType.text, ""), (.text, 1), (.text, .string(String(repeating: "a", count: 201))), (.text, "a\nb"),

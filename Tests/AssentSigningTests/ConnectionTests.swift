@@ -65,7 +65,7 @@ struct ConnectionTests {
         #expect(await asked() == before + 2 * sent + 1)
     }
 
-    @Test("A decision whose answers were lost is sent again with the same bytes, and counts once")
+    @Test("A decision whose answers were lost is sent again with the same bytes, counts once, and its receipt is told")
     func lostAnswers() async throws {
         let enrolled = try await scene.enrolled(scene.device())
         let device = device { $0.retries = 2 }
@@ -76,7 +76,13 @@ struct ConnectionTests {
         let second = try await scene.fetched(device.container(enrolled.id), on: device)
         transport.lose("/device/transactions/decide", 3)
         await #expect(throws: SigningError(.remote)) { try await second.setStatus("accept", number: "42") }
-        try await device.sendQueued()
+        #expect(try await device.unreceiptedTransactions() == [second.id])
+        var receipts: [SigningReceipt] = []
+        try await device.sendQueued { receipts.append($0) }
+        #expect(receipts.map(\.transactionID) == [second.id] && receipts.map(\.effect) == [.approve])
+        #expect(try await device.unreceiptedTransactions().isEmpty)
+        try await device.sendQueued { receipts.append($0) }
+        #expect(receipts.count == 1)
         #expect(await scene.server.transactions.map(\.effect) == ["approve", "approve"])
         #expect(await scene.server.decisions.count == 2)
     }

@@ -1,7 +1,9 @@
 import AssentCore
 import AssentJOSE
 import AssentSigning
+import AssentSigningProtocol
 import AssentVault
+import HTTPTypes
 import Testing
 
 @Suite("Signing device: containers, keys of the server, and what is queued")
@@ -229,6 +231,46 @@ struct ContainerTests {
             try await scene.device().container(container.id).status()
         }
         #expect(try await scene.device().containers().count == 1)
+    }
+
+    /// Does something between the first answer to `GET configuration` and its arrival.
+    private struct SlowConfiguration: HTTPTransport {
+        let base: any HTTPTransport
+        let isFirst = Locked(true)
+        let meanwhile: @Sendable () async throws -> Void
+
+        @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+            let reply = try await base.send(call)
+            guard call.request.path?.hasSuffix("/configuration") == true,
+                isFirst.withLock({ first in
+                    defer { first = false }
+                    return first
+                })
+            else { return reply }
+            try await meanwhile()
+            return reply
+        }
+    }
+
+    /// The identity key that the store pins.
+    private func pinned() async throws -> JSONValue? {
+        for name in await scene.store.names() where name.hasPrefix("signing.container.") {
+            guard let stored = try await scene.store.value(name) else { continue }
+            return try JSONValue.parse(stored.value.revealBytes())["identity"]
+        }
+        return nil
+    }
+
+    @Test("A configuration that arrives late does not take the pinned identity key back")
+    func lateConfiguration() async throws {
+        let (scene, id) = (scene, container.id)
+        let transport = SlowConfiguration(base: scene.server.transport) {
+            try await scene.server.rotateIdentity()
+            try await scene.device().container(id).status()
+        }
+        let slow = SigningDevice(store: scene.store, keys: scene.keys, transport: transport, clock: scene.clock)
+        try await slow.container(id).status()
+        #expect(try await pinned() == ProtocolKey(scene.server.identity).json)
     }
 
     @Test("Nothing secret is in an error, a description or a name of the store")

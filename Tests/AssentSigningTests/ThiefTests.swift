@@ -102,6 +102,7 @@ struct ThiefTests {
         await #expect(throws: SigningError(.unavailable)) {
             try await scene.fetched(container, on: device).setStatus("accept", password: Secret("7391"), number: "42")
         }
+        await scene.server.refuse("/device/renew/commit", .init(status: 400, code: "invalid_request"))
         await #expect(throws: SigningError(.invalidRequest)) { try await container.renew { _ in Secret("7391") } }
         await scene.server.refuse("/device/slots/change-commit", .init(status: 503, code: "unavailable"))
         let password = try #require(container.password(.signing))

@@ -1,6 +1,7 @@
 import AssentCore
 import AssentJOSE
 import AssentSigning
+import AssentSigningProtocol
 import AssentTesting
 import AssentVault
 import Foundation
@@ -266,6 +267,26 @@ struct TransactionTests {
         // This server lets nobody claim.
         await #expect(throws: SigningError(.invalidRequest)) { try await claim.transaction() }
         #expect(await scene.server.asked.last == "/device/transactions/claim")
+    }
+
+    @Test(
+        "An id by a key that the issuer does not have, also after its keys were read again, fetches and claims nothing")
+    func unknownSigner() async throws {
+        let thief = try SoftwareSigningKey.generate(.es256)
+        let txn = await scene.server.ask()
+        for isClaim in [false, true] {
+            var content = try await UnverifiedMessage<Ticket>(scene.server.ticket(txn)).content.members
+            if isClaim {
+                content["h"] = nil
+                content["claim"] = true
+            }
+            let forged = try await signed(.ticket, content, kid: ProtocolKey(thief).thumbprint.text, with: thief)
+            let info = try await device.retrieveTransactionInfo(forged)
+            #expect(!info.isVerified)
+            let calls = await scene.server.asked.count
+            await #expect(throws: SigningError(.serverAuthentication)) { try await info.transaction() }
+            #expect(await Array(scene.server.asked.dropFirst(calls)) == ["/configuration"])
+        }
     }
 
     @Test("An id that fits the containers of two users of one issuer names them, and the app says which")

@@ -540,6 +540,10 @@ def build_transaction(k, public, record, enrol, s):
     message("change", sign, {
         "v": 1, "aud": ISS, "did": DID, "slot": "signing", "from": 0, "to": 1, "step": "start",
         "unl": unl, "jti": b64(fixed("change jti"))})
+    pending = multiply(int.from_bytes(fixed("pending oprf key", 64), "big") % (N - 1) + 1, G)
+    message("change.commit", sign, {
+        "v": 1, "aud": ISS, "did": DID, "slot": "signing", "from": 0, "to": 1, "step": "commit",
+        "pk": b64(encode_point(pending)), "jti": b64(fixed("change jti 2"))})
     message("endorse", device, {
         "v": 1, "aud": ISS, "did": DID, "enrol": b64(digest("tsp/1 enrolment", enrol)), "jti": b64(fixed("endorse"))})
     payloads["bundle"] = {

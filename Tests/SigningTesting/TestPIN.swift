@@ -53,6 +53,8 @@ package final class TestPIN: Sendable {
     package let did: SigningID
     /// What is kept; a test may copy it.
     package let kept: Locked<Kept>
+    /// The key by which a change had the new PIN evaluated.
+    package let pending = Locked<[UInt8]?>(nil)
     private let label = "payments"
 
     /// Sets a PIN at enrolment.
@@ -170,14 +172,15 @@ package final class TestPIN: Sendable {
         return opened
     }
 
-    /// A step of a change.
+    /// A step of a change. Its end names the key by which ``begin(_:_:)`` had the new PIN evaluated last.
     package func change(_ step: PasswordChangeStep, _ opened: Opened, from: Int, key: SoftwareSigningKey? = nil)
         async throws -> String
     {
         try await SignedMessage.sign(
             PasswordChange(
                 issuer: device.issuer.name, did: did, slot: .signing, from: from, to: from + 1, step: step,
-                unl: step == .start ? try opened.unl : nil, jti: SigningID(random: device.random)),
+                unl: step == .start ? try opened.unl : nil,
+                publicKey: step == .commit ? pending.withLock { $0 } : nil, jti: SigningID(random: device.random)),
             with: key ?? opened.key
         ).compact
     }
@@ -195,6 +198,7 @@ package final class TestPIN: Sendable {
                 change: try await change(.start, opened, from: from), rid: SigningID(random: device.random),
                 blinded: input.element.bytes))
         fresh.publicKey = reply.publicKey
+        pending.withLock { $0 = reply.publicKey }
         let o = try Self.output(reply, input, reply.publicKey)
         fresh.blob = try Self.seal(opened.key, fresh, s: s, o: o, device, did)
         return fresh

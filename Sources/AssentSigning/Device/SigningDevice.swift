@@ -146,14 +146,22 @@ public actor SigningDevice {
     /// Sends what could not be sent before: deletions, and decisions that were signed. Call it when the app starts and
     /// when the network is back.
     ///
+    /// A decision whose receipt was lost is sent with the same bytes, and the server gives the receipt that it gave
+    /// before: so the user learns what became of it.
+    ///
+    /// - Parameter onReceipt: hears the receipt of each decision, also where another call fails later.
     /// - Throws: what the first call that failed threw, after all were tried.
-    public func sendQueued() async throws {
+    public func sendQueued(onReceipt: (SigningReceipt) async -> Void = { _ in }) async throws {
         var errors: [any Error] = []
         for record in try await records.all() {
             let known = errors.count
             do {
                 for send in try await queued(for: record) {
-                    do { try await send() } catch { errors.append(error) }
+                    do {
+                        if let receipt = try await send() { await onReceipt(receipt) }
+                    } catch {
+                        errors.append(error)
+                    }
                 }
             } catch {
                 errors.append(error)
@@ -164,19 +172,40 @@ public actor SigningDevice {
         if let first = errors.first { throw first }
     }
 
-    /// What a container has to send. None of it keeps the rest from being sent.
-    private func queued(for record: ContainerRecord) async throws -> [() async throws -> Void] {
-        if record.ended { return [{ try await self.removeAll(of: record) }] }
-        if record.deletion != nil { return [{ try await self.sendDeletion(record.id) }] }
-        var queued: [() async throws -> Void] = []
-        for slot in record.slots where slot.confirmation != nil {
-            queued.append {
-                try await self.withCurrentKeys(record.id) {
-                    try await self.alone(record.id, slot.slot) {
-                        try await self.sendConfirmation(record.id, slot.slot)
-                    }
-                }
+    /// The transactions that were answered on this device and whose receipt is missing: the server may have taken the
+    /// answer. ``sendQueued(onReceipt:)`` finds out.
+    ///
+    /// - Returns: the transactions' ids.
+    /// - Throws: what the store throws.
+    public func unreceiptedTransactions() async throws -> [String] {
+        var ids: [String] = []
+        for record in try await records.all() {
+            guard let did = record.did else { continue }
+            ids += try await records.decisions(of: did).map(\.txn.text)
+        }
+        return ids
+    }
+
+    /// What a container has to send, and what a decision among it gets. None of it keeps the rest from being sent.
+    private func queued(for record: ContainerRecord) async throws -> [() async throws -> SigningReceipt?] {
+        func plain(_ send: @escaping () async throws -> Void) -> () async throws -> SigningReceipt? {
+            {
+                try await send()
+                return nil
             }
+        }
+        if record.ended { return [plain { try await self.removeAll(of: record) }] }
+        if record.deletion != nil { return [plain { try await self.sendDeletion(record.id) }] }
+        var queued: [() async throws -> SigningReceipt?] = []
+        for slot in record.slots where slot.confirmation != nil {
+            queued.append(
+                plain {
+                    try await self.withCurrentKeys(record.id) {
+                        try await self.alone(record.id, slot.slot) {
+                            try await self.sendConfirmation(record.id, slot.slot)
+                        }
+                    }
+                })
         }
         if let did = record.did {
             for decision in try await records.decisions(of: did) {
@@ -184,18 +213,18 @@ public actor SigningDevice {
             }
         }
         if try await records.renewal(of: record.id) != nil {
-            queued.append { try await self.finishRenewal(record.id) }
+            queued.append(plain { try await self.finishRenewal(record.id) })
         }
         return queued
     }
 
-    private func sendQueued(_ decision: DecisionRecord, _ record: ContainerRecord) async throws {
+    private func sendQueued(_ decision: DecisionRecord, _ record: ContainerRecord) async throws -> SigningReceipt? {
         // Only a time that the server signed says that a transaction is over.
         if decision.expires < record.serverTime {
             try await records.remove(decision)
-        } else {
-            _ = try await send(decision, record.id)
+            return nil
         }
+        return try await send(decision, record.id)
     }
 
     // MARK: Keys

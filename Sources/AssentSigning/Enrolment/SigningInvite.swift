@@ -29,7 +29,8 @@ public struct SigningInvite: Sendable {
         }
     }
 
-    /// Reads a code that a person typed, for the issuer that the app knows or the user gave. Small letters, blanks and
+    /// Reads a code that a person typed, for the issuer that the app knows or the user gave: the URL that stands beside
+    /// the code, for example `https://am.bank.example/am/signing/realms/root/realms/alpha`. Small letters, blanks and
     /// hyphens are taken, and 0, 1 and 8 are read as O, I and B.
     ///
     /// - Throws: ``SigningError`` with code `invalidArgument` when it was mistyped; nothing is sent for that.

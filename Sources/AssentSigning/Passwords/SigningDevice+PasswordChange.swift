@@ -84,17 +84,19 @@ extension SigningDevice {
             throw SigningError(.internal)
         }
         let key = try opened.signingKey(label)
-        func change(_ step: PasswordChangeStep) async throws -> String {
+        func change(
+            _ step: PasswordChangeStep, unl: SigningID? = nil, publicKey: [UInt8]? = nil
+        ) async throws -> String {
             try await SignedMessage.sign(
                 PasswordChange(
                     issuer: record.issuer, did: did, slot: kept.slot, from: kept.current.generation,
-                    to: fresh.generation, step: step, unl: step == .start ? unl : nil, jti: SigningID(random: random)),
+                    to: fresh.generation, step: step, unl: unl, publicKey: publicKey, jti: SigningID(random: random)),
                 with: key
             ).compact
         }
         let input = try fresh.input(record)
         let body = try await ChangeStartBody(
-            change: change(.start), rid: SigningID(random: random), blinded: input.element.bytes)
+            change: change(.start, unl: unl), rid: SigningID(random: random), blinded: input.element.bytes)
         let evaluation = try await call(record.id, "/device/slots/change-start", body) { received in
             try await self.evaluation(received, .change, kept.slot, fresh.generation, publicKey: nil).content
         }
@@ -103,7 +105,7 @@ extension SigningDevice {
         fresh.output = try Self.mapped { () throws(SigningProtocolError) in try Self.output(evaluation, input) }
         let sealed = try await self.sealed(
             contents(opened, opening, time: evaluation.head.issuedAt), fresh, record)
-        let commit = try await change(.commit)
+        let commit = try await change(.commit, publicKey: evaluation.publicKey)
         try await records.modify(record.id) { record in
             record.modify(kept.slot) { ($0.pending, $0.commit) = (sealed, commit) }
         }

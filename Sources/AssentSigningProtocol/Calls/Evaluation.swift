@@ -178,13 +178,16 @@ package struct PasswordChange: SignedContent {
     package let step: PasswordChangeStep
     /// At the start: a confirmed evaluation, which the change takes.
     package let unl: SigningID?
+    /// At the commit: the key that has evaluated the new password, 49 bytes. Only this pending key is meant: a start
+    /// that somebody has held back makes another one.
+    package let publicKey: [UInt8]?
     /// The message's id.
     package let jti: SigningID
 
     /// The content with these members; the reader checks their bounds.
     package init(
         issuer: String, did: SigningID, slot: PasswordSlot, from: Int, to: Int, step: PasswordChangeStep,
-        unl: SigningID? = nil, jti: SigningID
+        unl: SigningID? = nil, publicKey: [UInt8]? = nil, jti: SigningID
     ) {
         self.issuer = issuer
         self.did = did
@@ -193,6 +196,7 @@ package struct PasswordChange: SignedContent {
         self.to = to
         self.step = step
         self.unl = unl
+        self.publicKey = publicKey
         self.jti = jti
     }
 
@@ -206,8 +210,9 @@ package struct PasswordChange: SignedContent {
         to = try reader.integer("to", 1...1 << 31)
         step = try reader.choice("step")
         unl = reader.has("unl") ? try reader.fixed("unl") : nil
+        publicKey = reader.has("pk") ? try reader.bytes("pk", count: 49) : nil
         jti = try reader.fixed("jti")
-        guard to == from + 1, (unl != nil) == (step == .start) else {
+        guard to == from + 1, (unl != nil) == (step == .start), (publicKey != nil) == (step == .commit) else {
             throw .invalid("to", "does not fit the other members")
         }
     }
@@ -216,7 +221,8 @@ package struct PasswordChange: SignedContent {
     package var members: JSONObject {
         JSONObject(omittingNil: [
             "v": 1, "aud": .string(issuer), "did": did.json, "slot": slot.json, "from": .integer(from),
-            "to": .integer(to), "step": step.json, "unl": unl.map { $0.json }, "jti": jti.json,
+            "to": .integer(to), "step": step.json, "unl": unl.map { $0.json },
+            "pk": publicKey.map { .string(Base64URL.encode($0)) }, "jti": jti.json,
         ])
     }
 }

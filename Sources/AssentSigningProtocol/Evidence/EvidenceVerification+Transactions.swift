@@ -108,7 +108,7 @@ extension EvidenceVerification {
             StrictJSON.same(content.relyingParty.id, one.receipt.relyingParty), "\(one.member).receipt.rp",
             "It is not the relying party of the document.")
         check(
-            content.issuedAt <= one.receipt.decidedAt + Self.tolerance && one.receipt.decidedAt <= content.expiresAt,
+            content.issuedAt <= one.receipt.decidedAt + Self.tolerance && one.receipt.decidedAt < content.expiresAt,
             "\(one.member).receipt.iat",
             "The transaction was not open then.")
         guard !decision.isBlind else {
@@ -202,7 +202,7 @@ extension EvidenceVerification {
         check(
             unlock.slot == made.slot && unlock.generation == made.generation && unlock.n == made.n
                 && unlock.evaluatedAt == made.head.issuedAt
-                && (-Self.tolerance...300).contains(one.receipt.decidedAt - unlock.evaluatedAt)
+                && (-Self.tolerance..<300).contains(one.receipt.decidedAt - unlock.evaluatedAt)
                 && unlock.evaluatedAt <= unlock.confirmedAt + Self.tolerance
                 && unlock.confirmedAt <= one.receipt.decidedAt + Self.tolerance,
             "\(member).receipt.unlock", "It does not fit the evaluation.")

@@ -177,13 +177,17 @@ package struct DocumentField: MessagePart {
         display = value.display
     }
 
-    /// Reads the members and checks their bounds.
+    /// Reads the members and checks their bounds, and that what is shown is the value: someone who has a server's
+    /// online key could otherwise show another amount than the one that is signed.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         id = try reader.label("id")
         label = try reader.shown("label", 1...40)
         let type: FieldType = try reader.choice("type")
         value = try FieldValue(try reader.value("value"), type: type, at: reader.path("value"))
         display = try reader.shown("display", 1...FieldValue.displayLimit)
+        guard StrictJSON.same(display, value.display) else {
+            throw .invalid(reader.path("display"), "is not what the value reads as")
+        }
     }
 
     /// The members, in the order of the specification's example.

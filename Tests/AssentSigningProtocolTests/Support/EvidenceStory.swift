@@ -22,10 +22,14 @@ struct EvidenceStory: Sendable {
     var signers: [String: SoftwareSigningKey] = [:]
     var isBlind = false
     var hasRenewal = false
+    /// The key of the PIN's slot, when the key that signs is behind one.
+    var pin: ObliviousKey?
+    /// Whether the device key confirms the evaluation, as if it were a key of the slot.
+    var isConfirmedByDevice = false
     var details = #"[{"amount":"1"}]"#
 
-    private static func id(_ byte: UInt8) -> String { Base64URL.encode([UInt8](repeating: byte, count: 16)) }
-    private static func nonce(_ byte: UInt8) -> String { Base64URL.encode([UInt8](repeating: byte, count: 32)) }
+    static func id(_ byte: UInt8) -> String { Base64URL.encode([UInt8](repeating: byte, count: 16)) }
+    static func nonce(_ byte: UInt8) -> String { Base64URL.encode([UInt8](repeating: byte, count: 32)) }
 
     init() throws {
         identities = try [.generate(.es256), .generate(.es256), .generate(.es256)]
@@ -51,7 +55,7 @@ struct EvidenceStory: Sendable {
 
     func trust(_ index: Int) throws -> KeyThumbprint { try ProtocolKey(identities[index]).thumbprint }
 
-    private func message(
+    func message(
         _ name: String, _ type: MessageType, _ key: SoftwareSigningKey, _ content: JSONObject
     ) async throws -> String {
         var content = content
@@ -64,7 +68,7 @@ struct EvidenceStory: Sendable {
             with: signer)
     }
 
-    private struct KeySet {
+    struct KeySet {
         let sequence: Int
         let device: SoftwareSigningKey
         let sign: SoftwareSigningKey
@@ -84,8 +88,8 @@ struct EvidenceStory: Sendable {
                 "keys": [
                     ["usage": "device", "label": "device", "policy": "device"],
                     ["usage": "transport", "label": "transport", "policy": "device"],
-                    ["usage": "sign", "label": "payments", "policy": "device"],
-                ], "slots": [], "policies": [["id": "device", "type": "device"]],
+                    offeredSign,
+                ], "slots": offeredSlots, "policies": offeredPolicies,
             ])
         let pop = try await message(
             "pop" + suffix, .keyPossession, set.sign,
@@ -109,10 +113,7 @@ struct EvidenceStory: Sendable {
                         "usage": "transport", "label": "transport", "kid": .string(transportKey.thumbprint.text),
                         "jwk": transportKey.json, "policy": "device", "keystore": "software",
                     ],
-                    [
-                        "usage": "sign", "label": "payments", "kid": try kid(set.sign), "jwk": try jwk(set.sign),
-                        "policy": "device", "keystore": "software", "pop": .string(pop),
-                    ],
+                    enrolledSign(kid: try kid(set.sign), jwk: try jwk(set.sign), pop: pop),
                 ],
             ])
         var endorsements: [String] = []
@@ -183,6 +184,8 @@ struct EvidenceStory: Sendable {
         decision["status"] = isBlind ? "deny" : "accept"
         decision["effect"] = isBlind ? "deny" : "approve"
         decision["match"] = isBlind ? nil : "42"
+        let evaluation = try await evaluation(set)
+        decision["unl"] = evaluation.map { .string($0.unl) }
         decision["jti"] = .string(Self.id(7))
         let decided = try await message("decision", .decision, signer, decision)
         let hash = JSONValue.string(SigningHash.decision(decided).text)
@@ -205,12 +208,14 @@ struct EvidenceStory: Sendable {
         receipt["keyState"] = "ACTIVE"
         receipt["since"] = 1100
         receipt["record"] = .string(SigningHash.record(record).text)
-        receipt["amr"] = ["pop"]
+        receipt["amr"] = evaluation == nil ? ["pop"] : ["pop", "pin"]
         receipt["match"] = isBlind ? nil : true
+        receipt["unlock"] = evaluation?.unlock
         receipt["audit"] = "5e6a0e2c-5a44-4c2e-8a63-0b2ac0b1f3f2"
         return EvidenceTransaction(
             document: txd, request: SigningHash.detailsFrame(details).bytes, decision: decided,
-            possession: isBlind ? nil : possession, receipt: try await message("receipt", .receipt, online, receipt))
+            possession: isBlind ? nil : possession, receipt: try await message("receipt", .receipt, online, receipt),
+            evaluation: evaluation?.compact, confirmation: evaluation?.confirmation)
     }
 
     /// The bundle, with the identity keys `range` of three, the online key being certified by the one at `certifier`.

@@ -133,9 +133,9 @@ extension ScriptedServer {
             let change = try signedBySlot(ChangeCommitBody(plaintext: plaintext).change, as: PasswordChange.self)
             let index = try index(change.slot)
             if change.to != slots[index].generation || slots[index].pending != nil {
-                guard change.step == .commit, change.from == slots[index].generation, slots[index].pending != nil else {
-                    throw Refusal(status: 409, code: "wrong_generation")
-                }
+                guard change.step == .commit, change.from == slots[index].generation,
+                    let pending = slots[index].pending, change.publicKey == pending.publicKey.bytes
+                else { throw Refusal(status: 409, code: "wrong_generation") }
                 slots[index].key = slots[index].pending
                 slots[index].pending = nil
                 slots[index].generation = change.to

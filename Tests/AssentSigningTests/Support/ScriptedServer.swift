@@ -92,6 +92,8 @@ actor ScriptedServer {
     var offerPolicies: JSONValue = [["id": "device", "type": "device"]]
     var slots: [ScriptedSlot] = []
     var expectedModes = Set(ProtectionMode.allCases)
+    /// New keys that are on their way.
+    var renewal: ScriptedRenewal?
 
     init(issuer: String = "https://am.example/signing", sub: String = "user-1") throws {
         self.issuer = issuer
@@ -226,7 +228,8 @@ actor ScriptedServer {
         if path == "/device/provision/start" { return try await start(envelope, expected) }
         let name = try field("TSP-Proof")
         let proof = try #require(exchange.request.headerFields[name])
-        let proven = try UnverifiedMessage<CallProof>(proof).verified(with: deviceKey()).content
+        let unverified = try UnverifiedMessage<CallProof>(proof)
+        let proven = try unverified.verified(with: prover(unverified.kid)).content
         guard proven.nonce == expected else { throw Refusal(status: 401, code: "use_nonce") }
         #expect(proven.url == issuer + path && proven.method == "POST" && proven.issuer == issuer && proven.did == did)
         #expect(proven.bodyHash == SigningHash(sha256: exchange.body))
@@ -275,27 +278,29 @@ actor ScriptedServer {
         return offer
     }
 
-    private func offer(
-        _ request: SigningHash, to device: String, commit: String, slots: JSONValue
+    /// What is edited in each offer, is edited in that of a renewal first.
+    func offer(
+        _ request: SigningHash, to device: String, commit: String, slots: JSONValue, isRenewal: Bool = false
     ) async throws -> String {
-        try await message(
-            "offer", .offer,
-            reply(
-                request, audience: device,
-                [
-                    "pid": .string(pid.text), "did": .string(did.text),
-                    "identity": .string(try ProtocolKey(identity).thumbprint.text), "name": "Bank of Tests",
-                    "commit": .string(commit), "exp": 1900, "keys": offerKeys, "slots": slots,
-                    "policies": offerPolicies,
-                ]))
+        var content = reply(
+            request, audience: device,
+            [
+                "pid": .string(pid.text), "did": .string(did.text),
+                "identity": .string(try ProtocolKey(identity).thumbprint.text), "name": "Bank of Tests",
+                "commit": .string(commit), "exp": 1900, "keys": offerKeys, "slots": slots,
+                "policies": offerPolicies,
+            ])
+        if isRenewal { edits["offer"]?(&content) }
+        return try await message(isRenewal ? "renewal.offer" : "offer", .offer, content)
     }
 
     private nonisolated func field(_ name: String) throws -> HTTPField.Name { try #require(HTTPField.Name(name)) }
 
-    private func deviceKey() throws -> ProtocolKey { try #require(device) }
+    func deviceKey() throws -> ProtocolKey { try #require(device) }
 
     private func act(_ path: String, _ plaintext: [UInt8], request: SigningHash) async throws -> String {
         if let answer = try await actOnSlots(path, plaintext, request: request) { return answer }
+        if let answer = try await actOnRenewal(path, plaintext, request: request) { return answer }
         switch path {
         case "/device/provision/commit":
             let body = try CommitBody(plaintext: plaintext)
@@ -313,10 +318,6 @@ actor ScriptedServer {
             hasConfirmed = true
             activate()
             return try await status(request)
-        // As far as a renewal stores new keys: what it would commit to is refused.
-        case "/device/renew/start":
-            return try await offer(
-                request, to: deviceKey().thumbprint.text, commit: "exchange", slots: renewedSlots())
         case "/device/status": return try await status(request)
         case "/device/update":
             updates.append(try UpdateBody(plaintext: plaintext))
@@ -365,12 +366,13 @@ actor ScriptedServer {
 
     func status(_ request: SigningHash) async throws -> String {
         try await message(
-            "status", .status,
+            renewal?.enrolment == nil ? "status" : "renewal.status", .status,
             reply(
                 request,
                 [
                     "did": .string(did.text), "state": .string(state.rawValue), "approvals": 1000, "exp": 80_000,
-                    "keys": [], "slots": slotStatus, "pending": .integer(transactions.count { $0.receipt == nil }),
+                    "keys": renewedKeys, "slots": slotStatus,
+                    "pending": .integer(transactions.count { $0.receipt == nil }),
                 ]))
     }
 
@@ -487,8 +489,8 @@ actor ScriptedServer {
         return try await signed(type, content, kid: kid, with: signers[name] ?? online)
     }
 
-    private func seal(_ message: String) throws -> String {
-        let transport = try #require(enrolment).transport
+    func seal(_ message: String, to enrolment: Enrolment? = nil) throws -> String {
+        let transport = try #require(enrolment ?? self.enrolment).transport
         return try SealedEnvelope.seal(
             Array(message.utf8), to: transport.jwk, content: .reply, sender: issuer, recipient: did.text)
     }

@@ -579,7 +579,7 @@ class Device:
             if pin.unseal(kek, aad, blob) != scalars[one["kid"]]:
                 raise Refused("a sealed key does not open", "secureData")
             blobs[one["label"]] = b64(blob)
-        commit = self.sign("tsp-change+jwt", {**base, "step": "commit", "jti": new_id()}, key)
+        commit = self.sign("tsp-change+jwt", {**base, "step": "commit", "pk": fresh["pk"], "jti": new_id()}, key)
         slot["changing"] = {"gen": fresh["gen"], "salt": fresh["salt"], "pk": fresh["pk"], "blobs": blobs,
                             "commit": commit}
         self.save()
@@ -599,6 +599,8 @@ class Device:
             for label, blob in changing["blobs"].items():
                 self.state["keys"][label]["blob"] = blob
         self.save()
+        if generation != changing["gen"]:
+            raise Refused("the server has not taken the new password: try again", "wrong_generation")
         return status
 
     def exclusive(self):

@@ -85,6 +85,7 @@ class Verifier:
         for at, compact in enumerate(self.bundle["certs"]):
             self.attempt(f"certs[{at}]", lambda text=compact: self.certificate(text))
         self.newest = self.device = None
+        self.sets = {}
         for at, entry in enumerate(self.bundle["enrolments"]):
             self.enrolment(f"enrolments[{at}]", at, entry)
         for at, entry in enumerate(self.bundle["transactions"]):
@@ -95,6 +96,10 @@ class Verifier:
     def chain(self, kids, root):
         """For each identity key until when what it certified counts: None for ever, 0 not at all."""
         until = {kids[root]: None}
+        forward = {}
+        for kind in ("next", "previous"):
+            for at, compact in enumerate(self.bundle[kind]):
+                self.attempt(f"{kind}[{at}]", lambda one=kind, text=compact: self.readable(one, text, forward))
         for at in range(len(kids) - 1):
             if at >= root:
                 self.attempt(f"next[{at}]", lambda one=at: self.link("next", one, kids, until))
@@ -105,6 +110,20 @@ class Verifier:
                 self.expect(False, f"identity: nothing leads to {kid}")
                 until[kid] = 0
         return until
+
+    def readable(self, kind, compact, forward):
+        """Each link is a good one, also where nothing depends on it."""
+        unverified = jose.Unverified(compact)
+        if unverified.kid not in self.keys:
+            raise Refused("signed by no identity key of the bundle")
+        content = messages.read(unverified, f"tsp-{kind}+jwt", self.keys[unverified.kid])
+        if content["iss"] != self.iss:
+            raise Refused("iss: another issuer's")
+        other = jose.thumbprint(content["jwk"])
+        if kind == "next":
+            forward[unverified.kid, other] = content["seq"]
+        elif forward.get((other, unverified.kid), content["seq"]) != content["seq"]:
+            raise Refused("seq: not that of the next message that led here")
 
     def link(self, kind, at, kids, until):
         """identity[at + 1] succeeded identity[at]."""
@@ -186,6 +205,7 @@ class Verifier:
         self.offer, self.enrol = offer, enrol
         self.keys_of_record = {one["kid"]: one for one in enrol["keys"]}
         self.device = next(one["kid"] for one in enrol["keys"] if one["usage"] == "device")
+        self.sets[self.last_record] = KeySet(record, offer, self.keys_of_record, self.device)
         self.established.append(f"the key {self.device} signed the key list of enrolment {at}")
 
     def key_list(self, where, offer, enrol):
@@ -230,8 +250,15 @@ class Verifier:
         return "\n".join(lines)
 
 
+class KeySet:
+    """The keys of one record, with the offer that says how they are protected."""
+
+    def __init__(self, record, offer, keys, device):
+        self.record, self.offer, self.keys, self.device = record, offer, keys, device
+
+
 class Decision:
-    """One transaction of the bundle."""
+    """One transaction of the bundle, judged by the key set whose record the receipt names."""
 
     def __init__(self, verifier, where, entry):
         self.all, self.where, self.entry = verifier, where, entry
@@ -243,13 +270,14 @@ class Decision:
         return self.all.attempt(f"{self.where}.{member}", action)
 
     def verify(self):
-        entry, record = self.entry, self.all.newest
-        if record is None:
-            self.expect(False, "decision: there is no good record")
-            return
+        entry = self.entry
         receipt = self.attempt("receipt", lambda: self.all.by_server(entry["receipt"], "tsp-receipt+jwt"))
+        self.set = receipt and self.all.sets.get(receipt["record"])
+        if not receipt or not self.expect(self.set is not None, "receipt: record"):
+            return
+        record = self.set.record
         document = "txd" in entry and self.attempt("txd", lambda: self.all.by_server(entry["txd"], "tsp-txd+jwt"))
-        key = self.all.keys_of_record.get(kid_of(entry["decision"]))
+        key = self.set.keys.get(kid_of(entry["decision"]))
         self.expect(key is not None, "decision: kid")
         decision = key and self.attempt("decision", lambda: messages.read(
             entry["decision"], "tsp-decision+jwt", key["jwk"]))
@@ -271,14 +299,14 @@ class Decision:
 
     def blind(self, decision, key):
         self.expect("txd" not in self.entry, "txd: beside a blind refusal")
-        self.expect(key["kid"] == self.all.device, "decision: a blind refusal by another key than the device key")
+        self.expect(key["kid"] == self.set.device, "decision: a blind refusal by another key than the device key")
         self.all.missing.append("what was shown (a blind refusal)")
         return decision["status"]
 
     def shown(self, document, decision, key):
         if not self.expect(bool(document), "txd: is missing"):
             return "?"
-        usages = {kid: one["usage"] for kid, one in self.all.keys_of_record.items()}
+        usages = {kid: one["usage"] for kid, one in self.set.keys.items()}
         approving = "auth" if document["kind"] == "authentication" else "sign"
         for status in document["statuses"]:
             self.expect(set(status["kids"]) <= set(usages), "txd: kids")
@@ -314,18 +342,18 @@ class Decision:
             self.all.established.append(f"the request is the one with {len(framed)} framed bytes in the bundle")
 
     def possession(self, decision, key, dh):
-        if not self.expect(("possession" in self.entry) == (key["kid"] != self.all.device), "possession"):
+        if not self.expect(("possession" in self.entry) == (key["kid"] != self.set.device), "possession"):
             return
         if "possession" in self.entry:
-            jwk = self.all.keys_of_record[self.all.device]["jwk"]
+            jwk = self.set.keys[self.set.device]["jwk"]
             shown = self.attempt("possession", lambda: messages.read(
                 self.entry["possession"], "tsp-possession+jwt", jwk))
             if shown and self.expect(shown == {"v": 1, "aud": self.all.iss, "did": decision["did"],
                                                "txn": decision["txn"], "dh": dh}, "possession: another decision's"):
-                self.all.established.append(f"the key {self.all.device} signed the same decision")
+                self.all.established.append(f"the key {self.set.device} signed the same decision")
 
     def evaluation(self, decision, key, receipt):
-        slots = {one["slot"]: one for one in self.all.offer["slots"]}
+        slots = {one["slot"]: one for one in self.set.offer["slots"]}
         slot = slots.get(key.get("slot"), {"mode": None})
         assisted = slot["mode"] == "assisted"
         if slot["mode"] == "local":
@@ -334,7 +362,7 @@ class Decision:
         if not self.expect(there == {assisted}, "eval, confirm, unl, unlock") or not assisted:
             return
         evaluation = self.attempt("eval", lambda: self.all.by_server(self.entry["eval"], "tsp-eval+jwt"))
-        by = self.all.keys_of_record.get(kid_of(self.entry["confirm"]), {})
+        by = self.set.keys.get(kid_of(self.entry["confirm"]), {})
         self.expect(by.get("slot") == slot["slot"], "confirm: kid")
         confirm = by and self.attempt("confirm", lambda: messages.read(
             self.entry["confirm"], "tsp-confirm+jwt", by["jwk"]))
@@ -360,14 +388,14 @@ class Decision:
         self.all.attested.append("that the PIN was counted")
 
     def receipt(self, receipt, document, decision, key, dh):
-        record = self.all.newest
+        record = self.set.record
         wanted = {"aud": decision["did"], "txn": decision["txn"], "sub": record["sub"], "dh": dh,
                   "status": decision["status"], "effect": decision["effect"], "state": OUTCOME[decision["effect"]],
-                  "kid": key["kid"], "device": self.all.device, "record": self.all.last_record,
+                  "kid": key["kid"], "device": self.set.device,
                   "txh": decision.get("txh"), "match": True if "match" in decision else None}
         for name, value in wanted.items():
             self.expect(receipt.get(name) == value, f"receipt: {name}")
-        policies = {one["id"]: one for one in self.all.offer["policies"]}
+        policies = {one["id"]: one for one in self.set.offer["policies"]}
         kind = policies.get(key["policy"], {})
         knowledge = {"password": ["pin"], "bioPassword": ["user"]}[kind["type"]] if kind.get(
             "mode") == "assisted" else []

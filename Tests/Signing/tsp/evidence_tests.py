@@ -213,6 +213,46 @@ class EvidenceTests(Story):
             trust = {"next": self.server.identity.kid, "previous": new.kid}[name]
             self.assertEqual(self.judged(cut, trust).exit_status, 2, name)
 
+    def test_links_on_which_nothing_depends(self):
+        """With the old key trusted, nothing needs the way back, and with the new one nothing the way on."""
+        rotated, new = self.rotated(self.bundle(), self.clock())
+        for name, trust, key in (("previous", self.server.identity.kid, new),
+                                 ("next", new.kid, self.server.identity)):
+            content = strict_json.parse_object(jose.Unverified(rotated[name][0]).content)
+            broken = rotated[name][0][:-8] + "AAAAAAAA"
+            for text in (broken, jose.sign(f"tsp-{name}+jwt", content, jose.Key()), jose.sign(
+                    f"tsp-{name}+jwt", {**content, "iss": f"{ISS}/other"}, key), jose.sign(
+                    f"tsp-{name}+jwt", {**content, "seq": 2}, key)):
+                verifier = self.judged({**rotated, name: [text]}, trust)
+                self.assertEqual(verifier.exit_status, 2)
+                # Another number of `next` is seen at the `previous` that leads back.
+                self.assertTrue(any(one.startswith(("previous[0]", f"{name}[0]")) for one in verifier.contradicted),
+                                verifier.contradicted)
+
+    def test_decisions_of_several_key_sets(self):
+        """Each is judged by the keys that were the container's when it was made."""
+        device, bundles = self.enrolled("assisted"), []
+        for renewed in (False, True):
+            if renewed:
+                self.clock.time += 340 * 86400
+                self.server.certify(self.clock())
+                device.renew(PIN, "3141")
+            made = self.asked(device)
+            device.decide(made["txn"], "accept", password="3141" if renewed else PIN)
+            bundles.append(self.server.bundle(made["txn"]))
+        both = {**bundles[1], "transactions": [one["transactions"][0] for one in bundles]}
+        verifier = self.judged(both)
+        self.assertEqual((verifier.contradicted, verifier.exit_status), ([], 0))
+        self.assertEqual(sum('signed "accept"' in one for one in verifier.established), 2)
+        # A receipt that names the other record, or none of the bundle.
+        receipt = strict_json.parse_object(jose.Unverified(both["transactions"][0]["receipt"]).content)
+        last = framing.record_hash(both["enrolments"][1]["record"])
+        for record, what in ((last, "decision: kid"), (b64(bytes(32)), "receipt: record")):
+            changed = copy.deepcopy(both)
+            changed["transactions"][0]["receipt"] = jose.sign(
+                "tsp-receipt+jwt", {**receipt, "record": record}, self.server.online)
+            self.contradicts(changed, f"transactions[0].{what}")
+
     def renewed(self, by, signers):
         """The bundle of a container with a second key set, which the old keys endorsed."""
         bundle = self.bundle("device", match=False)

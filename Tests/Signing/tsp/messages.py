@@ -218,10 +218,22 @@ FIELD_VALUES = {
 }
 
 
+def rendering(kind, value):
+    """The only text that may be shown of a value."""
+    if kind in ("amount", "maxAmount"):
+        return f"{value['amount']} {value['currency']}"
+    if kind == "account":
+        iban = value.get("iban")
+        return value["other"] if iban is None else " ".join(iban[i:i + 4] for i in range(0, len(iban), 4))
+    return ", ".join(value) if kind == "list" else value
+
+
 def _field(value):
     known = value.get("type")
     return members({"id": name, "label": text(1, 40), "type": exactly(*FIELD_VALUES), "display": text(1, 2000),
-                    "value": FIELD_VALUES.get(known if isinstance(known, str) else "", text(1, 200))})
+                    "value": FIELD_VALUES.get(known if isinstance(known, str) else "", text(1, 200))},
+                   lambda field, where: field["display"] == rendering(field["type"], field["value"])
+                   or no(f"{where}.display", "is not what the value reads as"))
 
 
 status_entry = members({"name": name, "label": text(1, 40), "effect": effect, "reason":
@@ -364,7 +376,7 @@ REGISTRY = {
         {"slot": slot_name, "gen": generation, "n": integer(1, LARGEST), "unl": identifier, "eval": digest}),
     "tsp-change+jwt": either(lambda value: from_device(
         {"slot": slot_name, "from": generation, "to": integer(1, GENERATIONS), "step": exactly("start", "commit"),
-         "jti": identifier, **({"unl": identifier} if value.get("step") == "start" else {})},
+         "jti": identifier, **({"unl": identifier} if value.get("step") == "start" else {"pk": element})},
         lambda one, where: one["to"] == one["from"] + 1 or no(where, "to is not from + 1"))),
     "tsp-endorse+jwt": from_device({"enrol": digest, "jti": identifier}),
 }

@@ -125,13 +125,15 @@ class Slot:
         raise Refused("no confirmed evaluation of the last five minutes", "unlock_required")
 
     def finish_change(self, change):
-        """k' takes the place of k. A repetition finds it there."""
-        if change["to"] == self.gen and self.pending is None:
+        """The k' that the change names takes the place of k. A repetition finds it there."""
+        if (change["to"], change["pk"]) == (self.gen, self.public) and self.pending is None:
             return
         if change["from"] != self.gen or self.pending is None:
             raise Refused("another generation: see status", "wrong_generation")
-        self.k, self.pending, self.gen = self.pending, None, change["to"]
-        self.public = b64(oprf.serialize(oprf.public_of(self.k)))
+        public = b64(oprf.serialize(oprf.public_of(self.pending)))
+        if change["pk"] != public:
+            raise Refused("another pending key than the one that the password was evaluated by", "wrong_generation")
+        self.k, self.pending, self.gen, self.public = self.pending, None, change["to"], public
 
     def unlock_by_user(self):
         """After a fresh authentication: the next confirmed evaluation clears `unconfirmed`."""

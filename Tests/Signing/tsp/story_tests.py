@@ -847,18 +847,23 @@ class PinTests(Story):
                 "change": jose.sign("tsp-change+jwt", content, key), **({} if step == "commit" else {
                     "rid": b64(bytes(16)), "blinded": b64(oprf.serialize(blinded))})})
 
-        self.refused("wrong_generation", start, step="commit", unl=None)
+        self.refused("wrong_generation", start, step="commit", unl=None, pk=slot.public)
         for changes, code in (({"key": device.device_key}, "bad_signature"), ({"did": b64(bytes(16))}, "bad_signature"),
                               ({"from": 1, "to": 2}, "wrong_generation"), ({"to": 2}, "bad_signature"),
                               ({"unl": b64(bytes(16))}, "unlock_required")):
             self.refused(code, start, **changes)
         self.assertIsNone(slot.pending)
-        first = start()
-        self.assertNotEqual(start()["pk"], first["pk"])
+        first, old = start()["pk"], slot.public
+        second = start()["pk"]
+        self.assertNotEqual(second, first)
         self.clock.time += 300
         self.refused("unlock_required", start)
-        start(step="commit", unl=None)
-        self.assertEqual(start(step="commit", unl=None)["slots"][0]["gen"], 1)
+        for other in (first, old):
+            self.refused("wrong_generation", start, step="commit", unl=None, pk=other)
+        self.assertEqual((slot.gen, slot.public), (0, old))
+        start(step="commit", unl=None, pk=second)
+        self.assertEqual(start(step="commit", unl=None, pk=second)["slots"][0]["gen"], 1)
+        self.refused("wrong_generation", start, step="commit", unl=None, pk=first)
 
     def test_a_local_pin_locks_on_the_device(self):
         device = self.enrolled("local")

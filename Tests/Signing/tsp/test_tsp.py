@@ -9,6 +9,7 @@ if not __package__:
 
 from tsp import pin  # noqa: E402
 from tsp.attack_tests import RatchetTests, RelayTests, ThiefTests  # noqa: E402,F401
+from tsp.delay_tests import DelayTests  # noqa: E402,F401
 from tsp.evidence_tests import EvidenceTests  # noqa: E402,F401
 from tsp.jose_tests import JoseTests, JoserfcTests, LatchsetTests  # noqa: E402,F401
 from tsp.story_tests import (  # noqa: E402,F401
