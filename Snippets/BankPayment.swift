@@ -52,6 +52,8 @@ func pay(on screen: some Screen, directory: URL, keyFile: URL, primary: Pin, bac
             if approval.isFirstStep {
                 guard await screen.confirm(approval.display) else { return .decline }
             }
+            // The user answers on a device: without this text they would not know the number to type there.
+            if let waiting = approval.waiting { await screen.show(waiting.text) }
             approval.agree()  // presses "Approve", where the step has such a button
             approval.step[TextInputCallback.self]?.text = try await screen.code()
             return .next

@@ -55,7 +55,10 @@ func payment(_ assent: Assent, _ transfer: Transfer, on screen: some Screen) asy
     // snippet: payment begin
     let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)
     let reply = try await assent.send(payment) { approval in
-        guard await screen.confirm(approval.display) else { return .decline }
+        if approval.isFirstStep {
+            guard await screen.confirm(approval.display) else { return .decline }
+        }
+        if let waiting = approval.waiting { await screen.show(waiting.text) }
         approval.agree()
         return .next
     }

@@ -30,16 +30,19 @@ guard words.count == 6 else {
     exit(64)
 }
 let bank = words[2]
-var configuration = Assent.Configuration(
-    server: words[1], realm: "alpha",
-    client: .init(id: "bank-app", redirectURI: "http://127.0.0.1/callback", scopes: ["openid", "accounts"]),
-    resources: [bank: .accessToken],  // no other origin ever gets a credential
-    pins: ["localhost": [try Pin(words[4]), try Pin(words[5])]],
-    vault: .memory)  // .file(at:keys:) where the user is to stay signed in
-configuration.trustRoots = .pemFile(words[3])
-let assent = try Assent(configuration)
 
-do {
+func connect() throws -> Assent {
+    var configuration = Assent.Configuration(
+        server: words[1], realm: "alpha",
+        client: .init(id: "bank-app", redirectURI: "http://127.0.0.1/callback", scopes: ["openid", "accounts"]),
+        resources: [bank: .accessToken],  // no other origin ever gets a credential
+        pins: ["localhost": [try Pin(words[4]), try Pin(words[5])]],
+        vault: .memory)  // .file(at:keys:) where the user is to stay signed in
+    configuration.trustRoots = .pemFile(words[3])
+    return try Assent(configuration)
+}
+
+func run(_ assent: Assent) async throws {
     try await assent.journey("Login") { step in
         step[NameCallback.self]?.name = ask("Name")
         step[PasswordCallback.self]?.password = ask("Password", hidden: true)
@@ -49,11 +52,17 @@ do {
     let read = try await assent.send(.get("\(bank)/accounts"))
     say("The balance is \(try await read.json(Account.self).balance).")
 
+    var told = ""
     let transfer = Transfer(to: "Bob", amount: "200.00", currency: "EUR")
     let reply = try await assent.send(.post("\(bank)/transfers", json: transfer)) { approval in
         if approval.isFirstStep {
             for field in approval.display { say("  \(field.label): \(field.value)") }
             guard ask("Pay this? (yes or no)") == "yes" else { return .decline }
+        }
+        // The user answers on a device: this says which number to type there. The step comes again until that is done.
+        if let text = approval.waiting?.text, text != told {
+            say(text)
+            told = text
         }
         approval.agree()
         if approval.step[TextInputCallback.self] != nil {
@@ -62,9 +71,18 @@ do {
         return .next
     }
     say(reply.status == 201 ? "Paid." : "Not paid: \(reply.status).")
+}
+
+do {
+    let assent = try connect()
+    do {
+        try await run(assent)
+    } catch {
+        await assent.shutdown()
+        throw error
+    }
+    await assent.shutdown()
 } catch let error as any AssentError {
     say("\(error.detail) [\(error.code)]")
-    await assent.shutdown()
     exit(1)
 }
-await assent.shutdown()

@@ -14,6 +14,7 @@ protocol Screen: Sendable {
     func password() async throws -> String
     func code() async throws -> String
     func confirm(_ fields: [DisplayField]) async -> Bool
+    func show(_ text: String) async
 }
 
 func pay(
@@ -41,6 +42,7 @@ func pay(
         if approval.isFirstStep {
             guard await screen.confirm(approval.display) else { return .decline }
         }
+        if let waiting = approval.waiting { await screen.show(waiting.text) }  // what to do on the user's device
         approval.agree()  // presses "Approve", where the step has such a button
         if approval.step[TextInputCallback.self] != nil {
             approval.step[TextInputCallback.self]?.text = try await screen.code()

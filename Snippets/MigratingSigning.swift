@@ -84,7 +84,8 @@ func namesOfContainers(_ device: SigningDevice) async throws {
     print(receipt.compact, receipt.transactionID)
     try await container.delete(reason: "sold")
     _ = try await device.enrol(SigningInvite(scanned: "…"))
-    _ = try SigningInvite(typed: "ZFECE-ULFQP-OBFTE-PB2BQ", issuer: "https://am.bank.example/am/signing")
+    _ = try SigningInvite(
+        typed: "ZFECE-ULFQP-OBFTE-PB2BQ", issuer: "https://am.bank.example/am/signing/realms/root/realms/alpha")
     try await device.sendQueued()
 }
 

@@ -40,7 +40,7 @@ final class SigningWorld: TestIssuer {
             database: database, clock: clock, random: random,
             masterKey: try MasterKey(Secret(bytes: random.bytes(MasterKey.byteCount))),
             logger: Logger(label: "bench", factory: { _ in SwiftLogNoOpLogHandler() }))
-        var template = SigningTemplate(title: LocalizedText("Confirm payment"))
+        var template = SigningTemplate(title: LocalizedText("Confirm payment"), notShown: ["/"])
         template.lifetime = 3600
         var settings = SigningSettings(
             issuer: SigningIssuer(name: Self.name, realm: Self.realm), name: "Bank of Example",

@@ -19,6 +19,7 @@ extension Assent.Configuration {
         settings.renewBefore = renewBefore
         settings.patience = patience
         settings.authorizationParameters = authorizationParameters
+        settings.trustedAudiences = trustedAudiences
         return settings
     }
 }

@@ -9,7 +9,8 @@ extension Assent {
         /// AM's session; `nil` when there are only tokens.
         public let session: Session?
 
-        /// The user's identity as the server signed it; `nil` before there are tokens.
+        /// The user's identity as the server signed it; `nil` before there are tokens: after a journey there is a
+        /// session, and the first ``token()`` or call makes tokens with it.
         ///
         /// ```swift
         /// struct Person: Decodable { let email: String }
@@ -77,4 +78,6 @@ struct JourneySessions: SessionEnding {
             throw TokenError(.transport, failure.detail, transportError: transport)
         }
     }
+
+    func isAccepted(_ session: Session) async -> Bool? { try? await client.isAccepted(session) }
 }

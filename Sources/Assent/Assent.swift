@@ -117,7 +117,10 @@ public final class Assent: Sendable {
     /// ```swift
     /// let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)
     /// let reply = try await assent.send(payment) { approval in
-    ///     guard await screen.confirm(approval.display) else { return .decline }
+    ///     if approval.isFirstStep {
+    ///         guard await screen.confirm(approval.display) else { return .decline }
+    ///     }
+    ///     if let waiting = approval.waiting { await screen.show(waiting.text) }
     ///     approval.agree()
     ///     return .next
     /// }

@@ -61,6 +61,10 @@ extension Assent {
         /// How many seconds a task waits for another one, in any process, that renews tokens, signs in or signs out.
         public var patience: TimeInterval = 120
 
+        /// Audiences that an ID token may name besides this client: some providers add one of their own. A token for
+        /// anybody else as well is refused.
+        public var trustedAudiences: Set<String> = []
+
         /// More items of every authorization request, for example `acr_values`.
         public var authorizationParameters: [FormItems.Item] = []
 
@@ -99,7 +103,9 @@ extension Assent {
         /// configuration.layers = [Channel()]
         /// ```
         ///
-        /// They stand below the credentials, so they see the tokens that a call carries: let them log nothing.
+        /// They stand below the credentials, so they see the tokens that a call carries: let them log nothing. The
+        /// calls of ``Assent/Device`` do not pass them: their content is sealed for the issuer, and no layer could add
+        /// to it.
         public var layers: [any HTTPMiddleware] = []
 
         /// Is told what happens, never a secret.

@@ -26,6 +26,10 @@ struct AssentCommand: AsyncParsableCommand {
     static func main() async {
         // tpm2-tss writes to standard error what we say ourselves. To see it, set TSS2_LOG.
         setenv("TSS2_LOG", "all+none", 0)
+        if let words = Misspelling.words(about: Array(CommandLine.arguments.dropFirst()), in: self) {
+            Console().warn(words)
+            Foundation.exit(EX_USAGE)
+        }
         await main(nil)
     }
 }

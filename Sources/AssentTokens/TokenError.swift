@@ -168,6 +168,8 @@ extension TokenError {
 public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
     /// There is neither a session nor a token.
     case notSignedIn
+    /// There are tokens and no session, as after a sign-in in a browser, and the resource gets the session.
+    case noSession
     /// The token is over, there is no refresh token and no session.
     case expired
     /// The refresh token was refused and there is no session.
@@ -187,6 +189,8 @@ public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
     var detail: String {
         switch self {
         case .notSignedIn: "Nobody is signed in."
+        case .noSession:
+            "There are tokens and no session, as after a sign-in in a browser, and this needs a session: sign in by a journey."
         case .expired: "The access token has expired, and nothing renews it."
         case .refreshRefused: "The server refused the refresh token."
         case .refreshInterrupted: "An earlier refresh was interrupted, and the server does not repeat its answer."

@@ -51,9 +51,21 @@ public struct Approval: Sendable {
     /// The step of the journey. Answer it here.
     public var step: JourneyStep
 
-    /// Presses the step's button that agrees. Nothing happens when the step has none, or when it has several that do
-    /// not refuse: then set ``/AssentJourney/ConfirmationCallback/selectedValue``.
+    /// What to tell the user when the answer is given elsewhere, for example on their device: what to do there and the
+    /// number to type. `nil` when this step does not wait.
+    ///
+    /// **Show it.** Without it the user does not know that anything is asked of them, and the call waits until it is
+    /// too late. The handler is called again with the same step as long as it waits.
+    public var waiting: JourneyWait? {
+        step.waiting.map { JourneyWait(text: $0.text, number: $0.number, until: $0.until ?? expiresAt) }
+    }
+
+    /// Presses the step's button that agrees. Nothing happens when the step has none, when it waits for an answer from
+    /// elsewhere, or when it has several buttons that do not refuse: then set
+    /// ``/AssentJourney/ConfirmationCallback/selectedValue``.
     public mutating func agree() {
+        // The button of a step that waits ends the wait.
+        guard step.waiting == nil else { return }
         if let value = step[ConfirmationCallback.self]?.agreeValue {
             step[ConfirmationCallback.self]?.selectedValue = value
         }

@@ -12,7 +12,10 @@ public import Logging
 ///     .post, url: "https://api.bank.example/transfers", headerFields: [.contentType: "application/json"],
 ///     body: HTTPBody(#"{"to":"Bob","amount":"200.00"}"#))
 /// let reply = try await client.send(call) { approval in
-///     guard await screen.confirm(approval.display) else { return .decline }
+///     if approval.isFirstStep {
+///         guard await screen.confirm(approval.display) else { return .decline }
+///     }
+///     if let waiting = approval.waiting { await screen.show(waiting.text) }
 ///     approval.agree()
 ///     return .next
 /// }

@@ -60,6 +60,8 @@ extension AuthorizedClient {
             }
         } catch let failure as JourneyFailure where failure.code == .declined {
             throw AuthorizationError(.declined, "The user declined.")
+        } catch let error as JourneyError where error.code == .declined {
+            throw AuthorizationError(.declined, error.detail, suggestion: error.suggestion)
         }
         if case .transaction = advice.kind, isFirst, configuration.requiresBinding { try request.requireBinding([]) }
         guard !result.token.isEmpty, result.token != session?.token else { return }

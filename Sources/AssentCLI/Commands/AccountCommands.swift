@@ -63,6 +63,9 @@ struct LogoutCommand: AsyncParsableCommand {
         discussion: """
             The vault is emptied whatever the server says. When the server does not answer, the sign-out is kept sealed, and \
             --retry repeats it. Exit status 1 when the server does not know everything.
+
+            After a sign-in in a browser at another provider, that browser stays signed in there: you are told the page \
+            that ends it. --browser opens it.
             """)
 
     @OptionGroup var client: ClientOptions
@@ -70,14 +73,23 @@ struct LogoutCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Do not sign out: repeat earlier sign-outs that the server did not get.")
     var retry = false
 
+    @Flag(name: .long, help: "Open the provider's page that ends the session of the browser.")
+    var browser = false
+
     @Flag(name: .long, help: "Print the result as JSON.")
     var json = false
+
+    func validate() throws {
+        if retry, browser { throw ValidationError("--retry repeats what needs no browser: leave --browser out.") }
+    }
 
     func run() async throws {
         let console = Console(json: json)
         try await Outcome.run(console) {
-            let assent = try client.load().assent()
-            let result = retry ? nil : await assent.signOut()
+            let profile = try client.load()
+            let assent = try profile.assent()
+            let page = Locked<String?>(nil)
+            let result = retry ? nil : await signOut(assent, of: profile.file, page)
             var undone = result?.undone ?? []
             // An earlier sign-out may wait to be passed on: only when that is done, too, does the server know
             // everything.
@@ -88,13 +100,38 @@ struct LogoutCommand: AsyncParsableCommand {
                     "signedOut": .bool(!retry && result?.localFailure == nil),
                     "undone": .array(undone.map { .string("\($0)") }),
                     "kept": .integer(undone.count { $0.isKept }),
+                    "browserPage": page.withLock { $0 }.map(JSONValue.string) ?? .null,
                 ])
             } else {
                 report(result, undone, console)
             }
+            if let url = page.withLock({ $0 }) { await lead(to: url, at: profile.file, console) }
             if !undone.isEmpty || result?.localFailure != nil { throw ExitCode(1) }
         }
     }
+
+    /// Signs out; at another provider, and with `--browser`, what only a browser can end is left to it.
+    private func signOut(_ assent: Assent, of file: ClientFile, _ page: Locked<String?>) async -> SignOutResult {
+        guard browser || file.issuer != nil else { return await assent.signOut() }
+        return await assent.signOut { url in page.withLock { $0 = url } }
+    }
+
+    /// Opens the provider's page, or says where it is.
+    private func lead(to url: String, at file: ClientFile, _ console: Console) async {
+        let login = BrowserLogin(console: console)
+        if browser, let command = login.opener, let page = login.open(url, with: command) {
+            if !json { console.say("Your browser ends its session at \(DisplayText.escapedForTerminal(file.place)).") }
+            // The program that opens it does not say when the browser has read the page.
+            try? await Task.sleep(for: Self.openingTime)
+            page.remove()
+        } else if !json {
+            console.say("Your browser is still signed in. This page ends that; show its address to nobody else:")
+            console.say("")
+            console.say("  " + DisplayText.escapedForTerminal(url))
+        }
+    }
+
+    private static let openingTime = Duration.seconds(5)
 
     private func report(_ result: SignOutResult?, _ undone: [SignOutResult.Undone], _ console: Console) {
         if let failure = result?.localFailure {

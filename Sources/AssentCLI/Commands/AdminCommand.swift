@@ -120,12 +120,24 @@ struct AdminCommand: AsyncParsableCommand {
                 password.verify and otp.verify, with the client's address and, for users who exist, the name.
 
                 Example:  assent admin audit --follow | grep --line-buffered '"outcome":"refused"'
+                          assent admin audit --user ana --event password.verify --since 24h
                 """)
 
         @OptionGroup var client: ClientOptions
 
         @Option(name: .long, help: "Only those of a transaction, oldest first.")
         var transaction: String?
+
+        @Option(name: .long, help: "Only those about a user, by name or id.")
+        var user: String?
+
+        @Option(name: .long, help: "Only those of an event, for example transaction.take.")
+        var event: String?
+
+        @Option(
+            name: .long,
+            help: "Only those from a time on: 2026-03-01, 2026-03-01T12:00:00Z, or how long ago: 30m, 24h, 7d.")
+        var since: String?
 
         @Option(name: .long, help: "How many, at most 1000.")
         var limit = 50
@@ -136,13 +148,41 @@ struct AdminCommand: AsyncParsableCommand {
         func validate() throws {
             guard (1...1000).contains(limit) else { throw ValidationError("--limit is from 1 to 1000.") }
             guard !follow || transaction == nil else {
-                throw ValidationError("--follow shows all records, not those of one transaction.")
+                throw ValidationError("--follow shows records as they come, not those of one transaction.")
+            }
+            guard transaction == nil || (user == nil && event == nil && since == nil) else {
+                throw ValidationError(
+                    "--transaction names all records of one transaction: leave the other options out.")
+            }
+            guard since == nil || Self.time(since, now: Date()) != nil else {
+                throw ValidationError("--since is a date, a time in UTC, or 30m, 24h, 7d.")
             }
         }
 
+        /// A time that was given as one, or as how long ago it is, in seconds since 1970.
+        static func time(_ text: String?, now: Date) -> Int64? {
+            guard let text else { return nil }
+            let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86400]
+            if let unit = text.last.flatMap({ units[$0] }), let count = Int64(text.dropLast()),
+                (0...1_000_000).contains(count)
+            {
+                return Int64(now.timeIntervalSince1970) - count * unit
+            }
+            let date =
+                (try? Date(text, strategy: .iso8601))
+                ?? (try? Date(text, strategy: .iso8601.year().month().day()))
+            return date.map { Int64($0.timeIntervalSince1970) }
+        }
+
         func run() async throws {
-            if follow { return try await AdminCall(client).followAudit(from: limit) }
-            try await AdminCall(client).audit(transaction: transaction, limit: limit)
+            var filter = ""
+            if let user { filter = URLText.appending("user", user, to: filter) }
+            if let event { filter = URLText.appending("event", event, to: filter) }
+            if let since = Self.time(since, now: Date()) { filter = URLText.appending("since", "\(since)", to: filter) }
+            // Each path has a query already.
+            filter = filter.isEmpty ? "" : "&" + filter.dropFirst()
+            if follow { return try await AdminCall(client).followAudit(from: limit, filter: filter) }
+            try await AdminCall(client).audit(transaction: transaction, limit: limit, filter: filter)
         }
     }
 }
@@ -165,8 +205,8 @@ struct AdminCall {
         try console.finish()
     }
 
-    func audit(transaction: String?, limit: Int) async throws {
-        var path = "audit?limit=\(limit)"
+    func audit(transaction: String?, limit: Int, filter: String) async throws {
+        var path = "audit?limit=\(limit)\(filter)"
         if let transaction { path = URLText.appending("transaction", transaction, to: path) }
         let reply = try await send { .get(path) }
         for record in reply["result"]?.array ?? [] { console.emit(record) }
@@ -174,10 +214,11 @@ struct AdminCall {
     }
 
     /// Prints the newest records, and then each one soon after it was written.
-    func followAudit(from limit: Int) async throws {
+    func followAudit(from limit: Int, filter: String) async throws {
         try await SessionCalls(client, console: console).run { send in
             let follower = AuditFollower(
-                fetch: { path in try await send(200) { .get("\($0("json"))/\(path)") }["result"]?.array ?? [] },
+                fetch: { path in try await send(200) { .get("\($0("json"))/\(path)\(filter)") }["result"]?.array ?? []
+                },
                 wait: { try await Task.sleep(for: .seconds(2)) }, show: console.emit)
             try await follower.run(newest: limit) { try console.finish() }
         }

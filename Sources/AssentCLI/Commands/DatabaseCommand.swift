@@ -8,11 +8,47 @@ import Foundation
 /// `assent database`
 struct DatabaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "database", abstract: "Work on the database of a stopped server: bring it up to date, copy it.",
+        commandName: "database",
+        abstract: "Work on a server's database: back it up, bring it up to date, copy it, adopt it.",
         discussion: """
             Exit status: 0 done, 1 not done, 64 wrong usage, 78 wrong configuration.
             """,
-        subcommands: [DatabaseMigrateCommand.self, DatabaseCopyCommand.self])
+        subcommands: [
+            DatabaseBackupCommand.self, DatabaseMigrateCommand.self, DatabaseCopyCommand.self,
+            DatabaseAdoptCommand.self,
+        ])
+}
+
+/// `assent database backup`
+struct DatabaseBackupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup", abstract: "Write all data of a server to a new file, also while it runs.",
+        discussion: """
+            The file is complete as of one moment, and only you can read it. It is a SQLite file, or of a PostgreSQL database \
+            what 'pg_dump --format=custom' writes; that program must be installed. It is read once before the command says \
+            that it is done.
+
+            The master key is not in it: keep that in another place. After a restore run 'assent restore-fence'.
+
+            Example:  assent database backup --config assent.yaml /backup/assent.backup
+            """)
+
+    @OptionGroup var server: ServerFileOptions
+
+    @Argument(help: "The file to make. There must be none yet.", completion: .file())
+    var file: String
+
+    func run() async throws {
+        // A file that may not grow is an error of one write, not the end of the process.
+        signal(SIGXFSZ, SIG_IGN)
+        try await server.run {
+            try await ConfiguredBackup.run(ServerConfiguration.load(file: $0), to: file)
+        } text: { size in
+            "\(file) has \(size) bytes and can be restored. Keep the master key with it, in another place."
+        } json: { size in
+            ["file": .string(file), "bytes": .integer(Int64(size))]
+        }
+    }
 }
 
 /// `assent database migrate`
@@ -29,6 +65,30 @@ struct DatabaseMigrateCommand: AsyncParsableCommand {
     func run() async throws {
         try await server.run {
             try await DatabaseMigration.run(ServerConfiguration.load(file: $0))
+        } text: {
+            $0.text
+        } json: {
+            $0.json
+        }
+    }
+}
+
+/// `assent database adopt`
+struct DatabaseAdoptCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "adopt",
+        abstract: "Let a node use a PostgreSQL database that lacks what the node has seen.",
+        discussion: """
+            A node remembers in its data directory which history of the database it has used, and refuses an old primary, a \
+            copy, and a backup. Run this on each node after you have restored a backup or accepted a loss on purpose: \
+            what was spent since may be spent again, unless 'assent restore-fence' has run on the database.
+            """)
+
+    @OptionGroup var server: ServerFileOptions
+
+    func run() async throws {
+        try await server.run {
+            try DatabaseAdoption.run(ServerConfiguration.load(file: $0))
         } text: {
             $0.text
         } json: {
@@ -99,6 +159,20 @@ extension DatabaseMigration.Outcome {
             ["changed": true, "from": .integer(Int64(from)), "to": .integer(Int64(to))]
         }
     }
+}
+
+extension DatabaseAdoption.Outcome {
+    /// For a person.
+    var text: String {
+        switch self {
+        case .notNeeded: "The data is in a SQLite file: there is nothing to adopt."
+        case .nothingRemembered: "This node has not used a PostgreSQL database yet. Nothing was done."
+        case .forgotten: "The next start takes the database as it is."
+        }
+    }
+
+    /// For a script.
+    var json: JSONValue { ["changed": .bool(self == .forgotten)] }
 }
 
 extension CopyReport {

@@ -87,7 +87,8 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     private func writePage(_ narration: Narration, console: Console) throws {
-        let name = "assent-demo-\(ProcessInfo.processInfo.processIdentifier).html"
+        // One for each user: the next demo puts its own in place of this one.
+        let name = "assent-demo-\(getuid()).html"
         let path = page ?? URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent(name).path
         let passed = narration.checkCount - narration.failures.count
         let drawing = SequencePage(
@@ -113,6 +114,10 @@ struct DemoCommand: AsyncParsableCommand {
         let path = world.directory + "/client.yaml"
         try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
         let gateway = world.endpoints.gateway ?? ""
+        let account = world.account
+        let uri = try? OTPAuthURI(issuer: "Assent", account: account.username, secret: account.totpSeed).uri()
+        // Above the rest: it is higher than a small terminal, and what is typed must stay in sight.
+        if let uri { console.draw(qrCodeOf: uri.reveal()) }
         console.say("")
         let minutes = minutes ?? 30
         console.say("Running for \(minutes) minutes (Ctrl-C ends it):")
@@ -121,11 +126,7 @@ struct DemoCommand: AsyncParsableCommand {
         console.say("  user     \(world.account.username)")
         console.say("  password \(world.account.password.reveal())")
         console.say("  TOTP     \(Base32.encode(world.account.totpSeed.revealBytes()))")
-        let account = world.account
-        if let uri = try? OTPAuthURI(issuer: "Assent", account: account.username, secret: account.totpSeed).uri() {
-            console.say("  for apps \(uri.reveal())")
-            console.draw(qrCodeOf: uri.reveal())
-        }
+        if let uri { console.say("  for apps \(uri.reveal())") }
         console.say("")
         // As it was called: it need not be in the PATH.
         let program = CommandLine.arguments.first ?? "assent"

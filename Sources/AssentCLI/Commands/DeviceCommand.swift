@@ -50,7 +50,8 @@ struct DeviceCommand: AsyncParsableCommand {
                 throw CommandFailure("The server's answer is not an invite.")
             }
             let command = container == nil ? "enroll" : "renew"
-            calls.console.say("On the device:  assent device \(command) \(Self.grouped(code))")
+            calls.console.say("For other apps, the issuer:  \(try calls.address(of: "signing"))")
+            calls.console.say("On the device:  assent device \(command) \(code)")
             if qr { calls.console.say(text) }
             calls.console.warn(
                 "Type only the digits that you read from the device in your hand: nobody else, also not somebody on the "
@@ -74,10 +75,6 @@ struct DeviceCommand: AsyncParsableCommand {
                 }
             }
             throw ExitCode(Outcome.Status.refused.rawValue)
-        }
-
-        private static func grouped(_ code: String) -> String {
-            stride(from: 0, to: code.count, by: 5).map { String(code.dropFirst($0).prefix(5)) }.joined(separator: "-")
         }
     }
 
@@ -129,6 +126,7 @@ struct DeviceCommand: AsyncParsableCommand {
                     console.say("")
                     console.say("    " + console.styled(digits, .bold))
                 }
+                try client.load().keep()
             }
         }
 
@@ -156,7 +154,8 @@ struct DeviceCommand: AsyncParsableCommand {
         func run() async throws {
             let console = Console()
             try await SigningProfile.run(client, console) { profile in
-                for container in try await profile.device.containers() {
+                for stored in try await profile.device.containers() {
+                    let container = await current(stored, profile, console)
                     console.emit([
                         "container": .string(container.id), "issuer": .string(container.issuer),
                         "name": .string(container.name), "user": .string(container.userName),
@@ -166,6 +165,23 @@ struct DeviceCommand: AsyncParsableCommand {
                     ])
                 }
             }
+        }
+
+        /// The container as the server knows it, where the digits may have been typed since it was asked last.
+        private func current(
+            _ container: SigningContainer, _ profile: SigningProfile, _ console: Console
+        ) async -> SigningContainer {
+            guard container.state == .unconfirmed else { return container }
+            do {
+                _ = try await container.status()
+                return try await profile.device.container(container.id)
+            } catch let error as any AssentError {
+                console.warn(
+                    DisplayText.escapedForTerminal("The server did not say whether it is active: \(error.detail)"))
+            } catch {
+                console.warn("The server did not say whether it is active.")
+            }
+            return container
         }
     }
 
@@ -196,7 +212,7 @@ struct DeviceCommand: AsyncParsableCommand {
         func run() async throws {
             let console = Console()
             try await SigningProfile.run(client, console) { profile in
-                await profile.sendQueued(console)
+                for receipt in await profile.sendQueued(console) { console.say(receipt.line) }
                 let container = try await profile.container(container)
                 let status = try await container.status()
                 guard status.state == .active else {
@@ -209,12 +225,14 @@ struct DeviceCommand: AsyncParsableCommand {
                 let listening = Listening<SigningTransactions>(
                     transactions: { container.transactions(onEvent: { await events.hear($0) }) },
                     answer: { transaction in
-                        let receipt = try await TerminalDecision(console: console).decide(transaction)
+                        let receipt = try await profile.outcome(of: transaction.id) {
+                            try await TerminalDecision(console: console).decide(transaction)
+                        }
                         console.say("Signed and sent: \(receipt.status), transaction \(receipt.transactionID).")
                     },
                     reconnect: {
                         _ = try await container.transactionIDs()
-                        await profile.sendQueued(console)
+                        for receipt in await profile.sendQueued(console) { console.say(receipt.line) }
                     },
                     warn: { console.warn($0) }, pause: { try await Task.sleep(for: $0) }, once: once)
                 try await listening.run()

@@ -35,7 +35,9 @@ extension DeviceCommand {
             try await SigningProfile.run(client, console) { profile in
                 let info = try await profile.device.retrieveTransactionInfo(try scanned(), user: user)
                 let transaction = try await info.transaction()
-                let receipt = try await TerminalDecision(console: console).decide(transaction)
+                let receipt = try await profile.outcome(of: transaction.id) {
+                    try await TerminalDecision(console: console).decide(transaction)
+                }
                 console.say(receipt.line)
             }
         }
@@ -81,8 +83,16 @@ extension DeviceCommand {
                 let container = try await profile.container(container)
                 let invite = try code.map { try SigningInvite(typed: $0, issuer: container.issuer) }
                 let password = TerminalPassword(console: console)
-                let renewal = try await password.retrying {
-                    try await container.renew(invite: invite) { try password.renewing($0) }
+                let renewal: SigningRenewal
+                do {
+                    renewal = try await password.retrying {
+                        try await container.renew(invite: invite) { try password.renewing($0) }
+                    }
+                } catch let error as SigningError where error.code == .freshAuthenticationRequired && invite == nil {
+                    let day = container.renewableFrom.formatted(.iso8601)
+                    throw CommandFailure(
+                        "The keys cannot be renewed before \(day). For new keys now: assent device invite --container "
+                            + "\(container.id), and then assent device renew CODE. [\(error.code.rawValue)]")
                 }
                 if let digits = renewal.digits {
                     let user = DisplayText.escapedForTerminal(renewal.userName)

@@ -80,7 +80,7 @@ struct LoginCommand: AsyncParsableCommand {
         } else {
             console.say(console.styled("Signed in.", .green))
             if let origin = profile.file.resources.first?.origin {
-                console.say("Next:  assent request GET \(origin)/accounts")
+                console.say("Next:  assent request GET \(origin)/…   (an address of that service)")
             } else if profile.file.isProviderOnly {
                 console.say("Next:  assent userinfo")
             }

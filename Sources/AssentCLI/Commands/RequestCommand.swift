@@ -91,13 +91,26 @@ struct RequestCommand: AsyncParsableCommand {
                 }
             }
             if include { show(reply, console) }
-            console.raw(try await reply.body.collect(upTo: 64 << 20))
+            let body = try await reply.body.collect(upTo: 64 << 20)
+            console.raw(body)
             await assent.shutdown()
+            if ask != nil, reply.status == 409, Self.isUnknown(body) {
+                console.warn(
+                    "\nThe gateway does not know whether the request had an effect. Ask the service itself, before you "
+                        + "repeat it.")
+                throw ExitCode(Outcome.Status.unknown.rawValue)
+            }
             guard (200..<300).contains(reply.status) else {
                 console.warn("\nThe server answered \(reply.status).")
                 throw ExitCode(reply.status == 403 ? 2 : 1)
             }
         }
+    }
+
+    /// Whether the gateway's answer about an approved request says that nobody knows what became of it.
+    static func isUnknown(_ body: [UInt8]) -> Bool {
+        let outcome = (try? JSONValue.parse(body))?["outcome"]?["state"]?.string
+        return outcome.map { ["forwarded", "unknown"].contains($0) } ?? false
     }
 
     /// What is sent.
@@ -160,6 +173,9 @@ struct TerminalApproval: Sendable {
     private let console: Console
     private let answers: TerminalAnswers
 
+    /// What was shown: a step that waits comes again every few seconds.
+    private let shown = Locked<[DisplayField]?>(nil)
+
     init(console: Console, prompt: Prompt = Prompt()) {
         self.console = console
         answers = TerminalAnswers(console: console, prompt: prompt)
@@ -167,12 +183,14 @@ struct TerminalApproval: Sendable {
 
     /// Answers a step of an approval.
     func answer(_ approval: inout Approval) throws -> StepAction {
-        if approval.isFirstStep || approval.step[MetadataCallback.self] != nil {
+        let isKnown = approval.waiting != nil && shown.withLock { $0 } == approval.display
+        if approval.isFirstStep || (approval.step[MetadataCallback.self] != nil && !isKnown) {
+            shown.withLock { $0 = approval.display }
             console.say(console.styled("You are asked to approve:", .bold))
             for field in approval.display {
                 console.say(
                     "  \(DisplayText.escapedForTerminal(field.label)): "
-                        + console.styled(DisplayText.escapedForTerminal(field.value), .bold))
+                        + console.styled(DisplayText.setOff(DisplayText.escapedForTerminal(field.value)), .bold))
             }
             console.say("  \(approval.method) \(DisplayText.escapedForTerminal(approval.url))")
             if case .notStated = approval.binding {

@@ -8,26 +8,38 @@ import Foundation
 struct RestoreFenceCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore-fence",
-        abstract: "After a backup was restored, before the first start: end what was open when it was made.",
+        abstract: "After each restore of a backup, before the first start: end what could be used a second time.",
         discussion: """
-            The backup does not know what became of open transactions, invites and enrolments since. They fail, and users \
-            are asked again. PINs that the server counts are locked until their users sign in and unlock them. Devices that \
-            were revoked since are active again: revoke them again. All servers of the database must be stopped.
+            A backup does not know what was used since it was made: approvals, codes, refresh tokens, one-time passwords, \
+            invites. It also brings back sessions that were signed out. This command ends all of that, so users sign in \
+            again, and locks PINs that the server counts until their users sign in. Stop all servers of the database \
+            first.
+
+            It cannot know who was locked, which password was changed and which device was revoked since: do that again.
             """)
 
     @OptionGroup var server: ServerFileOptions
 
+    @Flag(
+        help: ArgumentHelp(
+            "Keep sessions, grants, consents and the keys for tokens as the backup has them.",
+            discussion: "What was signed out, revoked, withdrawn or discarded since the backup is valid again then."))
+    var keepSessions = false
+
     func run() async throws {
         try await server.run {
-            try await RestoreFence.run(ServerConfiguration.load(file: $0))
+            try await RestoreFence.run(ServerConfiguration.load(file: $0), keepingSessions: keepSessions)
         } text: { outcome in
-            "Ended: \(outcome.transactions) open transactions, \(outcome.invites) invites, "
-                + "\(outcome.enrolments) unfinished enrolments. Start the servers now."
+            // Of nonces there is always one row, which says from when on they are valid.
+            let counts = FencedKind.allCases.filter { $0 != .nonces }.compactMap { kind in
+                outcome.counts[kind].map { "\($0) \(kind.text)" }
+            }
+            let ended = counts.isEmpty ? "Nothing was open." : "Ended: \(counts.joined(separator: ", "))."
+            return "\(ended)\nDo again what administrators have done since the backup, and start the servers."
         } json: { outcome in
-            [
-                "transactions": .integer(Int64(outcome.transactions)), "invites": .integer(Int64(outcome.invites)),
-                "enrolments": .integer(Int64(outcome.enrolments)),
-            ]
+            var object = JSONObject()
+            for kind in FencedKind.allCases { object[kind.rawValue] = .integer(outcome.counts[kind] ?? 0) }
+            return .object(object)
         }
     }
 }

@@ -97,6 +97,9 @@ private struct Announcement: Service {
         guard let endpoints = try? await server.endpoints else { return }
         console.say("Server:   \(endpoints.server)")
         if let gateway = endpoints.gateway { console.say("Gateway:  \(gateway)") }
+        for (realm, issuer) in configuration.issuers(at: endpoints.server) {
+            console.say("Issuer:   \(issuer)   (realm \(realm))")
+        }
         for account in endpoints.accounts {
             console.say("")
             console.say("Account \(account.username) in realm \(account.realm), shown this once:")

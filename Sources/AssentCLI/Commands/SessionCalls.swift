@@ -28,6 +28,12 @@ struct SessionCalls {
         return answer
     }
 
+    /// The address of one of the server's interfaces in the profile's realm.
+    func address(of interface: String) throws -> String {
+        let file = try client.load().file
+        return "\(file.server)/\(interface)/\(try JourneyRealm(file.realm).path)"
+    }
+
     /// Sends one call and returns the reply's JSON, as ``send(expecting:_:)`` does.
     typealias Sender = (
         _ status: Int, _ makeCall: @escaping ((String) -> String) throws -> ResourceCall

@@ -74,10 +74,20 @@ struct SignInStatus: Sendable {
         var session = SessionState.none
         if user.session != nil { (name, session) = await ask(assent, server) }
         let claims = user.idToken?.claims
-        let known = name ?? claims?["preferred_username"]?.string ?? claims?["sub"]?.string
+        if name == nil { name = claims.flatMap { Self.name(in: $0.object) } }
+        // The ID token of a sign-in in a browser may have nothing but a number for the user.
+        if name == nil, tokens != nil {
+            name = (try? await assent.tokens.userInfo()).flatMap { Self.name(in: $0.object) }
+        }
+        let known = name ?? claims?["sub"]?.string
         return SignInStatus(
             user: known ?? "a user whose name is not known here", session: session, scopes: tokens?.scopes ?? [],
             accessTokenEnd: tokens?.expiresAt, hasTokens: tokens != nil, hasRefreshToken: tokens?.refreshToken != nil)
+    }
+
+    /// The name in claims by which people know a user.
+    private static func name(in claims: JSONObject) -> String? {
+        ["preferred_username", "name", "email"].lazy.compactMap { claims[$0]?.string }.first { !$0.isEmpty }
     }
 
     private static func ask(_ assent: Assent, _ server: ClientFile) async -> (String?, SessionState) {
@@ -95,6 +105,8 @@ struct SignInStatus: Sendable {
                 answer["username"]?.string,
                 .alive(idle: date("maxIdleExpirationTime"), end: date("maxSessionExpirationTime"))
             )
+        } catch let error as TokenError where error.code == .signInNeeded {
+            return (nil, .ended)
         } catch let error as any AssentError {
             return (nil, .unknown(error.detail))
         } catch {
@@ -106,7 +118,9 @@ struct SignInStatus: Sendable {
     func lines(_ server: ClientFile) -> [String] {
         var lines = ["\(user) is signed in at \(server.place)."]
         switch session {
-        case .none: lines.append("Session:       none, only tokens: the sign-in was in a browser")
+        case .none:
+            lines.append("Session:       none, only tokens: the sign-in was in a browser")
+            lines.append("               Approvals, devices and administration need one: assent login")
         case .alive(let idle, let end):
             var text = "Session:       valid"
             if let idle { text += ", until \(Self.text(idle)) unless it is used" }
@@ -117,6 +131,7 @@ struct SignInStatus: Sendable {
             lines.append("Session:       the server does not know it any more. Sign in again: assent login")
         case .unknown(let reason): lines.append("Session:       the server did not say whether it is valid: \(reason)")
         }
+        if let issuer = try? server.issuerName { lines.append("Issuer:        \(issuer)") }
         if hasTokens {
             let end = accessTokenEnd.map { "until \(Self.text($0))" } ?? "without a known end"
             lines.append("Access token:  \(end)\(hasRefreshToken ? ", renewed when it is needed" : "")")
@@ -140,10 +155,18 @@ struct SignInStatus: Sendable {
         }
         return [
             "signedIn": .bool(isSignedIn), "user": .string(user), "server": .string(server.server),
-            "realm": .string(server.realm), "profile": .string(profile), "session": known,
+            "realm": .string(server.realm), "issuer": (try? server.issuerName).map(JSONValue.string) ?? .null,
+            "profile": .string(profile), "session": known,
             "expires_at": seconds(accessTokenEnd), "scope": .string(scopes.joined(separator: " ")),
         ]
     }
 
     private static func text(_ date: Date) -> String { date.formatted(.iso8601) }
+}
+
+extension ClientFile {
+    /// The name of the OpenID provider, which other programs ask for as the issuer.
+    fileprivate var issuerName: String {
+        get throws { try issuer ?? "\(server)/oauth2/\(JourneyRealm(realm).path)" }
+    }
 }

@@ -14,7 +14,10 @@ struct TransactionsCommand: AsyncParsableCommand {
             Example:  assent transactions list
                       assent transactions approve --transaction ID
 
-            Exit status: 0 done, 1 failed, 2 refused by the server, declined by you, or nothing is open, 64 wrong usage.
+            An answer whose receipt was lost is sent again by the next command, which says what became of it.
+
+            Exit status: 0 done, 1 failed, 2 refused by the server, declined by you, or nothing is open, 3 the outcome is \
+            unknown, 64 wrong usage.
             """,
         subcommands: [List.self, Show.self, Approve.self, Decline.self, Report.self, Cancel.self, Sign.self])
 
@@ -44,7 +47,7 @@ struct TransactionsCommand: AsyncParsableCommand {
         func run() async throws {
             let console = Console(json: json)
             try await SigningProfile.run(client, console) { profile in
-                await profile.sendQueued(console)
+                for receipt in await profile.sendQueued(console) { console.warn(receipt.line) }
                 var count = 0
                 let containers = try await profile.containers(container)
                 for container in containers {
@@ -86,7 +89,7 @@ struct TransactionsCommand: AsyncParsableCommand {
         @OptionGroup var choice: TransactionChoice
 
         func run() async throws {
-            try await choice.run { info, console in
+            try await choice.run { info, _, console in
                 let transaction = try await info.transaction()
                 guard !choice.json else { return console.emit(transaction.json) }
                 TerminalDecision(console: console).show(transaction)
@@ -121,7 +124,7 @@ struct TransactionsCommand: AsyncParsableCommand {
         var reason: String?
 
         func run() async throws {
-            try await choice.run { info, console in
+            try await choice.run(to: .approve) { info, profile, console in
                 let transaction = try await info.transaction()
                 let decision = TerminalDecision(console: console)
                 decision.show(transaction)
@@ -130,7 +133,9 @@ struct TransactionsCommand: AsyncParsableCommand {
                 guard try decision.prompt.choice("Sign?", answers, default: nil) == 0 else {
                     throw CommandFailure("Nothing was signed.", status: .refused)
                 }
-                let receipt = try await decision.sign(transaction, status, number: number, reason: reason)
+                let receipt = try await profile.outcome(of: transaction.id) {
+                    try await decision.sign(transaction, status, number: number, reason: reason)
+                }
                 choice.show(receipt, console)
             }
         }
@@ -162,7 +167,7 @@ struct TransactionsCommand: AsyncParsableCommand {
 
         @OptionGroup var refusal: Refusal
 
-        func run() async throws { try await refusal.run { try await $0.deny(reason: $1) } }
+        func run() async throws { try await refusal.run(to: .deny) { try await $0.deny(reason: $1) } }
     }
 
     /// `assent transactions report`
@@ -172,7 +177,7 @@ struct TransactionsCommand: AsyncParsableCommand {
 
         @OptionGroup var refusal: Refusal
 
-        func run() async throws { try await refusal.run { try await $0.report(reason: $1) } }
+        func run() async throws { try await refusal.run(to: .report) { try await $0.report(reason: $1) } }
     }
 
     /// `assent transactions cancel`
@@ -183,7 +188,7 @@ struct TransactionsCommand: AsyncParsableCommand {
         @OptionGroup var refusal: Refusal
 
         func run() async throws {
-            try await refusal.run { info, reason in
+            try await refusal.run(to: .cancel) { info, reason in
                 let transaction = try await info.transaction()
                 guard transaction.isCancelable else {
                     throw CommandFailure(
@@ -203,8 +208,14 @@ struct TransactionsCommand: AsyncParsableCommand {
         var reason: String?
 
         /// Sends what `answer` makes of it, and prints what the server says.
-        func run(_ answer: (SigningTransactionInfo, _ reason: String?) async throws -> SigningReceipt) async throws {
-            try await choice.run { info, console in choice.show(try await answer(info, reason), console) }
+        func run(
+            to effect: DecisionEffect,
+            _ answer: (SigningTransactionInfo, _ reason: String?) async throws -> SigningReceipt
+        ) async throws {
+            try await choice.run(to: effect) { info, profile, console in
+                let receipt = try await profile.outcome(of: info.transactionID) { try await answer(info, reason) }
+                choice.show(receipt, console)
+            }
         }
     }
 }

@@ -32,7 +32,9 @@ extension TransactionsCommand {
             let console = Console(json: json)
             try await SigningProfile.run(client, console) { profile in
                 let transaction = try await profile.container(container).record(text, label: label)
-                let receipt = try await TerminalDecision(console: console).decide(transaction)
+                let receipt = try await profile.outcome(of: transaction.id) {
+                    try await TerminalDecision(console: console).decide(transaction)
+                }
                 if json { console.emit(receipt.json) } else { console.say(receipt.line) }
             }
         }

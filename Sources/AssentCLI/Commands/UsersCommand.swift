@@ -89,7 +89,7 @@ struct UsersCommand: AsyncParsableCommand {
     /// `assent users lock`
     struct Lock: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lock a user out: sessions and tokens become invalid at once.")
+            abstract: "Lock a user out: sessions and grants end at once, and stay ended.")
 
         @OptionGroup var client: ClientOptions
 

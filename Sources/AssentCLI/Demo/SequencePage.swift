@@ -17,11 +17,11 @@ struct SequencePage: Sendable {
             body { margin:2rem auto; max-width:\(drawing.width + 40)px; padding:0 1rem; \
             font:15px/1.45 system-ui,sans-serif; color:#1b1f24; background:#ffffff }
             h1 { font-size:1.5rem; margin:0 0 .3rem } p { color:#68707a; margin:0 0 1.2rem } .scroll { overflow-x:auto }
-            svg { display:block }
+            svg { display:block; width:100%; min-width:\(drawing.width * 7 / 10)px; height:auto }
             @media (prefers-color-scheme: dark) { body { color:#e6e9ed; background:#14171a } p { color:#9aa4af } }
-            </style></head><body><h1>\(DisplayText.escapedForHTML(title))</h1>
-            <p>\(DisplayText.escapedForHTML(subtitle))</p><div class="scroll">
-            \(drawing.svg(label: "Sequence diagram", isFile: false))</div></body></html>
+            </style></head><body><main><h1>\(DisplayText.escapedForHTML(title))</h1>
+            <p>\(DisplayText.escapedForHTML(subtitle))</p><div class="scroll" tabindex="0" role="region" aria-label="Sequence diagram, which can be scrolled">
+            \(drawing.svg(label: "Sequence diagram", isFile: false))</div></main></body></html>
 
             """
     }

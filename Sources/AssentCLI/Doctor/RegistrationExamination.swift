@@ -81,13 +81,7 @@ struct RegistrationExamination {
 
     /// Sends an authorization request that must end without a user, whoever asks.
     private func registration(at endpoint: String, scopes known: [String]?) async throws -> [Diagnosis] {
-        let random = SystemRandom()
-        let items = [
-            ("response_type", "code"), ("client_id", client.clientID), ("redirect_uri", client.redirectURI),
-            ("scope", client.scopes.joined(separator: " ")), ("state", random.token()), ("nonce", random.token()),
-            ("code_challenge", random.token()), ("code_challenge_method", "S256"), ("prompt", "none"),
-        ]
-        let answer = try await ask(items.reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) })
+        let answer = try await authorize(client.scopes, at: endpoint)
         let (id, uri) = (shown(client.clientID), shown(client.redirectURI))
         guard (300..<400).contains(answer.status), let location = answer.location else {
             guard answer.status < 500 else { return [unasked(answer)] }
@@ -97,10 +91,17 @@ struct RegistrationExamination {
             return [Diagnosis(.problem, text)]
         }
         let query = URLText.query(of: location)
-        let isAnswer = location.utf8.starts(with: client.redirectURI.utf8)
-        let error = isAnswer ? (try? query?.single("error")) ?? nil : nil
+        let error = error(in: answer)
         switch error {
         case let error? where Self.wantsUser.contains(error):
+            let refused = try await scopesLeftOut(at: endpoint)
+            guard refused.isEmpty else {
+                let text =
+                    "\(shown(client.place)) knows the client \(id), but gives it no token for "
+                    + "\(shown(refused.joined(separator: " "))). Correct client.scopes, or let the server's operator "
+                    + "allow them to the client"
+                return [Diagnosis(.problem, text)]
+            }
             let fine = "\(shown(client.place)) knows the client \(id), its redirect URI and its scopes"
             let missing = client.scopes.filter { known?.contains($0) == false }
             guard !missing.isEmpty else { return [Diagnosis(.fine, fine)] }
@@ -123,6 +124,37 @@ struct RegistrationExamination {
             return [Diagnosis(.note, text)]
         }
     }
+
+    private func authorize(_ scopes: [String], at endpoint: String) async throws -> Answer {
+        let random = SystemRandom()
+        let items = [
+            ("response_type", "code"), ("client_id", client.clientID), ("redirect_uri", client.redirectURI),
+            ("scope", scopes.joined(separator: " ")), ("state", random.token()), ("nonce", random.token()),
+            ("code_challenge", random.token()), ("code_challenge_method", "S256"), ("prompt", "none"),
+        ]
+        return try await ask(items.reduce(endpoint) { URLText.appending($1.0, $1.1, to: $0) })
+    }
+
+    /// The error that an answer brings to the client's redirect URI.
+    private func error(in answer: Answer) -> String? {
+        guard let location = answer.location, location.utf8.starts(with: client.redirectURI.utf8) else { return nil }
+        return (try? URLText.query(of: location)?.single("error")) ?? nil
+    }
+
+    /// The scopes that the client may not have. A provider may leave them out without a word (RFC 6749 §3.3), so each
+    /// is asked for alone.
+    private func scopesLeftOut(at endpoint: String) async throws -> [String] {
+        guard client.scopes.count > 1 else { return [] }
+        var refused: [String] = []
+        for scope in client.scopes.prefix(Self.scopeLimit)
+        where error(in: try await authorize([scope], at: endpoint)) == "invalid_scope" {
+            refused.append(scope)
+        }
+        return refused
+    }
+
+    /// The most scopes that are asked for one by one.
+    private static let scopeLimit = 16
 
     /// The session's cookie, as AM and Assent's server tell of it; what they do not tell is not looked at.
     private func cookie(_ settings: JourneyConfiguration) async throws -> [Diagnosis] {

@@ -52,7 +52,8 @@ struct ClientFile: Sendable, Equatable {
         } catch {
             throw ConfigurationError(
                 file: path, line: nil,
-                "cannot be read. Name the client.yaml that 'assent serve' wrote: assent login --config …/client.yaml")
+                "cannot be read: \(ConfigurationFile.whyUnreadable(path)). Name the client.yaml that 'assent serve' wrote: assent login --config …/client.yaml"
+            )
         }
         var read = try parse(text, file: path)
         // The profile keeps a copy, which is read from another directory.
@@ -133,6 +134,11 @@ struct ClientFile: Sendable, Equatable {
 
 extension ClientFile {
     private init(_ reader: SettingsReader<Void>) throws {
+        if reader.has("realms"), !reader.has("client") {
+            throw reader.issue(
+                "realms",
+                "belongs in a server's file: name the client.yaml that 'assent serve' has written beside its data")
+        }
         let client = reader.mapping("client")
         issuer = reader.optionalString("issuer")
         if let issuer, !reader.has("server") {

@@ -29,7 +29,7 @@ struct ClientProfile: Sendable {
             try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
         } catch {
             throw CommandFailure(
-                "You are signed in, but the configuration could not be kept as \(path): "
+                "That worked, but the configuration could not be kept as \(path): "
                     + "\(error.localizedDescription) Name it with --config in the next commands.")
         }
     }

@@ -95,16 +95,45 @@ struct SigningProfile: Sendable {
 
 extension SigningProfile {
     /// Sends what could not be sent before. Where that fails, says so once, and goes on: the next command tries again.
-    func sendQueued(_ console: Console) async {
+    ///
+    /// - Returns: the receipts of decisions whose outcome was not known.
+    @discardableResult
+    func sendQueued(_ console: Console) async -> [SigningReceipt] {
+        var receipts: [SigningReceipt] = []
         do {
-            try await device.sendQueued()
+            try await device.sendQueued { receipts.append($0) }
+        } catch let error as SigningError where !error.isTransient {
+            console.warn(
+                DisplayText.escapedForTerminal(
+                    "The server does not take something of earlier: \(error.detail) [\(error.code)]"))
         } catch let error as any AssentError {
             console.warn(
                 DisplayText.escapedForTerminal(
-                    "Something of earlier could not be sent, and is tried again later: \(error.detail) [\(error.code)]")
-            )
+                    "Something of earlier could not be sent, and is tried again by the next command: "
+                        + "\(error.detail) [\(error.code)]"))
         } catch {
-            console.warn("Something of earlier could not be sent, and is tried again later.")
+            console.warn("Something of earlier could not be sent, and is tried again by the next command.")
         }
+        return receipts
+    }
+
+    /// Has a decision signed and sent, and finds out what became of it where the answer is lost.
+    ///
+    /// - Parameters:
+    ///   - transaction: the transaction's id.
+    ///   - decide: signs and sends.
+    /// - Returns: the receipt.
+    /// - Throws: what ``LostReceipt/receipt(of:_:)`` throws.
+    func outcome(
+        of transaction: String, _ decide: () async throws -> SigningReceipt
+    ) async throws -> SigningReceipt {
+        let lost = LostReceipt<SigningReceipt>(
+            isKept: { try await device.unreceiptedTransactions().contains(transaction) },
+            ask: {
+                var found: SigningReceipt?
+                try? await device.sendQueued { if $0.transactionID == transaction { found = $0 } }
+                return found
+            }, pause: { try await Task.sleep(for: .seconds(2)) })
+        return try await lost.receipt(of: transaction, decide)
     }
 }

@@ -42,7 +42,8 @@ struct TerminalDecision {
         for place in [displayed.place, displayed.address].compactMap(\.self) { say("Asked from \(place)") }
         let width = displayed.fields.map(\.label.count).max() ?? 0
         for field in displayed.fields {
-            say("  \(field.label)\(String(repeating: " ", count: width - field.label.count))  \(field.value)")
+            let label = escaped(field.label) + String(repeating: " ", count: width - field.label.count)
+            console.say("  \(label)  \(DisplayText.setOff(escaped(field.value)))")
         }
     }
 

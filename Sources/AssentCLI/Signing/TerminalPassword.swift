@@ -11,17 +11,30 @@ struct TerminalPassword: Sendable {
 
     private static let question = "Your PIN or password"
 
+    /// What the keys of a slot are for: an enrolment may ask for two passwords, one after the other.
+    private static func use(_ slot: PasswordSlot) -> String {
+        switch slot {
+        case .session: "for reading transactions"
+        case .signing: "for signing"
+        case .otp: "for one-time codes"
+        }
+    }
+
     /// Has the user choose one, and type it twice; or type the one that they chose before an interruption.
     func enrolling(_ request: SigningPasswordRequest) throws -> Secret {
         let issuer = DisplayText.escapedForTerminal(request.issuerName)
-        guard request.isNew else { return try prompt.secret("The PIN or password that you chose for \(issuer)") }
-        return try choosing(for: issuer, by: request.rules)
+        let use = Self.use(request.slot)
+        guard request.isNew else {
+            return try prompt.secret("The PIN or password that you chose for \(issuer), \(use)")
+        }
+        return try choosing("\(use), for \(issuer)", by: request.rules)
     }
 
     /// Asks for the current one, or has the user choose another where the server's rules or a reset want that.
     func renewing(_ request: SigningPasswordRequest) throws -> Secret {
-        guard request.isNew else { return try prompt.secret(Self.question) }
-        return try choosing(for: DisplayText.escapedForTerminal(request.issuerName), by: request.rules)
+        let use = Self.use(request.slot)
+        guard request.isNew else { return try prompt.secret("\(Self.question) \(use)") }
+        return try choosing("\(use), for \(DisplayText.escapedForTerminal(request.issuerName))", by: request.rules)
     }
 
     /// Asks for the current one and for another, and sets that.
@@ -29,19 +42,14 @@ struct TerminalPassword: Sendable {
         let issuer = DisplayText.escapedForTerminal(issuer)
         try await retrying {
             let old = try prompt.secret(Self.question)
-            let new = try choosing(for: issuer, by: password.rules)
-            do {
-                try await password.change(from: old, to: new)
-            } catch let error as SigningError where error.code == .invalidPassword {
-                if let rule = error.rule { console.warn(rule.sentence) }
-                throw error
-            }
+            let new = try choosing("\(Self.use(password.slot)), for \(issuer)", by: password.rules)
+            try await password.change(from: old, to: new)
         }
     }
 
-    private func choosing(for issuer: String, by rules: SigningPasswordRules) throws -> Secret {
+    private func choosing(_ purpose: String, by rules: SigningPasswordRules) throws -> Secret {
         for _ in 0..<Self.tries {
-            let chosen = try prompt.secret("Choose a PIN or password for \(issuer)")
+            let chosen = try prompt.secret("Choose a PIN or password \(purpose)")
             if let rule = rules.broken(by: chosen) {
                 console.warn(rule.sentence)
                 continue
@@ -71,34 +79,5 @@ struct TerminalPassword: Sendable {
             }
         }
         return try await body()
-    }
-}
-
-extension PasswordRule {
-    /// What is wrong with a password that breaks the rule.
-    fileprivate var sentence: String {
-        switch self {
-        case .unusable: "It must have 1 to 128 bytes of text."
-        case .minimumLength(let count): "It must have at least \(count) characters."
-        case .maximumLength(let count): "It must have at most \(count) characters."
-        case .minimum(let kind, let count): "It must have at least \(count) of these: \(kind.words)."
-        case .maximum(let kind, let count): "It must have at most \(count) of these: \(kind.words)."
-        case .sequence: "It is a sequence or a repetition, which others would guess."
-        case .common: "It is one of the most common ones, or a date, which others would guess."
-        case .history: "It was used before."
-        case .other: "It is the password of the other keys."
-        }
-    }
-}
-
-extension PasswordCharacters {
-    fileprivate var words: String {
-        switch self {
-        case .upper: "capital letters"
-        case .lower: "small letters"
-        case .alpha: "letters"
-        case .numeric: "digits"
-        case .nonAlpha: "characters that are no letters"
-        }
     }
 }

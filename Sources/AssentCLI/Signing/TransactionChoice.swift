@@ -20,14 +20,29 @@ struct TransactionChoice: ParsableArguments {
 
     @OptionGroup var client: ClientOptions
 
-    /// Runs `work` with what the id says; nothing was fetched for it.
+    /// Runs `work` with what the id says; nothing was fetched for it. An earlier answer whose receipt was lost is sent
+    /// again first, and its outcome shown.
+    ///
+    /// - Parameters:
+    ///   - effect: what `work` does about the transaction; `nil` when it only looks.
+    ///   - work: what is done.
+    /// - Throws: `ExitCode`, after the reason was written.
     func run(
-        _ work: (SigningTransactionInfo, Console) async throws -> Void
+        to effect: DecisionEffect? = nil, _ work: (SigningTransactionInfo, SigningProfile, Console) async throws -> Void
     ) async throws {
         let console = Console(json: json)
         try await SigningProfile.run(client, console) { profile in
-            await profile.sendQueued(console)
-            try await work(try await find(profile), console)
+            let receipts = await profile.sendQueued(console)
+            if let receipt = receipts.first(where: { transaction == nil || $0.transactionID == transaction }) {
+                show(receipt, console)
+                guard effect == nil || receipt.effect == effect else {
+                    throw CommandFailure(
+                        "You answered transaction \(receipt.transactionID) before, and that answer counts.",
+                        status: .refused)
+                }
+                return
+            }
+            try await work(try await find(profile), profile, console)
         }
     }
 

@@ -41,7 +41,9 @@ struct BrowserLogin: Sendable {
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    private func open(_ url: String, with command: String) -> OpeningPage? {
+    /// Opens an address with a program that opens a browser. The page that leads there must stay until the browser has
+    /// read it.
+    func open(_ url: String, with command: String) -> OpeningPage? {
         let process = Process()
         do {
             let page = try OpeningPage(leadingTo: url, environment: environment)

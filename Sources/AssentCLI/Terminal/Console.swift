@@ -23,8 +23,11 @@ struct Console: Sendable {
     /// Whether nothing at all is written.
     private let isSilent: Bool
 
-    /// Whether something could not be written to standard output, for example because its disk is full.
-    private let isIncomplete = Locked(false)
+    /// Why something could not be written to standard output (`errno`); 0 when everything could.
+    private let failure = Locked<Int32>(0)
+
+    /// What a shell reports of a program that SIGPIPE has ended: 128 and the signal's number.
+    private static let closedPipe: Int32 = 141
 
     init(json: Bool = false, silent: Bool = false) {
         self.json = json
@@ -72,10 +75,18 @@ struct Console: Sendable {
     }
 
     /// Ends the command with status 1 when its output is not complete: a script must not take a part for the whole.
+    /// Where the reader has enough, as `head` does, it ends without a word, as other programs do.
     func finish() throws {
-        guard isIncomplete.withLock({ $0 }) else { return }
-        warn("The output is not complete: standard output could not be written. Is the disk full?")
-        throw ExitCode(1)
+        switch failure.withLock({ $0 }) {
+        case 0: return
+        case EPIPE: throw ExitCode(Self.closedPipe)
+        case let number:
+            let advice = number == ENOSPC || number == EDQUOT ? " Free some space and run the command again." : ""
+            warn(
+                "The output is not complete: standard output could not be written: \(String(cString: strerror(number)))."
+                    + advice)
+            throw ExitCode(1)
+        }
     }
 
     static func shown(_ bytes: [UInt8], onTerminal: Bool) -> [UInt8] {
@@ -87,10 +98,27 @@ struct Console: Sendable {
 
     private func write(_ data: Data, to handle: FileHandle) {
         if isSilent { return }
-        do {
-            try handle.write(contentsOf: data)
-        } catch {
-            if handle.fileDescriptor == STDOUT_FILENO { isIncomplete.withLock { $0 = true } }
+        let number = Self.write(data, to: handle.fileDescriptor)
+        if number != 0, handle.fileDescriptor == STDOUT_FILENO { failure.withLock { $0 = number } }
+    }
+
+    /// Writes everything. Foundation's file handle says that it failed, not why.
+    ///
+    /// - Returns: 0, or why it failed (`errno`).
+    private static func write(_ data: Data, to descriptor: Int32) -> Int32 {
+        var rest = Array(data)[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            if written >= 0 {
+                rest = rest.dropFirst(written)
+            } else if errno == EAGAIN {
+                // Another program has made the terminal or the pipe one that does not wait.
+                var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&waiting, 1, -1)
+            } else if errno != EINTR {
+                return errno
+            }
         }
+        return 0
     }
 }

@@ -12,6 +12,9 @@ struct TerminalAnswers: Sendable {
     /// The password, when it came from a file or a descriptor.
     var password: Secret?
 
+    /// What the step that waits has said: it comes again every few seconds.
+    private let told = Locked<JourneyWait?>(nil)
+
     init(console: Console, prompt: Prompt = Prompt()) {
         self.console = console
         self.prompt = prompt
@@ -22,9 +25,12 @@ struct TerminalAnswers: Sendable {
     /// - Throws: ``CommandFailure`` when a password from a file was refused: it would be refused again.
     func answer(_ step: inout JourneyStep, showingTexts: Bool = true) throws -> StepAction {
         try noteRefusal(step)
-        if let header = step.header { console.say(console.styled(DisplayText.escapedForTerminal(header), .bold)) }
-        if let text = step.description { console.say(DisplayText.escapedForTerminal(text)) }
-        let isPolling = step[PollingWaitCallback.self] != nil
+        let isPolling = step.waiting != nil
+        let isNew = isPolling ? isNew(step.waiting) : true
+        if isNew, let header = step.header {
+            console.say(console.styled(DisplayText.escapedForTerminal(header), .bold))
+        }
+        if isNew, let text = step.description { show(text) }
         step.callbacks = try step.callbacks.map { callback in
             switch callback {
             case var name as NameCallback:
@@ -49,12 +55,11 @@ struct TerminalAnswers: Sendable {
                 confirmation.selectedValue = options[index].value
                 return confirmation
             case let text as TextOutputCallback where text.kind != .script && showingTexts:
-                for line in text.message.split(separator: "\n", omittingEmptySubsequences: false) {
-                    console.say("  " + DisplayText.escapedForTerminal(String(line)))
-                }
+                // What a step that waits says, it says in both callbacks.
+                if isNew, text.message != step.waiting?.text { show(text.message, indent: "  ") }
                 return text
             case let waiting as PollingWaitCallback:
-                console.say(DisplayText.escapedForTerminal(waiting.message))
+                if isNew, let text = step.waiting?.text { show(text) }
                 return waiting
             case var unknown as UnknownCallback
             where !unknown.prompt.isEmpty && unknown.fields.inputNames.count == 1
@@ -66,6 +71,20 @@ struct TerminalAnswers: Sendable {
             }
         }
         return .next
+    }
+
+    private func isNew(_ waiting: JourneyWait?) -> Bool {
+        told.withLock { told in
+            defer { told = waiting }
+            return told != waiting
+        }
+    }
+
+    /// A server's text, each of its lines as one.
+    private func show(_ text: String, indent: String = "") {
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            console.say(indent + DisplayText.escapedForTerminal(String(line)))
+        }
     }
 
     /// Says so when the server asks the same again: it did not accept what was typed. Someone who pipes the

@@ -25,8 +25,8 @@ public enum JSONDuplicates: Hashable, Sendable {
     /// Refuse the text: two readers could see two different objects.
     case reject
     /// Refuse also names that differ only in their case, as Unicode knows it: many readers do not tell these apart (Go,
-    /// .NET), and take the last one.
-    case rejectIgnoringCase
+    /// .NET), and take the last one. And names that people cannot tell apart: by invisible characters, or blanks.
+    case rejectAlike
     /// Keep all of them.
     case keep
 }
@@ -124,7 +124,7 @@ private struct JSONParser {
             let isNew =
                 switch duplicates {
                 case .reject: seen.insert(Array(name.utf8)).inserted
-                case .rejectIgnoringCase: folded.insert(CaseFolding.fold(name)).inserted
+                case .rejectAlike: folded.insert(NameFolding.fold(name)).inserted
                 case .keep: true
                 }
             guard isNew else { throw .duplicateMember(offset: start) }

@@ -16,9 +16,9 @@ public struct SecretStoreError: AssentError {
         self.suggestion = suggestion
     }
 
-    /// Whether the same call may succeed later: another task or process holds the store, or its key cannot be reached
-    /// now.
-    public var isTransient: Bool { code == .busy || code == .keyUnavailable }
+    /// Whether the same call may succeed later without anybody changing anything: another task or process holds the
+    /// store. A key that cannot be used now is put right by somebody: the token is plugged in, the right file is named.
+    public var isTransient: Bool { code == .busy }
 
     /// A stable name of a kind of failure; more may be added.
     public struct Code: ErrorCode {

@@ -132,9 +132,11 @@ package enum ResourceError: String, Error, Sendable, Hashable, CustomStringConve
     case forbiddenCharacter = "has a character that must be escaped"
     /// A percent sign that no two hexadecimal digits follow.
     case escape = "has a broken percent escape"
-    /// `.` or `..` as a segment, escaped or not.
+    /// Escaped bytes that are not UTF-8, for example an over-long form.
+    case notUTF8 = "has an escape that is not UTF-8"
+    /// `.` or `..` as a segment, escaped or not, also before a semicolon, and what some program takes for it.
     case dotSegment = "has a dot segment"
-    /// `%2F`.
+    /// `%2F`, and what some program takes for it.
     case encodedSlash = "has an encoded slash"
     /// `\` or `%5C`.
     case backslash = "has a backslash"

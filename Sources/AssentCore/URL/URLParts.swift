@@ -84,22 +84,43 @@ package enum EscapedText {
             rest = rest[(percent + 1)...]
             if rest.starts(with: "25".utf8), value(rest.dropFirst(2).prefix(2)) != nil { throw .doubleEncoding }
         }
-        for segment in text.split(separator: UInt8(ascii: "/")) {
-            // Some servers drop what follows a semicolon before they resolve dots.
-            let name = segment.prefix { $0 != UInt8(ascii: ";") }
-            guard !name.elementsEqual(".".utf8), !name.elementsEqual("..".utf8) else { throw .dotSegment }
-        }
+        for segment in text.split(separator: UInt8(ascii: "/")) { try check(segment: segment) }
         return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Refuses a segment in which some server finds a slash, or dots to go up by.
+    private static func check(segment: ArraySlice<UInt8>) throws(ResourceError) {
+        var read = String(decoding: segment, as: UTF8.self)
+        if segment.contains(UInt8(ascii: "%")) {
+            read = try decoded(segment)
+            // Some servers bring `．` and `／` into their compatible form, and drop what nobody sees.
+            read = NameFolding.fold(read)
+            guard !read.utf8.contains(UInt8(ascii: "/")), !read.utf8.contains(UInt8(ascii: "\\")) else {
+                throw .encodedSlash
+            }
+        }
+        // Some drop what follows a semicolon before they resolve dots.
+        let name = read.prefix { $0 != ";" }.filter { !$0.isWhitespace }
+        guard name != ".", name != ".." else { throw .dotSegment }
+    }
+
+    /// What escaped text stands for. Over-long forms are not UTF-8, and some programs read them as ASCII.
+    private static func decoded(_ text: some Sequence<UInt8>) throws(ResourceError) -> String {
+        guard let decoded = PercentEncoding.decode(String(decoding: Array(text), as: UTF8.self)) else {
+            throw .notUTF8
+        }
+        return decoded
     }
 
     /// A query in its one form.
     ///
-    /// - Throws: ``ResourceError`` for characters that must be escaped, and for U+0000.
+    /// - Throws: ``ResourceError`` for characters that must be escaped, for U+0000, and for escapes that are not UTF-8.
     package static func query(_ bytes: [UInt8]) throws(ResourceError) -> String {
         guard bytes.allSatisfy({ !"\"<>".utf8.contains($0) }) else { throw .forbiddenCharacter }
         let text = try normalised(bytes) { value, _ throws(ResourceError) in
             guard value != 0 else { throw .encodedControl }
         }
+        _ = try decoded(text)
         return String(decoding: text, as: UTF8.self)
     }
 

@@ -1,4 +1,5 @@
 public import AssentCore
+import Foundation
 
 /// What a text of a step is for.
 public enum TextKind: Hashable, Sendable {
@@ -77,6 +78,15 @@ public struct PollingWaitCallback: JourneyCallback {
 
     /// A text to show meanwhile.
     public var message: String { fields.text("message") }
+
+    /// The digits that the user types on the device, when the server sends them apart from the text.
+    var number: String? {
+        let digits = fields.text("number")
+        return (1...8).contains(digits.utf8.count) && digits.utf8.allSatisfy(\.isASCIIDigit) ? digits : nil
+    }
+
+    /// When it is too late, if the server says so.
+    var until: Date? { fields.integer("expiresAt").map { Date(timeIntervalSince1970: Double($0)) } }
 }
 
 /// Data for the app, not for the user.

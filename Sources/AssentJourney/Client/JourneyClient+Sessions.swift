@@ -1,6 +1,26 @@
 public import AssentCore
 
 extension JourneyClient {
+    /// Whether the server still accepts a session. Asking does not prolong it.
+    ///
+    /// - Throws: ``JourneyError`` when the server answers something else, ``JourneyFailure`` when there is no readable
+    ///   answer.
+    public func isAccepted(_ session: Session) async throws -> Bool {
+        let reply = try await post(
+            "\(configuration.server)/json/\(configuration.realm.path)/sessions?_action=getSessionInfo",
+            version: "resource=4.0, protocol=1.0", [:], session)
+        switch reply.status {
+        case 200: return true
+        case 401: return false
+        default:
+            let object = (try? JSONValue.parse(reply.body, limits: configuration.limits.json))?.object
+            guard let object else {
+                throw JourneyFailure(.malformedReply, "The reply is not a JSON object.", status: reply.status)
+            }
+            throw JourneyError(status: reply.status, body: object)
+        }
+    }
+
     /// Ends a session at the server.
     ///
     /// The token goes in the body too, which every version of AM looks at before a cookie that may be another

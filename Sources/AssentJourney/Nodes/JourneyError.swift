@@ -16,6 +16,9 @@ public struct JourneyError: AssentError {
         public static let suspendedInvalid = Code("suspendedInvalid")
         /// The journey failed, usually because what was typed is wrong.
         public static let invalidCredentials = Code("invalidCredentials")
+        /// The user declined what the journey asked them to approve, here or on a device, or typed a wrong number
+        /// there. AM says ``invalidCredentials`` instead.
+        public static let declined = Code("declined")
         /// The transaction is unknown, expired, used, or belongs to another user.
         public static let transactionUnknown = Code("transactionUnknown")
         /// The server did not get back the callbacks that it sent.
@@ -24,6 +27,10 @@ public struct JourneyError: AssentError {
         public static let accountLocked = Code("accountLocked")
         /// The server has no journey of that name in this realm.
         public static let journeyUnknown = Code("journeyUnknown")
+        /// The server has no such realm.
+        public static let realmUnknown = Code("realmUnknown")
+        /// Nothing at this address answers as AM does.
+        public static let notFound = Code("notFound")
         /// Something else; see the status, AM's number and the message.
         public static let other = Code("other")
     }
@@ -50,7 +57,8 @@ public struct JourneyError: AssentError {
         let number = body["detail"]?["errorCode"]
         amErrorCode = number?.string ?? number?.integer.map(String.init)
         message = body["message"]?.string ?? body["errorMessage"]?.string ?? ""
-        code = Self.code(status: status, amErrorCode: amErrorCode, message: message)
+        let isDeclined = status == 401 && body["detail"]?["reason"]?.string == "declined"
+        code = isDeclined ? .declined : Self.code(status: status, amErrorCode: amErrorCode, message: message)
     }
 
     /// What happened, in our words. The server's own are in ``message``, which may quote what was typed.
@@ -59,10 +67,13 @@ public struct JourneyError: AssentError {
         case .sessionTimedOut: "The journey took too long and ended."
         case .suspendedInvalid: "The link that was to resume the journey is unknown, expired or used."
         case .invalidCredentials: "The sign-in failed."
+        case .declined: "It was declined, or a wrong number was typed on the device."
         case .transactionUnknown: "The transaction is unknown, expired, used, or belongs to another user."
         case .callbackMismatch: "The server did not get back the callbacks that it sent."
         case .accountLocked: "The account is locked or inactive."
         case .journeyUnknown: "The server has no journey of that name in this realm."
+        case .realmUnknown: "The server has no realm of that name."
+        case .notFound: "There is no authentication service at the server's URL."
         default: "The server refused the journey."
         }
     }
@@ -73,8 +84,12 @@ public struct JourneyError: AssentError {
         case .sessionTimedOut, .callbackMismatch: "Start the journey again."
         case .suspendedInvalid: "Start the journey again to get another link."
         case .invalidCredentials: "Correct what was typed and try again."
+        case .declined: "Start again if that was a mistake."
         case .transactionUnknown: "Repeat the request that needs the approval."
         case .accountLocked: "Ask an administrator to unlock it."
+        case .realmUnknown: "Look at the name of the realm, for example alpha."
+        case .notFound:
+            "Give the URL with its path, for example https://am.example.com/am, and not that of the gateway."
         case .journeyUnknown: "Look at the names of the journey and of the realm."
         default: isTransient ? "Try again later." : "Read the server's message, or ask its operator."
         }
@@ -109,6 +124,8 @@ public struct JourneyError: AssentError {
         case (401, "Your account has been locked."), (401, "User not Active"), (401, "User Account Expired!!"):
             return .accountLocked
         case (400, "No Configuration found"), (401, "No Configuration found"): return .journeyUnknown
+        case (400, let message) where message.hasPrefix("Invalid realm"): return .realmUnknown
+        case (404, _): return .notFound
         case (401, "Access Denied"): return .other
         case (401, _): return .invalidCredentials
         default: return .other

@@ -6,12 +6,13 @@ enum OTPAuthText {
     private static let textLimit = 1024
 
     /// Refuses what would lie about itself on a screen, or is not a name: control characters, marks that turn the
-    /// direction of text around, markup and script.
-    static func check(_ text: String) throws(OTPError) {
+    /// direction of text around, script, and markup unless `allowsMarkup`.
+    static func check(_ text: String, allowsMarkup: Bool = false) throws(OTPError) {
         guard text.utf8.count <= textLimit else {
             throw OTPError(.tooLarge, "A text of the URI has more than \(textLimit) bytes.")
         }
         for scalar in text.unicodeScalars {
+            if allowsMarkup, scalar == "<" || scalar == ">" { continue }
             switch scalar.value {
             case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069, 0x3C, 0x3E:
                 throw OTPError(

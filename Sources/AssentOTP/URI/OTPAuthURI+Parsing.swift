@@ -36,7 +36,7 @@ extension OTPAuthURI {
         policies = try Self.policies(parameters)
         image = try Self.image(parameters)
         color = parameters["b"]
-        for text in [userID, resourceID, color] { try OTPAuthText.check(text ?? "") }
+        for text in [issuer, account, userID, resourceID, color] { try OTPAuthText.check(text ?? "") }
     }
 
     static func parameters(_ query: Substring) throws(OTPError) -> [String: String] {

@@ -75,9 +75,9 @@ public struct OTPAuthURI: Sendable {
             _ = try HOTP(secret: secret, algorithm: algorithm, digits: digits)
             guard counter <= UInt64(Int64.max) else { throw OTPError(.invalidCounter) }
         }
-        for text in [issuer, account, userID ?? "", resourceID ?? "", image ?? "", color ?? ""] {
-            try OTPAuthText.check(text)
-        }
+        // A user may be called so; in the URI it is encoded. What a URI from elsewhere says is held to more.
+        for name in [issuer, account] { try OTPAuthText.check(name, allowsMarkup: true) }
+        for text in [userID ?? "", resourceID ?? "", image ?? "", color ?? ""] { try OTPAuthText.check(text) }
     }
 
     /// The generator, when this is TOTP.

@@ -17,6 +17,9 @@ import HTTPTypes
 /// harm: its content can be read again, and the call is safe (GET, HEAD …) or the resource said with
 /// `error="invalid_token"` that it refused the token and did nothing (RFC 6750 §3.1). It is not sent again when the
 /// reply asks for the user's approval, or when the call says that it ``/AssentCore/HTTPCall/isSentOnce``.
+///
+/// Where a resource gets the session alone and answers 401, the server is asked whether it still accepts the session.
+/// If it does not, the session is removed, and the error is `signInNeeded`.
 public struct AuthenticatingTransport: HTTPTransport {
     private let tokens: TokenManager
     private let resources: [Origin: ResourceAccess]
@@ -55,14 +58,15 @@ public struct AuthenticatingTransport: HTTPTransport {
         guard let origin = try? call.origin, let access = resources[origin] else {
             return try await transport.send(call)
         }
-        let (sent, token): (HTTPCall, Secret?)
+        let (sent, token, session): (HTTPCall, Secret?, Session?)
         do {
-            (sent, token) = try await withCredentials(call, access)
+            (sent, token, session) = try await withCredentials(call, access)
         } catch is CancellationError where call.isSentOnce {
             throw HTTPTransportError(.cancelled, "The task was cancelled before the call was sent.")
         }
         var reply = try await transport.send(sent)
-        guard reply.status == 401, let token else { return reply }
+        guard reply.status == 401 else { return reply }
+        guard let token else { return try await checked(reply, session, call, access) }
         let refusal = try await refusal(in: &reply, access, limit: call.limits.replyBytes)
         guard refusal != .advice else { return reply }
         let isCertain = refusal == .invalidToken && !call.isSentOnce
@@ -82,6 +86,20 @@ public struct AuthenticatingTransport: HTTPTransport {
         return try await transport.send(again)
     }
 
+    /// A reply with status 401 to a call that carried the session alone, or none.
+    ///
+    /// - Throws: ``TokenError`` with code `signInNeeded` when the session has ended: the call had no effect. A call
+    ///   that is sent once returns its reply, which decides what is said of it.
+    private func checked(
+        _ received: HTTPReply, _ session: Session?, _ call: HTTPCall, _ access: ResourceAccess
+    ) async throws -> HTTPReply {
+        var reply = received
+        guard let session, !call.isSentOnce else { return reply }
+        guard try await refusal(in: &reply, access, limit: call.limits.replyBytes) == .other else { return reply }
+        guard try await tokens.removeIfEnded(session) else { return reply }
+        throw TokenError.signInNeeded(.sessionRefused)
+    }
+
     private func refusal(
         in reply: inout HTTPReply, _ access: ResourceAccess, limit: Int
     ) async throws -> Refusal {
@@ -97,21 +115,25 @@ public struct AuthenticatingTransport: HTTPTransport {
 
     private func withCredentials(
         _ original: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret? = nil
-    ) async throws -> (HTTPCall, Secret?) {
+    ) async throws -> (HTTPCall, Secret?, Session?) {
         var call = original
         var used: Secret?
+        var sent: Session?
         if access.sendsAccessToken, call.request.headerFields[.authorization] == nil {
             let token = try await tokens.tokens(rejecting: rejected).accessToken
             call.request.headerFields[.authorization] = BearerCredentials.field(token)
             used = token
         }
         if access.sendsSession {
-            guard let session = try await tokens.session() else { throw TokenError.signInNeeded(.notSignedIn) }
+            guard let session = try await tokens.session() else {
+                throw TokenError.signInNeeded(try await tokens.storedTokens() == nil ? .notSignedIn : .noSession)
+            }
+            sent = session
             let token = session.token.reveal()
             let others = call.request.headerFields[.cookie].map { "\($0); " } ?? ""
             call.request.headerFields.setCookie("\(others)\(tokens.configuration.sessionCookieName)=\(token)")
             if let sessionField { call.request.headerFields[sessionField] = token }
         }
-        return (call, used)
+        return (call, used, sent)
     }
 }

@@ -54,4 +54,17 @@ public protocol SessionEnding: Sendable {
     ///
     /// - Throws: ``TokenError``; when it is transient, the same is tried again later.
     func end(_ session: Session) async throws
+
+    /// Whether the server still accepts a session, which asking does not prolong.
+    ///
+    /// A resource that gets the session alone may refuse it for reasons of its own, so the server is asked before the
+    /// session is removed here.
+    ///
+    /// - Returns: `nil` when nobody can say now. That is also the answer of what does not implement it.
+    func isAccepted(_ session: Session) async -> Bool?
+}
+
+extension SessionEnding {
+    /// Nobody can say.
+    public func isAccepted(_ session: Session) async -> Bool? { nil }
 }

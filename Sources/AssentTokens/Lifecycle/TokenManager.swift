@@ -75,6 +75,23 @@ public actor TokenManager {
     /// - Throws: ``TokenError`` with code `storageFailed`.
     public func session() async throws -> Session? { try await contents().session }
 
+    /// Removes a session that a resource has refused if the server says that it has ended. A newer session stays.
+    ///
+    /// - Parameter refused: the session.
+    /// - Returns: whether it has ended.
+    /// - Throws: ``TokenError`` with code `storageFailed` or `busy`.
+    func removeIfEnded(_ refused: Session) async throws -> Bool {
+        guard await sessions?.isAccepted(refused) == false else { return false }
+        try await exclusively {
+            let contents = try await storage.load()
+            guard contents.session?.token == refused.token else { return }
+            if try await storage.removeSession(since: contents.sessionVersion) {
+                logger.info("the session was removed", metadata: ["reason": "the server says that it has ended"])
+            }
+        }
+        return true
+    }
+
     /// The stored tokens as they are, good or not.
     ///
     /// - Throws: ``TokenError`` with code `storageFailed`.

@@ -1,0 +1,42 @@
+import AssentCore
+import AssentSigning
+
+/// Finds out what became of a decision whose receipt was lost: the same bytes are sent again, and the server gives the
+/// receipt that it gave before.
+struct LostReceipt<Receipt> {
+    /// Whether the device keeps an answer without a receipt: it was signed, and may have reached the server.
+    let isKept: () async throws -> Bool
+
+    /// Sends that answer again.
+    let ask: () async -> Receipt?
+
+    /// Waits between two questions.
+    let pause: () async throws -> Void
+
+    private static var questions: Int { 3 }
+
+    /// Has a decision signed and sent.
+    ///
+    /// - Parameters:
+    ///   - transaction: the transaction's id.
+    ///   - decide: signs and sends.
+    /// - Returns: the receipt.
+    /// - Throws: what `decide` throws, and ``CommandFailure`` with status 3 while nobody knows what became of it.
+    func receipt(of transaction: String, _ decide: () async throws -> Receipt) async throws -> Receipt {
+        do {
+            return try await decide()
+        } catch let error as SigningError where error.isTransient {
+            guard try await isKept() else { throw error }
+            for _ in 0..<Self.questions {
+                try await pause()
+                if let found = await ask() { return found }
+                // The server has said that it takes no decision about this transaction any more.
+                guard try await isKept() else { throw error }
+            }
+            throw CommandFailure(
+                "Your answer was signed and sent, and what became of it is unknown: \(error.detail) To find out, run 'assent "
+                    + "transactions show --transaction \(transaction)': the same signed answer is sent again, and counts "
+                    + "once.", status: .unknown)
+        }
+    }
+}
