@@ -1,6 +1,6 @@
 # make demo: the whole story on this machine. make test: everything that is checked. make bench: how fast, as ratios.
 # make docs: the reference of all products. make cluster: two nodes, of which one is killed, and a database that moves.
-.PHONY: demo first-call cluster test races soak bench check docs setup setup-tests build
+.PHONY: demo first-call cluster test traits consumer races soak bench check docs setup setup-tests build
 .DEFAULT_GOAL := demo
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
@@ -24,9 +24,19 @@ check:
 
 test: setup-tests check build
 	@Scripts/check_linkage.sh
+	@Scripts/check_traits.py
+	@Scripts/check_consumer.sh
 	@Scripts/run_tests.sh
 	@.build/peers/bin/python Tests/Signing/tsp/test_tsp.py -q
 	@ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh --filter 'AssentEngineTests|AssentServerTests|EndToEndTests'
+
+# What depends on package traits, compiled without them and with each alone; after 'make build'.
+traits:
+	@Scripts/check_traits.py
+
+# An app that depends on this package by its path, as README.md says.
+consumer:
+	@Scripts/check_consumer.sh
 
 # The tests of races under the thread sanitizer: a build of its own, and about ten minutes at first. .ci/run calls it.
 races: setup-tests
@@ -35,8 +45,8 @@ races: setup-tests
 # What takes too long for every run: thousands of requests over two processes, a database that is away for minutes,
 # programs that are killed at their write points, a hundred thousand unlocks.
 soak: build
-	@ASSENT_SOAK=1 ASSENT_TEST_LIMIT=7200 Scripts/run_tests.sh --filter \
-		'NodeProcessTests|SigningRenewalNodeTests|SigningKillTests|DeviceKillTests|SigningRelayTests|SigningRatchetTests|AssentSigningProtocolTests'
+	@ASSENT_SOAK=1 ASSENT_TEST_SILENCE=3600 Scripts/run_tests.sh --filter \
+		'NodeProcessTests|SigningRenewalNodeTests|SigningKillTests|DeviceKillTests|SigningRelayTests|SigningDelayTests|SigningRatchetTests|AssentSigningProtocolTests'
 
 demo: setup
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent

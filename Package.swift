@@ -243,7 +243,11 @@ let package = Package(
             ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c", "Trouble/faulty-tpm.c"]),
         .testTarget(name: "AssentConfigurationTests", dependencies: ["AssentConfiguration", "AssentCore"]),
         .testTarget(
-            name: "AssentStoreTests", dependencies: ["AssentStore", "AssentCore", "StoreTesting", "TestSupport", grdb]),
+            name: "AssentStoreTests",
+            dependencies: [
+                "AssentStore", "AssentCore", "StoreTesting", "TestSupport", grdb, logging,
+                .product(name: "InMemoryLogging", package: "swift-log"),
+            ]),
         .testTarget(
             name: "AssentEngineTests",
             dependencies: [

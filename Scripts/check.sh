@@ -33,6 +33,8 @@ rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' | grep -v 'AssentCo
 [ -z "$rows" ] || { echo "$rows" >&2; complain '@unchecked Sendable outside Locked'; }
 rows=$(git ls-files -co --exclude-standard 'Tests/*.swift' | xargs -r grep -nE 'Task\.sleep|Thread\.sleep|usleep\(|[^a-z]sleep\([0-9]' || true)
 [ -z "$rows" ] || { echo "$rows" >&2; complain 'a test that sleeps: move the clock'; }
+rows=$(git ls-files -co --exclude-standard 'Tests/*.swift' | xargs -r grep -n '\.timeLimit(' || true)
+[ -z "$rows" ] || { echo "$rows" >&2; complain 'a limit in real time, which a slow machine meets: Scripts/run_tests.sh ends what stands still'; }
 rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' 'Tests/*.swift' | xargs -r wc -l | awk '$2 != "total" && $1 > 700 { print $2 ": " $1 " lines" }')
 [ -z "$rows" ] || { echo "$rows" >&2; complain 'a file past 700 lines: one idea each'; }
 

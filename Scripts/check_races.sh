@@ -50,8 +50,6 @@ race_top:ss30withUnsafeThrowingContinuation9isolation_*TY0_
 race_top:ss22withUnsafeContinuation9isolation_*TY0_
 END
 export TSAN_OPTIONS="suppressions=$work/suppressions"
-# As make test does: tests that wait for others must not wait for dozens of them.
-export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4
 "$bin/races" --testing-library swift-testing --list-tests >"$work/tests"
 
 for suite in "$planted" "${suites[@]}"; do
@@ -65,7 +63,7 @@ done
 run() {
     local filters=() suite
     for suite in "$@"; do filters+=(--filter "^${suite/\//\\.}[/(]"); done
-    timeout --kill-after=10 1800 "$bin/races" --testing-library swift-testing "${filters[@]}" 2>&1 | tee "$work/log" \
+    ASSENT_TEST_PROGRAM=$bin/races Scripts/run_tests.sh "${filters[@]}" 2>&1 | tee "$work/log" \
         | grep -E --line-buffered '(Suite|Test run with) .*(passed|failed)|ThreadSanitizer' >&2
 }
 reports() { grep -c 'WARNING: ThreadSanitizer: data race' "$work/log" || true; }

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # run_tests.sh [--filter REGEX ...]: runs the tests that are built, four at a time: those that wait for others must not wait
-# for dozens of them. When they do not end in time (ASSENT_TEST_LIMIT, in seconds), says which have not and where they
-# are. When some fail, repeats what failed at the end, where people look first.
+# for dozens of them. However slow the machine is, a run that goes on may go on. One that stands still is ended, and says
+# which tests have not ended and where they are. It stands still when for ASSENT_TEST_SILENCE seconds (default: 600) no test
+# has begun or ended, and tests and their programs have hardly worked; or when for six times as long none has ended, however
+# much they worked. When some fail, repeats what failed at the end, where people look first.
+# ASSENT_TEST_PROGRAM names another program of tests than the one that is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck disable=SC2086 # a list of flags
-bin=$(swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)
-limit=${ASSENT_TEST_LIMIT:-1800}
+program=${ASSENT_TEST_PROGRAM:-$(swift build ${ASSENT_BUILD_FLAGS:---enable-all-traits} --show-bin-path)/AssentPackageTests.xctest}
+silence=${ASSENT_TEST_SILENCE:-600}
 # Its own: two runs of one build must not write to one file.
 log=$(mktemp)
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-4}
 
 # Not by 'swift test', which keeps the last lines back until whoever holds its pipes has ended.
-"$bin/AssentPackageTests.xctest" --testing-library swift-testing "$@" </dev/null >"$log" 2>&1 &
+"$program" --testing-library swift-testing "$@" </dev/null >"$log" 2>&1 &
 tests=$!
 # What they leave behind may hold the log, but not what reads this script's output.
 tail -n +1 -f --pid=$tests "$log" &
@@ -22,13 +25,30 @@ trap 'kill -KILL $tests 2>/dev/null || true; rm -f "$log"' EXIT
 names() { # sign, what follows: the tests of such lines, whatever their colour
     sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/^.*($1) Test (\"[^\"]*\"|[^ ]*\(\)) ($2).*\$/\\2/p" | sort
 }
-for ((second = 0; second < limit; second++)); do
-    kill -0 $tests 2>/dev/null || break
+events() { grep -caE '[◇✔✘]' "$log" || true; }
+worked() { { ps -o times= -p $tests --ppid $tests || true; } | awk '{ seconds += $1 } END { print seconds + 0 }'; }
+stands_still() { # seconds since a test began or ended, since then or the last look at it: seconds of work
+    (($1 >= 6 * silence)) && return 0
+    (($1 < silence || $1 % silence != 0)) && return 1
+    # A twentieth of a core; less than nothing when a program has ended, and its work is no longer known.
+    local work=$(($(worked) - before))
+    before=$((before + work))
+    ((work >= 0 && work * 20 < silence))
+}
+seen=-1 silent=0 before=0
+while kill -0 $tests 2>/dev/null; do
+    now=$(events)
+    if ((now != seen)); then
+        seen=$now silent=0 before=$(worked)
+    elif stands_still $silent; then
+        break
+    fi
     sleep 1
+    silent=$((silent + 1))
 done
 if kill -0 $tests 2>/dev/null; then
     {
-        echo "tests: not at their end after $limit s. These have not ended:"
+        echo "tests: none has begun or ended for $silent s. These have not ended:"
         comm -23 <(names ◇ started) <(names '✔|✘' 'with|passed|failed')
         echo "tests: what they have started and still have, and in which calls their threads wait:"
         ps -o pid,stat,etimes,args --ppid $tests | cut -c1-160 || true

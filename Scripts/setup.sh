@@ -24,8 +24,8 @@ if [ -n "$tests" ]; then
     # A token and a TPM in software, and their own tools.
     packages+=(softhsm2 swtpm swtpm-tools tpm2-tools)
     # nginx: the proxy that the gateway's benchmark is compared with. glewlwyd: an OpenID provider; sqlite3 makes its database.
-    # apache2 with mod_oauth2: a resource server. python3-venv: for .build/peers.
-    packages+=(nginx-light glewlwyd sqlite3 apache2 libapache2-mod-oauth2 python3-venv)
+    # apache2 with mod_oauth2: a resource server; with mod_auth_openidc: a relying party. python3-venv: for .build/peers.
+    packages+=(nginx-light glewlwyd sqlite3 apache2 libapache2-mod-oauth2 libapache2-mod-auth-openidc python3-venv)
     # A database server; each test run starts its own.
     packages+=(postgresql)
     # The cluster example's load balancer, and what reads JSON in its script.

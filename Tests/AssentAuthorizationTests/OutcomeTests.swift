@@ -107,8 +107,7 @@ import Testing
     }
 
     @Test(
-        "Equal requests with the same advice ask the user once; a different one is not let in on the approval",
-        .timeLimit(.minutes(1)))
+        "Equal requests with the same advice ask the user once; a different one is not let in on the approval")
     func concurrent() async throws {
         let world = World()
         let (asked, ask) = AsyncStream.makeStream(of: Void.self)
@@ -138,7 +137,7 @@ import Testing
         #expect(prompts.withLock { $0 } == 2)
     }
 
-    @Test("Cancelling while the user is asked sends nothing more", .timeLimit(.minutes(1)))
+    @Test("Cancelling while the user is asked sends nothing more")
     func cancelled() async throws {
         let world = World()
         let client = try await world.client()
@@ -157,8 +156,7 @@ import Testing
     }
 
     @Test(
-        "When the call that asks is cancelled, another one that waits for the same approval asks",
-        .timeLimit(.minutes(1)))
+        "When the call that asks is cancelled, another one that waits for the same approval asks")
     func leaderCancelled() async throws {
         let world = World()
         let client = try await world.client()

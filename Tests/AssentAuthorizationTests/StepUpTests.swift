@@ -188,6 +188,74 @@ import Testing
         }
     }
 
+    @Test(
+        "While the answer is given on a device, the app is told what to show, and agreeing does not end the wait")
+    func waiting() async throws {
+        let world = World()
+        let polls = Locked(0)
+        world.change {
+            $0.journey = { exchange in
+                let count = polls.withLock { polls in
+                    polls += 1
+                    return polls
+                }
+                guard count < 3 else { return nil }
+                let polling: JSONValue = [
+                    "type": "PollingWaitCallback",
+                    "output": [
+                        ["name": "waitTime", "value": "1000"],
+                        ["name": "message", "value": "Confirm on your device.\nNumber: 42"],
+                        ["name": "number", "value": "42"], ["name": "expiresAt", "value": 1_800_000_000],
+                    ],
+                ]
+                let exit: JSONValue = [
+                    "type": "ConfirmationCallback", "output": [["name": "options", "value": ["Exit"]]],
+                    "input": [["name": "IDToken2", "value": 100]],
+                ]
+                return .json(200, ["authId": "A1", "callbacks": [polling, exit]])
+            }
+        }
+        let shown = Locked<[JourneyWait?]>([])
+        let client = try await world.client()
+        let sending = Task {
+            try await client.send(try post()) { approval in
+                shown.withLock { $0.append(approval.waiting) }
+                approval.agree()
+                return .next
+            }
+        }
+        for _ in 0..<2 {
+            while world.clock.sleeperCount == 0 { await Task.yield() }
+            world.clock.advance(by: 1.1)
+        }
+        let reply = try await sending.value
+        let wait = JourneyWait(
+            text: "Confirm on your device.\nNumber: 42", number: "42", until: Date(timeIntervalSince1970: 1_800_000_000)
+        )
+        #expect(reply.status == 201 && shown.withLock { $0 } == [wait, wait])
+        #expect(world.steps.dropFirst().allSatisfy { $0.callback(1) != 0 })
+    }
+
+    @Test("A no on the device is the user's no, whatever the journey's status")
+    func declinedElsewhere() async throws {
+        let world = World()
+        world.change {
+            $0.journey = { exchange in
+                guard exchange.text != "{}" else { return nil }
+                return .json(
+                    401,
+                    [
+                        "code": 401, "reason": "Unauthorized", "message": "Login failure",
+                        "detail": ["failureUrl": "", "reason": "declined"],
+                    ])
+            }
+        }
+        await #expect(throws: AuthorizationError.like(.declined)) {
+            try await world.client().send(try post(), approve: agree)
+        }
+        #expect(world.calls.count == 1)
+    }
+
     @Test("Declining presses the button for it, repeats nothing and says so")
     func decline() async throws {
         let world = World()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("What the commands take", .timeLimit(.minutes(2)))
+@Suite("What the commands take")
 struct CommandOptionTests {
     private func request(_ arguments: String...) throws -> RequestCommand {
         try RequestCommand.parse(["POST", "https://api.example/"] + arguments)

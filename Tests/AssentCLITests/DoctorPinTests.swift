@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent doctor and the pins", .timeLimit(.minutes(2)))
+@Suite("assent doctor and the pins")
 struct DoctorPinTests {
     /// A place of its own, a CA and a certificate, and a client's file for them.
     final class World: Sendable {

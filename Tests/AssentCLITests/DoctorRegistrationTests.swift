@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("What doctor makes of a provider's answers", .timeLimit(.minutes(1)))
+@Suite("What doctor makes of a provider's answers")
 struct DoctorRegistrationTests {
     /// Describes itself, and answers all else as the test wants.
     private struct Provider: HTTPTransport {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent admin hash-password", .timeLimit(.minutes(2)))
+@Suite("assent admin hash-password")
 struct HashPasswordTests {
     private func hash(_ home: VaultCommandTests.Home, _ arguments: [String]) throws -> (Int32, String, String) {
         let result = try home.run(["admin", "hash-password"] + arguments)

@@ -7,7 +7,7 @@ import Testing
 @testable import AssentCLI
 
 /// What a person sees who types a password at a real terminal.
-@Suite("Hidden prompts at a terminal", .timeLimit(.minutes(2)))
+@Suite("Hidden prompts at a terminal")
 struct HiddenPromptTests {
     private static let password = "correct-horse"
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("QR codes in the terminal", .timeLimit(.minutes(2)))
+@Suite("QR codes in the terminal")
 struct QRCodeTests {
     /// What a program that we did not write reads in the drawing.
     private func read(_ lines: [String]) throws -> String {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("A journey's questions at the terminal", .timeLimit(.minutes(1)))
+@Suite("A journey's questions at the terminal")
 struct TerminalAnswersTests {
     /// Asks one page, and keeps what comes back.
     private struct Server: HTTPTransport {

@@ -1,5 +1,6 @@
 import AssentConfiguration
 import AssentCore
+import Foundation
 import Testing
 
 @Suite("Settings are read strictly")
@@ -18,6 +19,21 @@ struct ConfigurationFileTests {
     func unknownKey() {
         let problem = problem("port: 1\n\nprot: 2\n") { #expect($0.integer("port", default: 0, in: 0...10) == 1) }
         #expect(problem == "a.yaml:3: prot: unknown key; known here: port")
+    }
+
+    @Test("A line that begins with a tab is named, and what to type instead")
+    func tab() {
+        #expect(
+            problem("tls:\n\tcertificate: a\n") { _ in }
+                == "a.yaml:2: this is not YAML: the line begins with a tab. Indent with spaces")
+        #expect(problem("a: \"x\ty\"\n") { _ = $0.string("a") } == nil)
+    }
+
+    @Test("A file that cannot be read is said to be missing, a directory, or no text")
+    func unreadable() throws {
+        let directory = NSTemporaryDirectory()
+        #expect(ConfigurationFile.whyUnreadable(directory + "/none/such.yaml") == "there is no such file")
+        #expect(ConfigurationFile.whyUnreadable(directory) == "it is a directory")
     }
 
     @Test("A nested mistake names its path and its line")

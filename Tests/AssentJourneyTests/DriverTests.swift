@@ -121,8 +121,7 @@ import Testing
     }
 
     @Test(
-        "A wait takes the time that the server asks for, within bounds, and the step is sent again",
-        .timeLimit(.minutes(1)))
+        "A wait takes the time that the server asks for, within bounds, and the step is sent again")
     func polling() async throws {
         let poll = { (time: String) in
             step([
@@ -215,7 +214,7 @@ import Testing
         }
     }
 
-    @Test("Cancelling a wait ends the run with a cancellation", .timeLimit(.minutes(1)))
+    @Test("Cancelling a wait ends the run with a cancellation")
     func cancelled() async throws {
         let clock = ManualClock()
         let client = try client(script([step([callback("PollingWaitCallback", ["waitTime": "8000"])])]), clock: clock)

@@ -37,6 +37,13 @@ struct OTPAuthURITests {
         #expect(uri.account == account)
     }
 
+    @Test("An account of ours may have < and > in its name, which the URI encodes; elsewhere they are refused")
+    func markup() throws {
+        let uri = try OTPAuthURI(issuer: "Bank", account: "<eve>", secret: Secret(bytes: [UInt8](1...20)))
+        #expect(try uri.uri().reveal().hasPrefix("otpauth://totp/Bank:%3Ceve%3E?"))
+        #expect(throws: OTPError.self) { try OTPAuthURI(uri.uri().reveal()) }
+    }
+
     @Test("What is written is read again")
     func roundTrip() throws {
         var uri = try OTPAuthURI(

@@ -1,11 +1,15 @@
 package import AssentCore
 import AssentTransportNIO
 package import HTTPTypes
+import TestSupport
 
 /// A plain HTTP client for programs on this machine, with the cookies of one browser.
 package struct PeerClient: Sendable {
     /// What carries the requests.
     package let transport: any HTTPTransport
+
+    private static let patient = HTTPLimits(
+        connect: .seconds(Patience.seconds), read: .seconds(Patience.seconds), total: .seconds(Patience.seconds))
 
     private let cookies = Locked<[String: String]>([:])
 
@@ -58,7 +62,7 @@ package struct PeerClient: Sendable {
         var request = try HTTPRequest(method, url: url, headerFields: fields)
         let cookie = cookieField
         if !cookie.isEmpty { request.headerFields[.cookie] = cookie }
-        let reply = try await transport.send(HTTPCall(request, body: body.map { HTTPBody($0) }))
+        let reply = try await transport.send(HTTPCall(request, body: body.map { HTTPBody($0) }, limits: Self.patient))
         for field in reply.response.headerFields[values: .setCookie] {
             let pair = field.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1).map(String.init)
             if pair.count == 2 { cookies.withLock { $0[pair[0]] = pair[1] } }

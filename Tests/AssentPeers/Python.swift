@@ -22,7 +22,7 @@ extension Peer {
 
     private static func finish(_ python: String, _ arguments: [String], input: [UInt8]) throws -> JSONValue {
         let done = try FinishedProcess.run(
-            "/usr/bin/timeout", ["--kill-after=5", "600", python] + arguments,
+            "/usr/bin/timeout", ["--kill-after=5", "\(Patience.seconds)", python] + arguments,
             environment: [
                 "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "", "PYTHONDONTWRITEBYTECODE": "1",
             ], input: input)

@@ -176,4 +176,42 @@ private final class Bank: Sendable {
         #expect(bank.tokens == [nil])
         #expect(bank.exchanges.withLock { $0[0].field("Cookie") } == nil)
     }
+
+    /// What the server says of sessions.
+    private struct Sessions: SessionEnding {
+        let isAccepted: Bool?
+        func end(_ session: Session) async throws {}
+        func isAccepted(_ session: Session) async -> Bool? { isAccepted }
+    }
+
+    @Test(
+        "A resource that gets the session alone and refuses it: only a session that has ended at the server is removed",
+        arguments: [(false, false), (true, true), (nil, true)] as [(Bool?, Bool)])
+    func endedSession(isAccepted: Bool?, stays: Bool) async throws {
+        let clock = ManualClock()
+        let tokens = TokenManager(
+            configuration: try TokenConfiguration(
+                issuer: "https://am.example.com/am/oauth2", clientID: "app", redirectURI: "app:/cb", scopes: []),
+            transport: InMemoryTransport { _ in .json(500, [:]) }, store: MemorySecretStore(clock: clock),
+            sessions: Sessions(isAccepted: isAccepted), clock: clock, random: SeededRandom(seed: 1))
+        try await tokens.install(Session(token: Secret("SESS")))
+        let calls = Locked(0)
+        let resources = AuthenticatingTransport(
+            tokens, resources: [try Origin(bank): .session],
+            over: InMemoryTransport { exchange in
+                calls.withLock { $0 += 1 }
+                #expect(exchange.field("iPlanetDirectoryPro") == "SESS")
+                return .json(401, [:])
+            })
+        if stays {
+            #expect(try await resources.send(call()).status == 401)
+        } else {
+            // What is sent once is judged by its reply.
+            #expect(try await resources.send(call(once: true)).status == 401)
+            let error = await #expect(throws: TokenError.self) { try await resources.send(call()) }
+            #expect(error?.code == .signInNeeded && error?.signInReason == .sessionRefused)
+        }
+        #expect((try await tokens.session() != nil) == stays)
+        #expect(calls.withLock { $0 } == (stays ? 1 : 2))
+    }
 }

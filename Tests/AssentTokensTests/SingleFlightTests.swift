@@ -8,7 +8,7 @@ import Testing
 @testable import AssentTokens
 
 /// One renewal for however many want a token. These tests also run under the thread sanitizer.
-@Suite("One renewal for all", .timeLimit(.minutes(2)))
+@Suite("One renewal for all")
 struct SingleFlightTests {
     /// A provider whose answers to a refresh wait until they are let go.
     private final class Gate: Sendable {

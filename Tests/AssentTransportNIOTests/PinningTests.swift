@@ -5,7 +5,7 @@ import NIOSSL
 import Testing
 import X509
 
-@Suite("Pins are compared on the validated chain", .timeLimit(.minutes(1)))
+@Suite("Pins are compared on the validated chain")
 struct PinningTests {
     let root: TestPKI.Authority
     let first: TestPKI.Authority

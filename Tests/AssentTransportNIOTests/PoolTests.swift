@@ -6,7 +6,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@Suite("Connections are kept, bounded and never trusted to be alive", .timeLimit(.minutes(1)))
+@Suite("Connections are kept, bounded and never trusted to be alive")
 struct PoolTests {
     static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

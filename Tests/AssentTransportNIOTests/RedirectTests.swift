@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentTransportNIO
 
-@Suite("The loopback redirect receiver", .timeLimit(.minutes(2)))
+@Suite("The loopback redirect receiver")
 struct RedirectTests {
     /// A receiver that waits for `state=good`, the URL that it was told to open, and what comes of it.
     private struct Waiting {

@@ -3,7 +3,7 @@ import AssentTransportNIO
 import HTTPTypes
 import Testing
 
-@Suite("A reply is read strictly", .timeLimit(.minutes(1)))
+@Suite("A reply is read strictly")
 struct ReplyTests {
     /// Sends `bytes` as the reply and ends the connection in order.
     private func outcome(

@@ -4,7 +4,7 @@ import Foundation
 import HTTPTypes
 import Testing
 
-@Suite("A request is written as it must be", .timeLimit(.minutes(1)))
+@Suite("A request is written as it must be")
 struct RequestTests {
     private func seen(_ call: (Int) -> HTTPCall) async throws -> TestServer.Request {
         let server = try await TestServer.plaintext()

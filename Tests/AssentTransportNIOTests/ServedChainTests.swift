@@ -3,7 +3,7 @@ import AssentTesting
 import AssentTransportNIO
 import Testing
 
-@Suite("A server's certificates are examined, and nothing is sent", .timeLimit(.minutes(1)))
+@Suite("A server's certificates are examined, and nothing is sent")
 struct ServedChainTests {
     @Test("The path is named from leaf to root, whichever of its keys is pinned, also when none is")
     func path() async throws {

@@ -5,7 +5,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@Suite("Calls end in time, or when they are no longer wanted", .timeLimit(.minutes(1)))
+@Suite("Calls end in time, or when they are no longer wanted")
 struct TimeTests {
     static let brief = Duration.milliseconds(60)
 

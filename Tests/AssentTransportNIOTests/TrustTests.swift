@@ -10,7 +10,7 @@ import SwiftASN1
 import Testing
 import X509
 
-@Suite("A server is validated before a byte of the request is sent", .timeLimit(.minutes(1)))
+@Suite("A server is validated before a byte of the request is sent")
 struct TrustTests {
     let root: TestPKI.Authority
     let authority: TestPKI.Authority
@@ -191,7 +191,7 @@ struct TrustTests {
         try await expectAccepted(identity(authority: constrained(to: "localhost")))
     }
 
-    @Test("More certificates than any real chain has, and a chain built to be slow", .timeLimit(.minutes(1)))
+    @Test("More certificates than any real chain has, and a chain built to be slow")
     func excess() async throws {
         var chain: [Certificate] = [authority.certificate]
         for index in 0..<10 { chain.append(try TestPKI.intermediate("extra \(index)", under: root).certificate) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("What apps log when they renew tokens", .timeLimit(.minutes(15)))
+@Suite("What apps log when they renew tokens")
 struct RenewalLogTests {
     @Test("Two apps on one vault renew in turn, each finds what the other has renewed, and neither logs a token")
     func inTurn() async throws {

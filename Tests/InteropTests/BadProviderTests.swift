@@ -9,7 +9,7 @@ import HTTPTypes
 import Testing
 
 /// The SDK against a provider that ignores PKCE, has no revocation and no introspection, and rotates nothing.
-@Suite("The bad provider", .timeLimit(.minutes(15)))
+@Suite("The bad provider")
 struct BadProviderTests {
     private func manager(
         _ provider: BadProvider, client: String = "app", clock: ManualClock = ManualClock(Date()),

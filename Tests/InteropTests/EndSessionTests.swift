@@ -21,7 +21,7 @@ private struct Browsing: RedirectReceiver {
 
 /// Neither of these providers ends a session for anybody but a browser (OpenID Connect RP-Initiated Logout 1.0 §2): one
 /// leads to a page that asks, the other shows it. Both say so with a status that could be taken for success.
-@Suite("Signing out at providers that others wrote", .timeLimit(.minutes(15)))
+@Suite("Signing out at providers that others wrote")
 struct EndSessionTests {
     @Test("glewlwyd leads to a page: that is said, its session does go on, and nothing is left here")
     func leadsToPage() async throws {

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// The SDK against a provider that others wrote.
-@Suite("glewlwyd as the provider", .timeLimit(.minutes(15)))
+@Suite("glewlwyd as the provider")
 struct GlewlwydTests {
     @Test("Code with PKCE, a checked ID token, userinfo, rotated refresh, sign-out")
     func wholeFlow() async throws {

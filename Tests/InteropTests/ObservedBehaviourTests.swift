@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What real providers were seen to do, each at one that does it.
-@Suite("Behaviour of real providers", .ourServer, .timeLimit(.minutes(15)))
+@Suite("Behaviour of real providers", .ourServer)
 struct ObservedBehaviourTests {
     private func manager(
         _ configuration: TokenConfiguration, _ transport: any HTTPTransport, _ session: Session?,

@@ -3,7 +3,7 @@ import AssentPeers
 import Testing
 
 /// Clients that others wrote, in Python, against our server with TLS. What they assert themselves is in the scripts.
-@Suite("Python clients against our server", .ourServer, .timeLimit(.minutes(15)))
+@Suite("Python clients against our server", .ourServer)
 struct PythonClientTests {
     private static let clients = [("app", "none"), ("web", "basic"), ("web", "post")]
 

@@ -7,7 +7,7 @@ import Testing
 
 /// Apache with mod_oauth2 as a resource server: it knows our keys' address, our issuer and its own name, nothing else
 /// of us.
-@Suite("mod_oauth2 in front of a resource", .ourServer, .timeLimit(.minutes(15)))
+@Suite("mod_oauth2 in front of a resource", .ourServer)
 struct ResourceServerTests {
     @Test("It accepts our access token and refuses a broken one, an expired one, one for others, an ID token, and none")
     func accessTokens() async throws {

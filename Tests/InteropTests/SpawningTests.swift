@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("What tests start", .timeLimit(.minutes(15)))
+@Suite("What tests start")
 struct SpawningTests {
     @Test("gets three descriptors, whatever else is open here, and no signal that is blocked or ignored here")
     func descriptors() throws {

@@ -50,7 +50,7 @@ private struct Relayed: SuiteTrait, TestScoping {
 
 @Suite("The table of the token life cycle, with glewlwyd", .serialized, Relayed())
 struct TokenTableTests {
-    @Test("glewlwyd does what the row says", .timeLimit(.minutes(15)), arguments: TokenTable.rows)
+    @Test("glewlwyd does what the row says", arguments: TokenTable.rows)
     func row(row: TokenTableRow) async throws {
         let world = try #require(Relayed.shared)
         #expect(try await TokenTableRunner(world).differences(row) == [])

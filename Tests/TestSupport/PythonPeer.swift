@@ -25,7 +25,8 @@ package enum PythonPeer {
     package static func run(_ program: String, _ arguments: [String] = [], input: [UInt8] = []) throws -> String {
         let process = try FinishedProcess.run(
             "/usr/bin/timeout",
-            ["240", interpreter, "-c", "from tsp import framing, oprf, pin, thief\n" + program] + arguments,
+            ["\(Patience.seconds)", interpreter, "-c", "from tsp import framing, oprf, pin, thief\n" + program]
+                + arguments,
             directory: folder, input: input)
         guard process.status == 0 else { throw Failure(complaints: process.complaints) }
         return process.text.trimmingCharacters(in: .whitespacesAndNewlines)

@@ -29,8 +29,7 @@ package final class Watched<Value: Sendable>: Sendable {
         return result
     }
 
-    /// Waits until it is so. Also returns when the task is cancelled, as it is when a test's time is over: what is
-    /// expected then fails, and nothing hangs.
+    /// Waits until it is so. Also returns when the task is cancelled: what is expected then fails, and nothing hangs.
     package func wait(until test: @escaping @Sendable (Value) -> Bool) async {
         let id = state.withLock { state in
             state.lastID += 1

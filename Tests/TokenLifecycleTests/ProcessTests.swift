@@ -35,7 +35,7 @@ private struct SharedVault: Sendable {
         try await records.remove("session.")
     }
 
-    func agent(patience: Int = 60) throws -> AgentProcess {
+    func agent(patience: Int = Patience.seconds) throws -> AgentProcess {
         try AgentProcess(world, vault: directory, patience: patience)
     }
 
@@ -57,7 +57,7 @@ private struct SharedVault: Sendable {
     }
 }
 
-@Suite("Several processes with one vault", .timeLimit(.minutes(20)))
+@Suite("Several processes with one vault")
 struct ProcessTests {
     @Test("A thousand tasks in eight processes with a token that is over make one request", arguments: [true, false])
     func eight(isAssent: Bool) async throws {

@@ -5,7 +5,7 @@ import Logging
 import Testing
 import TokenTableSupport
 
-@Suite("What the SDK logs of tokens", .timeLimit(.minutes(1)))
+@Suite("What the SDK logs of tokens")
 struct SecretLogTests {
     /// Keeps everything that is logged, with its metadata.
     private struct Collecting: LogHandler {

@@ -21,7 +21,7 @@ private struct World: SuiteTrait, TestScoping {
 
 @Suite("The table of the token life cycle, with Assent's server", .serialized, World(isAssent: true))
 struct AssentTableTests {
-    @Test("Assent's server, over TLS, does what the row says", .timeLimit(.minutes(1)), arguments: TokenTable.rows)
+    @Test("Assent's server, over TLS, does what the row says", arguments: TokenTable.rows)
     func row(row: TokenTableRow) async throws {
         let world = try #require(World.shared)
         #expect(try await TokenTableRunner(world).differences(row) == [])
@@ -31,7 +31,7 @@ struct AssentTableTests {
 @Suite("The table of the token life cycle, elsewhere", .serialized, World(isAssent: false))
 struct ForeignTableTests {
     @Test(
-        "A provider that answers no refresh twice does what the row says", .timeLimit(.minutes(1)),
+        "A provider that answers no refresh twice does what the row says",
         arguments: TokenTable.rows)
     func row(row: TokenTableRow) async throws {
         let world = try #require(World.shared)

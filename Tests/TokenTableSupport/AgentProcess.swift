@@ -39,14 +39,15 @@ package final class AgentProcess: Sendable {
     private let output = Watched(Output())
 
     /// Starts one. `patience` is how many seconds it waits for others.
-    package init(_ world: ProviderWorld, vault: TemporaryVault, patience: Int = 60) throws {
+    package init(_ world: ProviderWorld, vault: TemporaryVault, patience: Int? = nil) throws {
         let products = Bundle.main.executableURL?.deletingLastPathComponent() ?? URL(filePath: ".")
         let configuration = world.configuration
         let process = try SpawnedProcess(
             products.appending(path: "TokenAgent").path,
             [
                 configuration.issuer, configuration.clientID, configuration.redirectURI,
-                configuration.scopes.joined(separator: " "), vault.url.path, "\(patience)", world.authorityFile ?? "",
+                configuration.scopes.joined(separator: " "), vault.url.path, "\(patience ?? Patience.seconds)",
+                world.authorityFile ?? "",
                 configuration.sessionCookieName, FormEncoding.encode(FormItems(configuration.authorizationParameters)),
             ], input: .pipe, output: .pipe)
         self.process = process

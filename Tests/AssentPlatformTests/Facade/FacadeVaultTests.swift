@@ -12,7 +12,7 @@ import Testing
 @testable import AssentPlatform
 
 /// What an app writes for `keys:` when it makes an `Assent`, with a server, a token and a TPM.
-@Suite("Signing in into a vault, for each choice of what guards it", .timeLimit(.minutes(5)))
+@Suite("Signing in into a vault, for each choice of what guards it")
 struct FacadeVaultTests {
     private static let passphrase = Secret("correct horse battery staple")
     private static let wrong = Secret("incorrect horse")

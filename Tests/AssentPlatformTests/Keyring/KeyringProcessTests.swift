@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Processes that share a store in the kernel's keyring")
 struct KeyringProcessTests {
-    @Test("lose no update to each other", .timeLimit(.minutes(2)))
+    @Test("lose no update to each other")
     func twoProcesses() async throws {
         let keyring = try TestKeyring()
         try await keyring.withAgent("count", 40) { one in
@@ -23,7 +23,7 @@ struct KeyringProcessTests {
         #expect(stored?.version == 80)
     }
 
-    @Test("exclude each other by leases, which end with the process", .timeLimit(.minutes(1)))
+    @Test("exclude each other by leases, which end with the process")
     func lease() async throws {
         let keyring = try TestKeyring()
         let store = try keyring.open()
@@ -37,7 +37,7 @@ struct KeyringProcessTests {
         await lease.release()
     }
 
-    @Test("see the old value or the new one, never half of it and never none", .timeLimit(.minutes(1)))
+    @Test("see the old value or the new one, never half of it and never none")
     func neverHalf() async throws {
         let keyring = try TestKeyring()
         let store = try keyring.open()
@@ -61,8 +61,7 @@ struct KeyringProcessTests {
     }
 
     @Test(
-        "and are killed before any change to a key: what was acknowledged is there, and nothing else is",
-        .timeLimit(.minutes(5)))
+        "and are killed before any change to a key: what was acknowledged is there, and nothing else is")
     func killed() async throws {
         // How many changes it takes is not the same each time: all tests share a quota, and what finds it used up tries
         // again. So it is killed one change later each time, until it is not.
@@ -91,7 +90,7 @@ struct KeyringProcessTests {
     }
 
     @Test(
-        "use up the user's quota: an error of its own, the old value stays, and removing helps", .timeLimit(.minutes(1))
+        "use up the user's quota: an error of its own, the old value stays, and removing helps"
     )
     func quota() async throws {
         let keyring = try TestKeyring()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentTransportNIO
 
-@Suite("A connection gives everything that waits exactly one answer, in any order of events", .timeLimit(.minutes(10)))
+@Suite("A connection gives everything that waits exactly one answer, in any order of events")
 struct ConnectionStateTests {
     /// What makes two moments the same for what can happen next; times are left out.
     private struct Situation: Hashable {

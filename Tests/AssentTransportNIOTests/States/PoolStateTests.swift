@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentTransportNIO
 
-@Suite("The pool keeps its promises in any order of events", .timeLimit(.minutes(10)))
+@Suite("The pool keeps its promises in any order of events")
 struct PoolStateTests {
     /// What makes two situations the same for what can happen next.
     private struct Situation: Hashable {

@@ -50,7 +50,7 @@ struct KillTests {
     }
 
     @Test(
-        "keeps what it acknowledged, stays readable and has no plaintext, at every write point", .timeLimit(.minutes(5))
+        "keeps what it acknowledged, stays readable and has no plaintext, at every write point"
     )
     func everyWritePoint() async throws {
         let points = try Self.writePoints()
@@ -69,7 +69,7 @@ struct KillTests {
         }
     }
 
-    @Test("keeps what it acknowledged when it is killed again and again at any moment", .timeLimit(.minutes(5)))
+    @Test("keeps what it acknowledged when it is killed again and again at any moment")
     func anyMoment() async throws {
         let rounds = 35
         try await Self.inParallel(4) { number in
@@ -94,7 +94,7 @@ struct KillTests {
         }
     }
 
-    @Test("lets another process go on, which loses nothing either", .timeLimit(.minutes(5)))
+    @Test("lets another process go on, which loses nothing either")
     func twoProcesses() async throws {
         let directory = try TemporaryDirectory()
         _ = try await directory.open()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("Signing in with Chromium", .serialized, .timeLimit(.minutes(15)))
+@Suite("Signing in with Chromium", .serialized)
 struct BrowserSignInTests {
     @Test("The program prints an address, a person signs in there by password and code, and the program has the tokens")
     func story() async throws {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("Pages that show what others wrote, in Chromium", .serialized, .timeLimit(.minutes(15)))
+@Suite("Pages that show what others wrote, in Chromium", .serialized)
 struct HostilePageTests {
     private static let markup = #"<img src=x onerror=alert(1)><script>alert(2)</script></main><b>"#
 

@@ -10,7 +10,7 @@ import Testing
 @testable import AssentCLI
 
 /// A page of an origin of its own that signs in, pays and signs out by `fetch` (`peers/web_app.html`).
-@Suite("A web app of another origin, in Chromium", .serialized, .timeLimit(.minutes(15)))
+@Suite("A web app of another origin, in Chromium", .serialized)
 struct WebAppTests {
     /// Where the page is.
     enum Place: String, CaseIterable {

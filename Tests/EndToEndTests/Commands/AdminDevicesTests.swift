@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent admin devices", .timeLimit(.minutes(15)))
+@Suite("assent admin devices")
 struct AdminDevicesTests {
     /// Runs `assent admin devices` for the signed-in user, who may be an administrator.
     private struct Administration {

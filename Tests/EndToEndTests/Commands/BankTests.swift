@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The example bank", .timeLimit(.minutes(15)))
+@Suite("The example bank")
 struct BankTests {
     @Test("On a port that another program has, it says so and ends, without a crash")
     func portTaken() async throws {

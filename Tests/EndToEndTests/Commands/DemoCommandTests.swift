@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent demo", .timeLimit(.minutes(15)))
+@Suite("assent demo")
 struct DemoCommandTests {
     @Test("Found in the PATH, from another directory, it tells the whole story and draws it")
     func path() async throws {

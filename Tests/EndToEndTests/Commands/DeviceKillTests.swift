@@ -8,7 +8,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("A device that is killed at its write points", .timeLimit(.minutes(Soak.isOn ? 60 : 5)))
+@Suite("A device that is killed at its write points")
 struct DeviceKillTests {
     private static let pin = "0042"
     private static let next = "0039"

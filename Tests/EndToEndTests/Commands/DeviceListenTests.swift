@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent device listen", .timeLimit(.minutes(15)))
+@Suite("assent device listen")
 struct DeviceListenTests {
     /// Begins to listen at an enrolled device.
     private static func listen(_ desk: DeviceDesk) async throws -> Program.Running {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("The commands about a device's PIN", .timeLimit(.minutes(15)))
+@Suite("The commands about a device's PIN")
 struct DevicePINCommandTests {
     static let pin = "wombat-7"
     static let next = "quokka-8"

@@ -10,7 +10,7 @@ import Testing
 @testable import AssentCLI
 
 /// The device is the one that was written in Python from the protocol's pages alone; so is the thief.
-@Suite("A PIN of a device, and who has what of it", .timeLimit(.minutes(15)))
+@Suite("A PIN of a device, and who has what of it")
 struct DevicePINTests {
     private static let pin = "0042"
     private static let next = "0039"

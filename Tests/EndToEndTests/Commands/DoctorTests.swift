@@ -4,7 +4,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent doctor asks the server", .timeLimit(.minutes(15)))
+@Suite("assent doctor asks the server")
 struct DoctorTests {
     @Test("What a client's file says wrongly of its server is a problem that names the entry to correct")
     func wrongEntries() async throws {

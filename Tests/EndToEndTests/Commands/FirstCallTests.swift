@@ -1,4 +1,5 @@
 import AssentCore
+import AssentOTP
 import AssentPeers
 import AssentServer
 import Foundation
@@ -7,7 +8,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("The program that an app begins with", .timeLimit(.minutes(15)))
+@Suite("The program that an app begins with")
 struct FirstCallTests {
     private func start(_ values: [String], _ typist: Typist) throws -> Program.Running {
         try Program.Running(
@@ -27,6 +28,28 @@ struct FirstCallTests {
             for text in ["Amount: 200.00 EUR", "To: Bob"] { #expect(result.output.contains(text)) }
             #expect(try await typist.login().status == 0)
             #expect(try await typist.balance() == "800.00")
+        }
+    }
+
+    @Test("A user with a device is told which number to type there, and their approval there pays")
+    func device() async throws {
+        try await DeviceTests.run { world, user, device in
+            let desk = DeviceDesk(world: world, user: user, device: device)
+            try await desk.enrol()
+            let running = try Program.Running(
+                ["--kill-after=5", "600", BuiltProgram.beside("FirstCall").path]
+                    + DemoCommand.firstCall(world.endpoints), typing: true,
+                environment: ["HOME": user.home, "PATH": "/usr/bin:/bin"])
+            // The one of now was used to sign in with the command, the next one is good already.
+            let code = try TOTP(secret: world.account.totpSeed).code(at: Date(timeIntervalSinceNow: 30))
+            try running.type([world.account.username, world.account.password.reveal(), code, "yes"])
+            let line = try await running.line(with: "Number: ")
+            let number = String(try #require(line.firstMatch(of: /Number: ([0-9]{2})/)?.output.1))
+            let signed = try await desk.onDevice("transactions", "approve", "--number", number, typing: ["1"])
+            #expect(signed.status == 0, "\(signed.errors)")
+            let result = await running.result()
+            #expect(result.status == 0 && result.output.contains("Paid."), "\(result)")
+            #expect(result.output.components(separatedBy: "Number: ").count == 2)
         }
     }
 
@@ -77,6 +100,10 @@ struct FirstCallTests {
             try elsewhere.type([name])
             let unpinned = await elsewhere.result()
             #expect(unpinned.status == 1 && unpinned.output.contains("no key of the chain is pinned"), "\(unpinned)")
+
+            values[4] = "not a pin"
+            let mistyped = await (try start(values, typist)).result()
+            #expect(mistyped.status == 1 && mistyped.output.hasSuffix("[notBase64]"), "\(mistyped)")
 
             let nothing = await (try start([], typist)).result()
             #expect(nothing.status == 64 && nothing.output.contains("assent demo --keep"))

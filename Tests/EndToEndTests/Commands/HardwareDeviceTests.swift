@@ -7,7 +7,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("A device on the command line whose keys are in hardware", .timeLimit(.minutes(15)))
+@Suite("A device on the command line whose keys are in hardware")
 struct HardwareDeviceTests {
     private static let pin = "87654321"
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent otp", .timeLimit(.minutes(15)))
+@Suite("assent otp")
 struct OTPCommandTests {
     private static let codes = """
               codes:

@@ -5,7 +5,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent transactions sign", .timeLimit(.minutes(15)))
+@Suite("assent transactions sign")
 struct SignTextTests {
     private static let text = "I have read the <terms> & agree. ✓"
 

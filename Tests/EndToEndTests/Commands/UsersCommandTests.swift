@@ -7,7 +7,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent users", .timeLimit(.minutes(15)))
+@Suite("assent users")
 struct UsersCommandTests {
     @Test("An administrator makes a user with a code, lists, locks, and gives a new password and new codes")
     func story() async throws {

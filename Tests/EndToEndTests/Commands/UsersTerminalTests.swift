@@ -7,7 +7,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("assent users at a terminal", .timeLimit(.minutes(15)))
+@Suite("assent users at a terminal")
 struct UsersTerminalTests {
     @Test("What an authenticator app needs is drawn as a QR code, too")
     func drawn() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AssentCLI
 
-@Suite("What reaches the disk when somebody signs in", .timeLimit(.minutes(15)))
+@Suite("What reaches the disk when somebody signs in")
 struct VaultSyncTests {
     private static var canTrace: Bool {
         get async throws {

@@ -33,6 +33,8 @@ enum World {
                     atPath: file, contents: Data(key.utf8), attributes: [.posixPermissions: 0o600])
                 configuration.masterKeyFile = file
                 configuration.postgreSQL = database
+                // The clock is the test's, and the database server's is not.
+                configuration.clockDifferenceSeconds = nil
             }
         }
         #endif

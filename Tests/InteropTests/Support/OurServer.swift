@@ -31,17 +31,24 @@ final class OurServer: Sendable {
     private let directory: String
     private let running: Task<Void, any Error>
 
-    static func run(_ body: (OurServer) async throws -> Void) async throws {
-        let server = try await OurServer()
+    static func run(
+        clients: String = clients, secrets: [String: Secret] = [:], _ body: (OurServer) async throws -> Void
+    ) async throws {
+        let server = try await OurServer(clients: clients, secrets: secrets)
         defer { server.stop() }
         try await body(server)
     }
 
-    init() async throws {
+    /// A server with these clients, in YAML; `secrets` are the files that they name.
+    init(clients: String = clients, secrets: [String: Secret] = [:]) async throws {
         directory = try Peer.temporaryDirectory()
+        for (name, secret) in secrets {
+            try PrivateFile.create(directory + "/" + name, secret.revealBytes())
+        }
         let logger = Logger(label: "interop") { _ in SwiftLogNoOpLogHandler() }
         let server = try await IdentityServer(
-            configuration: try .parse(Self.yaml, file: directory + "/assent.yaml"), clock: clock, logger: logger)
+            configuration: try .parse(Self.yaml(clients), file: directory + "/assent.yaml"), clock: clock,
+            logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)
         running = Task { try await group.run() }
         endpoints = try await server.endpoints
@@ -84,16 +91,20 @@ final class OurServer: Sendable {
     }
 
     func configuration(
-        client: String = "app", redirectURI: String = "http://127.0.0.1:9999/cb"
+        client: String = "app", redirectURI: String = "http://127.0.0.1:9999/cb",
+        scopes: [String] = ["openid", "profile"]
     ) throws -> TokenConfiguration {
-        try TokenConfiguration(
-            issuer: issuer, clientID: client, redirectURI: redirectURI, scopes: ["openid", "profile"])
+        try TokenConfiguration(issuer: issuer, clientID: client, redirectURI: redirectURI, scopes: scopes)
     }
 
     /// Tokens of a new sign-in, got by the SDK.
-    func tokens(client: String = "app") async throws -> TokenSet {
+    func tokens(
+        client: String = "app", redirectURI: String = "http://127.0.0.1:9999/cb",
+        scopes: [String] = ["openid", "profile"]
+    ) async throws -> TokenSet {
         let manager = TokenManager(
-            configuration: try configuration(client: client), transport: transport, store: MemorySecretStore(),
+            configuration: try configuration(client: client, redirectURI: redirectURI, scopes: scopes),
+            transport: transport, store: MemorySecretStore(),
             clock: clock)
         try await manager.install(try await signIn())
         return try await manager.tokens()
@@ -116,7 +127,13 @@ final class OurServer: Sendable {
 
     private static func hash(_ secret: Secret) -> String { Base64URL.encode(SHA2.sha256(secret.revealBytes())) }
 
-    private static let yaml = """
+    private static func yaml(_ clients: String) -> String { realm + indented(clients, by: 6) }
+
+    private static func indented(_ text: String, by count: Int) -> String {
+        text.split(separator: "\n").map { String(repeating: " ", count: count) + $0 + "\n" }.joined()
+    }
+
+    private static let realm = """
         development: true
         publicURL: https://localhost:0/am
         listen: {host: 127.0.0.1, port: 0}
@@ -126,7 +143,7 @@ final class OurServer: Sendable {
           alpha:
             defaultJourney: Login
             users:
-              - {username: ana, credentials: generated, attributes: {givenName: Ana}}
+              - {username: ana, credentials: generated, attributes: {givenName: Ana, name: Ana Alvarez, mail: ana@bank.example}}
             journeys:
               Login:
                 entry: credentials
@@ -137,24 +154,28 @@ final class OurServer: Sendable {
                     outcomes: {outcome: check}
                   check: {type: DataStoreDecisionNode, outcomes: {"true": success, "false": failure}}
             clients:
-              app:
-                redirectURIs: ["http://127.0.0.1/cb", "http://localhost:9999/cb"]
-                scopes: [openid, profile]
-                audience: ["\(audience)"]
-              elsewhere:
-                redirectURIs: ["http://127.0.0.1/cb"]
-                scopes: [openid, profile]
-                audience: ["https://elsewhere.example"]
-              web:
-                secretHash: \(hash(webSecret))
-                redirectURIs: ["http://127.0.0.1/cb"]
-                scopes: [openid, profile]
-                audience: ["\(audience)"]
-                idTokenAlgorithm: ES256
-              api:
-                secretHash: \(hash(apiSecret))
-                grantTypes: []
-                introspectsAll: true
+
+        """
+
+    static let clients = """
+        app:
+          redirectURIs: ["http://127.0.0.1/cb", "http://localhost:9999/cb"]
+          scopes: [openid, profile]
+          audience: ["\(audience)"]
+        elsewhere:
+          redirectURIs: ["http://127.0.0.1/cb"]
+          scopes: [openid, profile]
+          audience: ["https://elsewhere.example"]
+        web:
+          secretHash: \(hash(webSecret))
+          redirectURIs: ["http://127.0.0.1/cb"]
+          scopes: [openid, profile]
+          audience: ["\(audience)"]
+          idTokenAlgorithm: ES256
+        api:
+          secretHash: \(hash(apiSecret))
+          grantTypes: []
+          introspectsAll: true
         """
 }
 

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Builds an app as README.md says: with its two lines in a Package.swift, its example, and no package trait.
+# The app has a build of its own, which is kept: minutes at first, seconds later.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+place=.build/consumer
+say() { echo "consumer: $*" >&2; }
+
+dependency=$(sed -n 's/^\(\.package(path: [^)]*)\),.*/\1/p' README.md)
+product=$(sed -n 's/^\(\.product(name: [^)]*)\),.*/\1/p' README.md)
+[ -n "$dependency" ] && [ -n "$product" ] || { say "README.md does not say how an app depends on the package"; exit 1; }
+
+mkdir -p "$place/app/Sources/App" "$place/build"
+# README.md calls the folder so, and SwiftPM names a package after its folder.
+ln -sfn "$root" "$place/assent"
+cat >"$place/app/Package.swift" <<END
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+    name: "App", platforms: [.macOS(.v15), .iOS(.v18)],
+    dependencies: [$dependency],
+    targets: [.executableTarget(name: "App", dependencies: [$product])])
+END
+cp Snippets/InAnApp.swift "$place/app/Sources/App/Pay.swift"
+echo '@main struct App { static func main() { _ = Secret("the SDK is linked") } }' | sed '1i import Assent' \
+    >"$place/app/Sources/App/App.swift"
+# The same packages as the other build has, not fetched a second time.
+[ ! -e Package.resolved ] || cp Package.resolved "$place/app/"
+for part in checkouts repositories; do
+    [ -e "$place/build/$part" ] || [ ! -e ".build/$part" ] || cp -al ".build/$part" "$place/build/$part"
+done
+
+begun=$SECONDS
+# Neither index nor debug information is used, and both cost time.
+swift build --package-path "$place/app" --scratch-path "$place/build" --disable-index-store -debug-info-format none \
+    "$@" >&2
+echo "consumer: ok ($((SECONDS - begun)) s)"

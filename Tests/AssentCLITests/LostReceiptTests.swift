@@ -1,0 +1,59 @@
+import AssentCore
+import AssentSigning
+import Testing
+
+@testable import AssentCLI
+
+@Suite("An answer to a transaction whose receipt was lost")
+struct LostReceiptTests {
+    /// Decides with `error`, and finds a receipt with the question of this number.
+    private func decide(
+        _ error: SigningError?, isKept: [Bool] = [true], found: Int? = nil
+    ) async -> (result: Result<String, any Error>, questions: Int) {
+        var questions = 0
+        var kept = isKept
+        let lost = LostReceipt<String>(
+            isKept: { kept.count > 1 ? kept.removeFirst() : kept[0] },
+            ask: {
+                questions += 1
+                return questions == found ? "receipt" : nil
+            }, pause: {})
+        do {
+            let receipt = try await lost.receipt(of: "txn") {
+                if let error { throw error }
+                return "at once"
+            }
+            return (.success(receipt), questions)
+        } catch {
+            return (.failure(error), questions)
+        }
+    }
+
+    @Test("The outcome is asked for and told, and nothing is asked where the answer came")
+    func found() async throws {
+        let (first, none) = await decide(nil)
+        #expect(try first.get() == "at once" && none == 0)
+        let (second, twice) = await decide(SigningError(.remote), found: 2)
+        #expect(try second.get() == "receipt" && twice == 2)
+    }
+
+    @Test("While nobody knows, the command ends with status 3 and says how to find out")
+    func unknown() async throws {
+        let (result, questions) = await decide(SigningError(.unavailable))
+        let failure = #expect(throws: CommandFailure.self) { try result.get() }
+        #expect(
+            failure?.status == .unknown && failure?.description.contains("transactions show --transaction txn") == true)
+        #expect(questions == 3)
+    }
+
+    @Test("What was never signed, what the server refuses, and what it refuses in the end stays the error that it is")
+    func errors() async throws {
+        let (unsigned, none) = await decide(SigningError(.remote), isKept: [false])
+        #expect(throws: SigningError(.remote)) { try unsigned.get() }
+        let (refused, never) = await decide(SigningError(.matchWrong))
+        #expect(throws: SigningError(.matchWrong)) { try refused.get() }
+        let (over, once) = await decide(SigningError(.remote), isKept: [true, false])
+        #expect(throws: SigningError(.remote)) { try over.get() }
+        #expect(none == 0 && never == 0 && once == 1)
+    }
+}

@@ -1,0 +1,192 @@
+import AssentCore
+import AssentPeers
+import AssentServer
+import AssentTokens
+import Foundation
+import HTTPTypes
+import Testing
+
+/// docs/connect-a-program.md, line by line: each program runs with the very settings that stand there, and the server
+/// has the very clients.
+@Suite("Programs set up by docs/connect-a-program.md")
+struct ProgramTests {
+    /// The page, cut at its headings.
+    struct Page: Sendable {
+        static let issuer = "https://am.bank.example/am/oauth2/realms/root/realms/alpha"
+        let path: String
+        let text: String
+
+        init() throws {
+            path = URL(fileURLWithPath: Peer.scripts).appending(path: "../../../docs/connect-a-program.md").path
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        }
+
+        /// The block in a language, of a section or of all.
+        func blocks(_ language: String, of section: String? = nil) -> [String] {
+            let parts = text.components(separatedBy: "\n## ").dropFirst()
+            return parts.filter { part in section.map { part.hasPrefix($0 + "\n") } ?? true }.flatMap { part in
+                part.components(separatedBy: "```\(language)\n").dropFirst().compactMap {
+                    $0.components(separatedBy: "\n```").first.map { $0 + "\n" }
+                }
+            }
+        }
+    }
+
+    private static let secret = Secret(SystemRandom().token())
+
+    private func run(_ body: (OurServer, Page) async throws -> Void) async throws {
+        let page = try Page()
+        let clients = page.blocks("yaml").joined().replacing("https://intranet.bank.example", with: "http://127.0.0.1")
+        let files = clients.matches(of: /secretFile: (\S+)/).map { String($0.1) }
+        try await OurServer.run(
+            clients: clients, secrets: Dictionary(files.map { ($0, Self.secret) }, uniquingKeysWith: { $1 })
+        ) { try await body($0, page) }
+    }
+
+    private func job(_ server: OurServer, _ page: Page, _ section: String, host: String = "") throws -> JSONValue {
+        guard case .object(var job) = try server.job(client: "", authentication: "none") else { return .null }
+        job["page"] = .string(page.path)
+        job["section"] = .string(section)
+        job["secret"] = .string(Self.secret.reveal())
+        job["host"] = .string("https://\(host).bank.example")
+        return .object(job)
+    }
+
+    @Test("Each section of the page is run by a test")
+    func sections() throws {
+        let page = try Page()
+        let tested = Set(Self.programs.map(\.0) + ["An API that checks tokens with PyJWT"])
+        let python = page.text.components(separatedBy: "\n## ").filter { $0.contains("```python") }
+            .compactMap { $0.components(separatedBy: "\n").first }
+        #expect(Set(python) == tested)
+        #expect(page.blocks("apache").count == 2)
+    }
+
+    static let programs: [(String, String, JSONValue)] = [
+        ("Flask and Authlib", "wiki", ["email": "ana@bank.example", "name": "Ana Alvarez"]),
+        ("Flask-OIDC", "notes", ["email": "ana@bank.example"]),
+        ("requests-oauthlib", "report", ["name": "Ana Alvarez"]),
+        ("Authlib alone", "tool", ["name": "Ana Alvarez"]),
+        ("django-allauth", "shop", ["email": "ana@bank.example"]),
+        ("social-auth-app-django", "forum", ["email": "ana@bank.example"]),
+        ("mozilla-django-oidc", "library", ["email": "ana@bank.example"]),
+        // MSAL asks for offline_access, too, which the client may not have.
+        ("MSAL for Python", "desktop", ["scope": "accounts openid profile", "issuer": true]),
+    ]
+
+    @Test("It signs a user in", arguments: programs)
+    func program(section: String, host: String, seen: JSONValue) async throws {
+        try await run { server, page in
+            var told = try await Peer.run("program_flow.py", job(server, page, section, host: host))
+            if case .object(var object) = told, let scope = object["scope"]?.string {
+                object["scope"] = .string(scope.split(separator: " ").sorted().joined(separator: " "))
+                told = .object(object)
+            }
+            #expect(told == seen)
+        }
+    }
+
+    @Test("PyJWT takes our access token, and no ID token, none for another API and no broken one")
+    func pyJWT() async throws {
+        try await run { server, page in
+            let tokens = try await server.tokens(
+                client: "mobile", redirectURI: "http://127.0.0.1/callback", scopes: ["openid", "accounts"])
+            let other = try await server.tokens(client: "desktop", redirectURI: "http://localhost/", scopes: ["openid"])
+            var text = Array(tokens.accessToken.reveal())
+            text[text.count - 20] = text[text.count - 20] == "A" ? "B" : "A"
+            guard case .object(var job) = try job(server, page, "An API that checks tokens with PyJWT") else { return }
+            job["tokens"] = [
+                "access": .string(tokens.accessToken.reveal()),
+                "id": .string(try #require(tokens.idToken).text.reveal()),
+                "elsewhere": .string(other.accessToken.reveal()), "broken": .string(String(text)),
+            ]
+            let seen = try await Peer.run("program_flow.py", .object(job))
+            #expect(
+                seen == [
+                    "scope": "openid accounts", "id": "InvalidTokenError", "elsewhere": "InvalidAudienceError",
+                    "broken": "InvalidSignatureError",
+                ])
+        }
+    }
+
+    /// Starts an Apache with a block of the page, with this server's name and what only a test needs.
+    private func apache(
+        _ module: String, _ block: String, more: String = "", _ server: OurServer, directory: String
+    ) async throws -> (Locked<ChildProcess>, Int) {
+        let settings =
+            block.replacing(Page.issuer, with: server.issuer).replacing("(the secret)", with: Self.secret.reveal())
+            .replacing("https://intranet.bank.example", with: "http://127.0.0.1:@PORT@") + more
+        let file = directory + "/settings.conf"
+        try settings.write(toFile: file, atomically: true, encoding: .utf8)
+        return try await Peer.start("apache_program.sh", [module, file])
+    }
+
+    @Test("mod_auth_openidc signs a user in, knows them by name, and signs them out here and there")
+    func modAuthOpenIDC() async throws {
+        try await run { server, page in
+            let directory = try Peer.temporaryDirectory()
+            defer { try? FileManager.default.removeItem(atPath: directory) }
+            let block = try #require(page.blocks("apache", of: "Apache with mod_auth_openidc").first)
+            let authority = try #require(server.endpoints.authorityFile)
+            // Apache's user must be able to read it.
+            let readable = NSTemporaryDirectory() + "/assent-authority-\(SystemRandom().uuid()).pem"
+            try FileManager.default.copyItem(atPath: authority, toPath: readable)
+            defer { try? FileManager.default.removeItem(atPath: readable) }
+            chmod(readable, 0o644)
+            let (process, port) = try await apache(
+                "auth_openidc", block, more: "OIDCCABundlePath \(readable)\n", server, directory: directory)
+            defer { process.withLock { $0.stop() } }
+            let here = "http://127.0.0.1:\(port)"
+            let browser = try PeerClient()
+            let html: HTTPFields = [.accept: "text/html"]
+            let begun = try await browser.send(.get, here + "/", html)
+            let asked = try #require(begun.fields[.location], "\(begun.status) \(begun.text)")
+            #expect(asked.contains("code_challenge_method=S256"))
+            let session = try await server.signIn()
+            let cookie: HTTPFields = [.cookie: "\(server.endpoints.cookieName)=\(session.token.reveal())"]
+            let answer = try await PeerClient(server.transport).send(.get, asked, cookie)
+            let back = try #require(answer.fields[.location], "\(answer.status) \(answer.text)")
+            let done = try await browser.send(.get, back, html)
+            #expect(done.status == 302, "\(done.status) \(done.text)")
+            let seen = try await browser.send(.get, here + "/", html)
+            #expect(seen.status == 200 && seen.text == "protected\n")
+            let name = try #require(HTTPField.Name("X-Seen-User"))
+            #expect(seen.fields[name] == "ana")
+
+            let out = try await browser.send(
+                .get, here + "/oidc?logout=" + PercentEncoding.encode(here + "/"), html)
+            let end = try #require(out.fields[.location], "\(out.status) \(out.text)")
+            #expect(end.contains("id_token_hint="))
+            let ended = try await PeerClient(server.transport).send(.get, end, cookie)
+            #expect(ended.fields[.location]?.hasPrefix(here + "/") == true, "\(ended.status) \(ended.text)")
+            #expect(try await browser.send(.get, here + "/", html).status == 302)
+            let silent = try await PeerClient(server.transport).send(.get, asked, cookie)
+            #expect(silent.fields[.location]?.contains("/UI/Login?") == true)
+        }
+    }
+
+    @Test("mod_oauth2 takes our access token for its API, and no ID token, none for another API and no request without")
+    func modOAuth2() async throws {
+        try await run { server, page in
+            let directory = try Peer.temporaryDirectory()
+            defer { try? FileManager.default.removeItem(atPath: directory) }
+            // The module trusts the system's authorities only, and cannot be told of one that a test has made.
+            let block = try #require(page.blocks("apache", of: "An API behind Apache with mod_oauth2").first)
+                .replacing("verify.iss=skip", with: "jwks_uri.ssl_verify=false&verify.iss=skip")
+            let (process, port) = try await apache("oauth2", block, server, directory: directory)
+            defer { process.withLock { $0.stop() } }
+            let tokens = try await server.tokens(
+                client: "mobile", redirectURI: "http://127.0.0.1/callback", scopes: ["openid", "accounts"])
+            let other = try await server.tokens(client: "desktop", redirectURI: "http://localhost/", scopes: ["openid"])
+            let client = try PeerClient()
+            func status(_ token: Secret?) async throws -> Int {
+                let fields: HTTPFields = token.map { [.authorization: "Bearer \($0.reveal())"] } ?? [:]
+                return try await client.send(.get, "http://127.0.0.1:\(port)/api/", fields).status
+            }
+            #expect(try await status(tokens.accessToken) == 200)
+            #expect(try await status(other.accessToken) == 401)
+            #expect(try await status(try #require(tokens.idToken).text) == 401)
+            #expect(try await status(nil) == 401)
+        }
+    }
+}
