@@ -211,7 +211,7 @@ struct PoolTests {
             )
             let peer = peers.withLock { $0.last }
             if cutOff { peer?.channel.eventLoop.execute { peer?.cutOff() } } else { peer?.close() }
-            try await peer?.channel.closeFuture.get()
+            try await peer?.closed()
         }
         #expect(server.seen.requests.count == 20)
         #expect(server.seen.connections == 20)
@@ -236,7 +236,7 @@ struct PoolTests {
         group.next().execute { gate.wait() }
         let peer = peers.withLock { $0.first }
         peer?.close()
-        try await peer?.channel.closeFuture.get()
+        try await peer?.closed()
         async let text = transport.text(call)
         for _ in 0..<10_000 { await Task.yield() }
         gate.signal()

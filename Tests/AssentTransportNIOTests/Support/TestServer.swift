@@ -49,6 +49,24 @@ final class TestServer: Sendable {
             channel.flush()
             try? channel.pipeline.syncOperations.context(handlerType: Wire.self).close(promise: nil)
         }
+
+        /// Waits until this end is closed and the kernel has told the client's end, which is later on a busy machine.
+        func closed() async throws {
+            let client = channel.remoteAddress?.port
+            try await channel.closeFuture.get()
+            guard let client else { return }
+            let end = ":" + String(client, radix: 16, uppercase: true).leftPadded(to: 4)
+            while try Self.connections().contains(where: { $0.count > 3 && $0[1].hasSuffix(end) && $0[3] == "01" }) {
+                await Task.yield()
+            }
+        }
+
+        /// The lines of proc_net_tcp(5) as words: the second is the local address, the fourth the state, of which 01
+        /// is TCP_ESTABLISHED.
+        private static func connections() throws -> [[Substring]] {
+            try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8).split(separator: "\n")
+                .map { $0.split(separator: " ") }
+        }
     }
 
     private let counts = Locked(Counts())
@@ -240,5 +258,11 @@ private final class Requests: ChannelInboundHandler {
         if lines.contains("transfer-encoding: chunked") { return nil }
         let line = lines.first { $0.hasPrefix("content-length: ") }
         return line.flatMap { Int($0.dropFirst("content-length: ".count)) } ?? 0
+    }
+}
+
+extension String {
+    fileprivate func leftPadded(to length: Int) -> String {
+        String(repeating: "0", count: max(0, length - count)) + self
     }
 }
