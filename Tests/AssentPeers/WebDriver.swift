@@ -58,9 +58,13 @@ extension WebDriver {
     /// The address of the page.
     package var url: String { get async throws { try await ask("url").string ?? "" } }
 
+    /// How often the browser is asked whether it has gone on before it stands still: minutes, however slow it is.
+    private static let looks = 50_000
+
     /// Waits until the page has led the browser to an address that begins with `prefix`.
     package func arrive(at prefix: String) async throws {
-        while try await !url.hasPrefix(prefix) {}
+        for _ in 0..<Self.looks where try await url.hasPrefix(prefix) { return }
+        throw PeerFailure("the browser stays at \(try await url), which says: \(try await text("body").prefix(1000))")
     }
 
     /// What the window is called.
@@ -78,7 +82,8 @@ extension WebDriver {
         let before = try await element("html")
         try await say("element/\(element(selector))/click")
         // A name is all that an element of a page that is gone does not have any more.
-        while (try? await ask("element/\(before)/name")) != nil {}
+        for _ in 0..<Self.looks where (try? await ask("element/\(before)/name")) == nil { return }
+        throw PeerFailure("'\(selector)' leads nowhere from \(try await url): \(try await text("body").prefix(1000))")
     }
 
     /// What the user reads in the element that a CSS selector finds; waits for it.

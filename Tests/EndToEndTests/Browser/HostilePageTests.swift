@@ -97,8 +97,9 @@ struct HostilePageTests {
             #expect(try await browser.complaints == [])
             try await person.enterCode()
             let back = try #require(URLComponents(string: location)?.queryItems?.first { $0.name == "goto" }?.value)
-            // The browser goes back by itself, with a request that is not the one that was approved.
-            try await browser.arrive(at: gateway)
+            // A browser cannot send the request again: the page says so and stays.
+            #expect(try await browser.text("h1") == "Approved")
+            #expect(try await browser.url.hasPrefix(person.world.endpoints.server))
             #expect(try await send(back).status == 201)
             #expect(try await send(back).status == 409)
         }
