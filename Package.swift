@@ -277,7 +277,8 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentOTP", "AssentPeers",
-                "AssentStore", "AssentTesting", "AssentExampleBank", "StoreTesting", "TestSupport", httpTypes, logging,
+                "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentExampleBank", "StoreTesting",
+                "TestSupport", httpTypes, logging,
             ]),
         .testTarget(
             name: "InteropTests",

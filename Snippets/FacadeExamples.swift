@@ -205,6 +205,14 @@ func settings(
     return configuration
 }
 
+func allowSigning(_ configuration: inout Assent.Configuration, keys: any KeyProvider) {
+    // snippet: configuration-device begin
+    configuration.deviceKeys = keys
+    configuration.device.issuers = ["https://am.bank.example/am/signing/realms/root/realms/alpha"]
+    configuration.device.modes = [.assisted]
+    // snippet: configuration-device end
+}
+
 func vaults(directory: URL, passphrase: Secret) -> [Assent.Vault] {
     // snippet: vault begin
     let hardware = Assent.Vault.file(at: directory, keys: .requireHardware)

@@ -1,3 +1,4 @@
+public import AssentCore
 public import AssentSigning
 
 extension Assent {
@@ -12,8 +13,9 @@ extension Assent {
     /// }
     /// ```
     ///
-    /// Its keys are made by `Configuration.deviceKeys`; what else it keeps is in the vault. It needs no session: the
-    /// device's own keys prove its calls, and ``signOut()`` leaves its containers alone.
+    /// Its keys are made by `Configuration.deviceKeys`, what it allows is in `Configuration.device`, and what else it
+    /// keeps is in the vault. It needs no session: the device's own keys prove its calls, and ``signOut()`` leaves its
+    /// containers alone.
     public struct Device: Sendable {
         private let made: SigningDevice?
 
@@ -36,9 +38,17 @@ extension Assent {
         /// Enrols this device: makes keys and has the server accept them. Then the user types the digits of the result
         /// into the page that made the invite.
         ///
-        /// - Throws: `SigningError`.
-        public func enrol(_ invite: SigningInvite, name: String? = nil) async throws -> SigningEnrolment {
-            try await signing.enrol(invite, name: name)
+        /// - Parameters:
+        ///   - invite: what was scanned or typed.
+        ///   - name: what the container is to be called, 1 to 128 characters.
+        ///   - pushID: where push messages go.
+        ///   - password: asks the user for each password that the server's policy wants. Without it such an enrolment
+        ///     stops with code `passwordRequired`.
+        /// - Throws: `SigningError`, with code `untrustedIssuer` for an issuer that `Configuration.device` does not name.
+        public func enrol(
+            _ invite: SigningInvite, name: String? = nil, pushID: String? = nil, password: SigningPasswordPrompt? = nil
+        ) async throws -> SigningEnrolment {
+            try await signing.enrol(invite, name: name, pushID: pushID, password: password)
         }
 
         /// The containers of this device that fit a filter, the oldest first.
@@ -49,14 +59,17 @@ extension Assent {
             try await signing.containers(matching: filter)
         }
 
-        /// Open transactions of a user's container as they come, each once.
+        /// Open transactions of a user's container as they come, each once. While the user has not typed the digits of
+        /// the enrolment, the sequence waits for that first.
         ///
-        /// - Parameter user: the user's id or name; without one the only container's.
+        /// - Parameters:
+        ///   - user: the user's id or name; without one the only container's.
+        ///   - password: the password `session`, if the container has one. It is kept as long as the sequence is.
         /// - Returns: the transactions.
         /// - Throws: `SigningError` with code `invalidContainer` when the device is not enrolled, `inexplicitContainer`
         ///   with the users when several containers fit.
-        public func transactions(user: String? = nil) async throws -> SigningTransactions {
-            try await signing.container(of: user).transactions()
+        public func transactions(user: String? = nil, password: Secret? = nil) async throws -> SigningTransactions {
+            try await signing.container(of: user).transactions(password: password)
         }
 
         /// Reads a transaction's id, of a push message or a QR code. Nothing is sent.

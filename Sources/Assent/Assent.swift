@@ -108,7 +108,8 @@ public final class Assent: Sendable {
         device = Device(
             configuration.deviceKeys.map { keys in
                 SigningDevice(
-                    store: store, keys: keys, transport: transport, clock: clock, random: random, logger: logger)
+                    store: store, keys: keys, transport: transport, configuration: configuration.device, clock: clock,
+                    random: random, logger: logger)
             })
     }
 

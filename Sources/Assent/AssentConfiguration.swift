@@ -1,6 +1,7 @@
 import AssentAuthorization
 public import AssentCore
 public import AssentJourney
+public import AssentSigning
 public import AssentTokens
 import AssentTransportNIO
 public import AssentVault
@@ -44,6 +45,17 @@ extension Assent {
         /// What makes and holds the keys with which this app signs transactions (``Assent/Device``); `nil` for an app
         /// that signs none.
         public var deviceKeys: (any KeyProvider)?
+
+        /// What this app allows as a device that signs transactions: the issuers that it knows, how keys may be
+        /// protected, how often a call is sent again. Without `issuers` any issuer's invite is taken, and the app must
+        /// show its host first.
+        ///
+        /// ```swift
+        /// configuration.deviceKeys = keys
+        /// configuration.device.issuers = ["https://am.bank.example/am/signing/realms/root/realms/alpha"]
+        /// configuration.device.modes = [.assisted]
+        /// ```
+        public var device = SigningDeviceConfiguration()
 
         /// The name of AM's session cookie. Identity Cloud tenants have one of their own.
         public var sessionCookieName = WireName.sessionCookie

@@ -356,6 +356,41 @@ struct TransactionTests {
         next.cancel()
     }
 
+    private func failure(of iterator: inout SigningTransactions.AsyncIterator) async -> SigningError? {
+        do {
+            _ = try await iterator.next()
+            return nil
+        } catch {
+            return error as? SigningError
+        }
+    }
+
+    @Test("What could not be fetched comes again when the error passes, behind what could; other errors are said once")
+    func transientFetch() async throws {
+        var iterator = container.transactions().makeAsyncIterator()
+        let first = await scene.server.ask()
+        let second = await scene.server.ask()
+        await scene.server.refuse("/device/transactions/fetch", .init(status: 503, code: "busy"))
+        #expect(await failure(of: &iterator) == SigningError(.busy))
+        #expect(try await iterator.next()?.id == second.text)
+        #expect(try await iterator.next()?.id == first.text)
+
+        let refused = await scene.server.ask()
+        let last = await scene.server.ask()
+        await scene.server.refuse("/device/transactions/fetch", .init(status: 403, code: "container_blocked"))
+        #expect(await failure(of: &iterator) == SigningError(.containerBlocked))
+        #expect(try await iterator.next()?.id == last.text)
+        let rest = iterator
+        let more = Task {
+            var iterator = rest
+            return try await iterator.next()?.id
+        }
+        while scene.clock.sleeperCount == 0 { await Task.yield() }
+        let newest = await scene.server.ask()
+        scene.clock.advance(by: 2)
+        #expect(try await more.value == newest.text, "\(refused.text)")
+    }
+
     @Test("The wrong number ends the transaction with an error")
     func number() async throws {
         let transaction = try await scene.fetched(container, on: device)

@@ -4,8 +4,11 @@ import Foundation
 
 /// The open transactions of a container as they come, each once.
 ///
-/// An error ends one step, not the sequence: an iterator that is asked again goes on after it. A transaction that was
-/// decided or ended before it could be fetched is left out.
+/// While the user has not typed the digits of an enrolment, it waits for that first.
+///
+/// An error ends one step, not the sequence: an iterator that is asked again goes on after it. A transaction that could
+/// not be fetched because of an error that passes (`isTransient`) then comes again. One that was decided or ended before
+/// it could be fetched is left out.
 public struct SigningTransactions: AsyncSequence, Sendable {
     /// A transaction.
     public typealias Element = SigningTransaction
@@ -32,7 +35,7 @@ public struct SigningTransactions: AsyncSequence, Sendable {
         /// Seconds after which it is said again that keys are due.
         private static let reminder: TimeInterval = 3600
 
-        fileprivate let container: SigningContainer
+        private var container: SigningContainer
         private let password: Secret?
         private let onEvent: (@Sendable (SigningEvent) async -> Void)?
         private var waiting: [String] = []
@@ -49,16 +52,24 @@ public struct SigningTransactions: AsyncSequence, Sendable {
 
         /// The next transaction; waits until there is one, or the task is cancelled.
         ///
-        /// - Throws: ``SigningError``, `CancellationError`.
+        /// - Throws: ``SigningError``, with code `enrolment_void` when the enrolment has ended before the digits were
+        ///   typed; `CancellationError`.
         public mutating func next() async throws -> SigningTransaction? {
+            if container.state == .unconfirmed { container = try await container.activated() }
             while true {
-                while !waiting.isEmpty {
-                    let id = waiting.removeFirst()
+                while let id = waiting.first {
                     do {
-                        return try await container.device.retrieveTransactionInfo(id)
+                        let transaction = try await container.device.retrieveTransactionInfo(id)
                             .transaction(password: password)
+                        waiting.removeFirst()
+                        return transaction
                     } catch let error as SigningError where Self.over.contains(error.code) {
-                        continue
+                        waiting.removeFirst()
+                    } catch {
+                        waiting.removeFirst()
+                        // Behind the others: what is wrong may be wrong with this one alone.
+                        if Self.passes(error) { waiting.append(id) }
+                        throw error
                     }
                 }
                 try Task.checkCancellation()
@@ -75,6 +86,10 @@ public struct SigningTransactions: AsyncSequence, Sendable {
                     try await clock.sleep(until: clock.now.addingTimeInterval(Self.pause))
                 }
             }
+        }
+
+        private static func passes(_ error: any Error) -> Bool {
+            error is CancellationError || (error as? any AssentError)?.isTransient == true
         }
 
         private mutating func sayEvents() async {

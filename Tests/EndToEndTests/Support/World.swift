@@ -41,14 +41,22 @@ enum World {
         return sources
     }
 
-    /// Runs `body` in a world of its own, and ends it whatever happens.
+    /// Runs `body` in a world of its own, whose file is the example's as `edit` leaves it, and ends it whatever happens.
     static func run(
         logger: Logger, watching: (any HTTPTransport) -> any HTTPTransport = { $0 },
+        editing edit: (String) -> String = { $0 },
         configuring: @escaping @Sendable (inout ServerConfiguration) -> Void = { _ in },
         _ body: (Story) async throws -> Void
     ) async throws {
+        let directory = NSTemporaryDirectory() + "/assent-world-" + SystemRandom().token(byteCount: 9)
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(atPath: directory) }
         let clock = DemoClock()
         var sources = try await sources()
+        let example = try String(contentsOfFile: sources.configurationFile, encoding: .utf8)
+        sources.configurationFile = directory + "/assent.yaml"
+        try edit(example).write(toFile: sources.configurationFile, atomically: false, encoding: .utf8)
         let usual = sources.configure
         sources.configure = {
             try usual(&$0)
