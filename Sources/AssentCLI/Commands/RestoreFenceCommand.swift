@@ -32,9 +32,9 @@ struct RestoreFenceCommand: AsyncParsableCommand {
         } text: { outcome in
             // Of nonces there is always one row, which says from when on they are valid.
             let counts = FencedKind.allCases.filter { $0 != .nonces }.compactMap { kind in
-                outcome.counts[kind].map { "\($0) \(kind.text)" }
+                outcome.counts[kind].map { "\n  \(kind.text): \($0)" }
             }
-            let ended = counts.isEmpty ? "Nothing was open." : "Ended: \(counts.joined(separator: ", "))."
+            let ended = counts.isEmpty ? "Nothing was open." : "Ended:\(counts.joined())"
             return "\(ended)\nDo again what administrators have done since the backup, and start the servers."
         } json: { outcome in
             var object = JSONObject()

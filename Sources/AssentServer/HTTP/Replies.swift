@@ -18,6 +18,8 @@ extension Response {
         headers[.cacheControl] = "no-cache, no-store, must-revalidate"
         headers[.pragma] = "no-cache"
         headers[.expires] = "0"
+        // What is busy or restarting is so for a moment (RFC 9110 §15.6.4).
+        if status == 503, headers[.retryAfter] == nil { headers[.retryAfter] = "1" }
         return Response(
             status: .init(code: status), headers: headers,
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))

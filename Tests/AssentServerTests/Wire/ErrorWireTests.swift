@@ -42,6 +42,18 @@ struct ErrorWireTests {
         (.busy, 503, nil, nil, false), (.unavailable, 503, nil, nil, false), (.internalFailure, 500, nil, nil, false),
     ]
 
+    @Test("Each interface says when to come back from 503")
+    func retryAfter() {
+        let busy = EngineError(.busy, "detail")
+        let replies = [
+            AMError(busy).response, .problem(busy), .signing(SigningRefusal(.busy)),
+            .oauth(503, "temporarily_unavailable", "detail"),
+        ]
+        #expect(replies.map { $0.headers[.retryAfter] } == ["1", "1", "1", "1"])
+        #expect(Response.crest(503, "x", headers: [.retryAfter: "7"]).headers[.retryAfter] == "7")
+        #expect(Response.crest(500, "x").headers[.retryAfter] == nil)
+    }
+
     @Test("Each code has AM's status, text, number and failureUrl, as the reference has them")
     func commonREST() {
         #expect(Set(Self.table.map(\.0)) == EngineError.Code.all)
