@@ -63,6 +63,9 @@ public struct SigningError: AssentError {
         /// A code by its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
+        /// A code that the server sends.
+        init(_ refusal: RefusalCode) { self.init(rawValue: refusal.rawValue) }
+
         /// The number that HID's SDK has for this; `nil` where HID has published a name only, or nothing.
         public var hid: Int? { meaning?.hid }
     }
@@ -128,73 +131,73 @@ extension SigningError.Code {
     // MARK: Of the server
 
     /// Malformed, or out of bounds.
-    public static let invalidRequest = Self("invalid_request")
+    public static let invalidRequest = Self(RefusalCode.invalidRequest)
     /// The server speaks another version of the protocol.
-    public static let versionUnsupported = Self("version_unsupported")
+    public static let versionUnsupported = Self(RefusalCode.versionUnsupported)
     /// There is no issuer at this address.
-    public static let notFound = Self("not_found")
+    public static let notFound = Self(RefusalCode.notFound)
     /// The server does not know the container.
-    public static let unknownContainer = Self("unknown_container")
+    public static let unknownContainer = Self(RefusalCode.unknownContainer)
     /// The container is blocked; ask for its status.
-    public static let containerBlocked = Self("container_blocked")
+    public static let containerBlocked = Self(RefusalCode.containerBlocked)
     /// The container's store may have been copied; ask for its status.
-    public static let containerSuspect = Self("container_suspect")
+    public static let containerSuspect = Self(RefusalCode.containerSuspect)
     /// The container has ended; ask for its status.
-    public static let containerRevoked = Self("container_revoked")
+    public static let containerRevoked = Self(RefusalCode.containerRevoked)
     /// A new container may not approve yet.
-    public static let approvalsNotYet = Self("approvals_not_yet")
+    public static let approvalsNotYet = Self(RefusalCode.approvalsNotYet)
     /// The container's keys have expired.
-    public static let keyExpired = Self("key_expired")
+    public static let keyExpired = Self(RefusalCode.keyExpired)
     /// The key was replaced.
-    public static let keyRetired = Self("key_retired")
+    public static let keyRetired = Self(RefusalCode.keyRetired)
     /// The code is unknown, used or expired.
-    public static let invalidCode = Self("invalid_code")
+    public static let invalidCode = Self(RefusalCode.invalidCode)
     /// The user must authenticate: the keys cannot be renewed yet without that.
-    public static let freshAuthenticationRequired = Self("fresh_authentication_required")
+    public static let freshAuthenticationRequired = Self(RefusalCode.freshAuthenticationRequired)
     /// The user has as many containers as allowed.
-    public static let deviceLimit = Self("device_limit")
+    public static let deviceLimit = Self(RefusalCode.deviceLimit)
     /// The enrolment cannot be finished; begin again with a new invite.
-    public static let commitmentChanged = Self("commitment_changed")
+    public static let commitmentChanged = Self(RefusalCode.commitmentChanged)
     /// The enrolment has ended; begin again with a new invite.
-    public static let enrolmentVoid = Self("enrolment_void")
+    public static let enrolmentVoid = Self(RefusalCode.enrolmentVoid)
     /// The transaction is unknown, or another user's.
-    public static let transactionUnknown = Self("tx_unknown")
+    public static let transactionUnknown = Self(RefusalCode.transactionUnknown)
     /// It must be fetched first.
-    public static let transactionNotFetched = Self("tx_not_fetched")
+    public static let transactionNotFetched = Self(RefusalCode.transactionNotFetched)
     /// The transaction has expired.
-    public static let transactionExpired = Self("tx_expired")
+    public static let transactionExpired = Self(RefusalCode.transactionExpired)
     /// The transaction was canceled.
-    public static let transactionCanceled = Self("tx_canceled")
+    public static let transactionCanceled = Self(RefusalCode.transactionCanceled)
     /// A wrong number or signature has ended the transaction.
-    public static let transactionFailed = Self("tx_failed")
+    public static let transactionFailed = Self(RefusalCode.transactionFailed)
     /// It was decided otherwise, or on another device.
-    public static let alreadyDecided = Self("already_decided")
+    public static let alreadyDecided = Self(RefusalCode.alreadyDecided)
     /// The status, its key or its reason is not allowed.
-    public static let statusNotAllowed = Self("status_not_allowed")
+    public static let statusNotAllowed = Self(RefusalCode.statusNotAllowed)
     /// The number was wrong, which has ended the transaction.
-    public static let matchWrong = Self("match_wrong")
+    public static let matchWrong = Self(RefusalCode.matchWrong)
     /// The key must be opened again: its evaluation is not confirmed, used, or older than five minutes.
-    public static let unlockRequired = Self("unlock_required")
+    public static let unlockRequired = Self(RefusalCode.unlockRequired)
     /// The password is locked until the user authenticates at the issuer.
-    public static let passwordLocked = Self("locked")
+    public static let passwordLocked = Self(RefusalCode.locked)
     /// The next try must wait.
-    public static let passwordWait = Self("wait")
+    public static let passwordWait = Self(RefusalCode.wait)
     /// The key that the password opens was destroyed.
-    public static let passwordDestroyed = Self("shredded")
+    public static let passwordDestroyed = Self(RefusalCode.shredded)
     /// The password must be changed first.
-    public static let passwordExpired = Self("password_expired")
+    public static let passwordExpired = Self(RefusalCode.passwordExpired)
     /// The password may not be changed yet.
-    public static let passwordTooYoung = Self("password_too_young")
+    public static let passwordTooYoung = Self(RefusalCode.passwordTooYoung)
     /// The password is of another generation than the server's.
-    public static let wrongGeneration = Self("wrong_generation")
+    public static let wrongGeneration = Self(RefusalCode.wrongGeneration)
     /// The server was restored from a backup; the user must authenticate at the issuer.
-    public static let serverRolledBack = Self("server_rolled_back")
+    public static let serverRolledBack = Self(RefusalCode.serverRolledBack)
     /// Too many calls.
-    public static let rateLimited = Self("rate_limited")
+    public static let rateLimited = Self(RefusalCode.rateLimited)
     /// The server has no time; nothing happened.
-    public static let busy = Self("busy")
+    public static let busy = Self(RefusalCode.busy)
     /// The server cannot say whether something happened: repeat the same.
-    public static let unavailable = Self("unavailable")
+    public static let unavailable = Self(RefusalCode.unavailable)
 
     struct Meaning {
         var hid: Int?
@@ -271,7 +274,7 @@ extension SigningError.Code {
         .rateLimited: Meaning(sentence: "There were too many calls.", isTransient: true),
         .busy: Meaning(sentence: "The server is busy.", isTransient: true),
         .unavailable: Meaning(sentence: "The server cannot say what became of it.", isTransient: true),
-        Self("rule_unsupported"): Meaning(hid: 200, sentence: "The server does not take devices of this kind."),
+        Self(RefusalCode.ruleUnsupported): Meaning(hid: 200, sentence: "The server does not take devices of this kind."),
         .unlockRequired: Meaning(hid: 105, sentence: "The key must be opened first."),
         .passwordLocked: Meaning(
             hid: 100, sentence: "The password is locked until the user authenticates.", suggestion: authenticate),

@@ -39,6 +39,12 @@ extension HTTPField.Name {
     /// `Sec-Fetch-Mode`: whether a browser's request is a navigation (Fetch Metadata §2.2).
     package static let secFetchMode = constant("Sec-Fetch-Mode")
 
+    /// `TSP-Proof`: a device's proof of one call (docs/transaction-signing.md, "Calls of a device").
+    package static let signingProof = constant("TSP-Proof")
+
+    /// `TSP-Nonce`: a nonce for a device's next proof.
+    package static let signingNonce = constant("TSP-Nonce")
+
     /// A name that is written here and therefore known to be a token.
     private static func constant(_ name: String) -> HTTPField.Name { HTTPField.Name(name)! }
 }

@@ -1,4 +1,5 @@
 import AssentEngine
+import AssentSigningProtocol
 import HTTPTypes
 
 /// Which routes exist, who may call them, how, and with how much. Each request is held to its row before the route sees

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import AssentSigningProtocol
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -19,7 +20,7 @@ extension Response {
 
     /// The same for a request that cannot be read.
     static func signing(_ error: RequestError) -> Response {
-        let code: SigningRefusal.Code = error.status == 413 ? .tooLarge : .invalidRequest
+        let code: RefusalCode = error.status == 413 ? .tooLarge : .invalidRequest
         return .problem(error.status, error.message, members: ["code": .string(code.rawValue)])
     }
 
@@ -56,12 +57,4 @@ extension SigningRefusal {
         for (status, codes) in codes { for code in codes { statuses[code] = status } }
         return statuses
     }()
-}
-
-extension HTTPField.Name {
-    /// A device's proof of its call.
-    static let signingProof = HTTPField.Name("TSP-Proof")!
-
-    /// A nonce for a device's next proof.
-    static let signingNonce = HTTPField.Name("TSP-Nonce")!
 }

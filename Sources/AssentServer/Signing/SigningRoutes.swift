@@ -1,5 +1,6 @@
 import AssentCore
 import AssentEngine
+import AssentSigningProtocol
 import AssentStore
 import HTTPTypes
 import Hummingbird

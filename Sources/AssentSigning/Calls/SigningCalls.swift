@@ -2,14 +2,6 @@ import AssentCore
 import AssentSigningProtocol
 import HTTPTypes
 
-extension HTTPField.Name {
-    /// `TSP-Proof`: a device's proof of one call.
-    static var signingProof: HTTPField.Name? { HTTPField.Name("TSP-Proof") }
-
-    /// `TSP-Nonce`: the server's newest nonce.
-    static var signingNonce: HTTPField.Name? { HTTPField.Name("TSP-Nonce") }
-}
-
 /// Sends requests of a device and reads what comes back, without judging it.
 struct SigningCalls: Sendable {
     let transport: any HTTPTransport
@@ -37,7 +29,7 @@ struct SigningCalls: Sendable {
     /// Sends an encrypted request.
     func post(_ url: String, body: String, proof: String?, wait: Int = 0) async throws -> Reply {
         var fields: HTTPFields = [.contentType: "application/jose"]
-        if let proof, let name = HTTPField.Name.signingProof { fields[name] = proof }
+        fields[.signingProof] = proof
         var limits = limits
         limits.read += .seconds(wait)
         limits.total += .seconds(wait)
@@ -51,7 +43,7 @@ struct SigningCalls: Sendable {
             guard let body = String(validating: bytes, as: UTF8.self) else {
                 throw SigningError(.serverAuthentication, "The server's reply is not text.")
             }
-            let nonce = HTTPField.Name.signingNonce.flatMap { reply.response.headerFields[$0] }.flatMap { text in
+            let nonce = reply.response.headerFields[.signingNonce].flatMap { text in
                 (1...64).contains(text.utf8.count) && text.utf8.allSatisfy(\.isASCIIVisible) ? text : nil
             }
             let problem = reply.status == 200 ? nil : Self.problem(status: reply.status, bytes)

@@ -56,17 +56,17 @@ extension SigningDevice {
 
     /// One call with the body of a device that has a `did`.
     func call<Body: MessagePart, Value>(
-        _ id: SigningID, _ path: String, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
+        _ id: SigningID, _ kind: DeviceCall, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
     ) async throws -> Value {
-        try await withCurrentKeys(id) { try await callOnce(id, path, body, wait: wait, read: read) }
+        try await withCurrentKeys(id) { try await callOnce(id, kind, body, wait: wait, read: read) }
     }
 
     /// As ``call(_:_:_:wait:read:)``, with the key that there is.
     func callOnce<Body: MessagePart, Value>(
-        _ id: SigningID, _ path: String, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
+        _ id: SigningID, _ kind: DeviceCall, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
     ) async throws -> Value {
         try await exchange(
-            id, path, wait: wait,
+            id, kind, wait: wait,
             prepare: { record, _ in
                 guard let did = record.did else { throw SigningError(.internal) }
                 let key = try await self.deviceKey(record)
@@ -76,10 +76,10 @@ extension SigningDevice {
 
     /// One call, sent again as often as the app allows while there is no answer: with the same body and a new proof.
     func exchange<Value>(
-        _ id: SigningID, _ path: String, wait: Int = 0,
+        _ id: SigningID, _ kind: DeviceCall, wait: Int = 0,
         prepare: (ContainerRecord, String) async throws -> Prepared, read: (Received) async throws -> Value
     ) async throws -> Value {
-        try await answered { try await exchangeOnce(id, path, wait: wait, prepare: prepare, read: read) }
+        try await answered { try await exchangeOnce(id, kind, wait: wait, prepare: prepare, read: read) }
     }
 
     /// Does something again while there is no answer, as often as the app allows.
@@ -104,7 +104,7 @@ extension SigningDevice {
     /// One call: with a nonce and an encryption key that count, repeated once if they do not any more. A reply that is
     /// not good counts as none.
     private func exchangeOnce<Value>(
-        _ id: SigningID, _ path: String, wait: Int,
+        _ id: SigningID, _ kind: DeviceCall, wait: Int,
         prepare: (ContainerRecord, String) async throws -> Prepared, read: (Received) async throws -> Value
     ) async throws -> Value {
         var isRefreshed = false
@@ -121,7 +121,7 @@ extension SigningDevice {
                 continue
             }
             let prepared = try await prepare(record, nonce)
-            let (reply, request) = try await post(prepared, record, path, encryption, nonce, wait: wait)
+            let (reply, request) = try await post(prepared, record, kind, encryption, nonce, wait: wait)
             if let problem = reply.problem {
                 if problem.code == .useNonce, !isRepeated, reply.nonce != nil {
                     isRepeated = true
@@ -155,10 +155,10 @@ extension SigningDevice {
     }
 
     private func post(
-        _ prepared: Prepared, _ record: ContainerRecord, _ path: String, _ encryption: ProtocolKey, _ nonce: String,
+        _ prepared: Prepared, _ record: ContainerRecord, _ kind: DeviceCall, _ encryption: ProtocolKey, _ nonce: String,
         wait: Int
     ) async throws -> (SigningCalls.Reply, SigningHash) {
-        let url = record.issuer + path
+        let url = record.issuer + kind.path
         let body: String
         do {
             body = try SealedEnvelope.seal(
@@ -243,6 +243,6 @@ extension SigningDevice {
 }
 
 extension SigningError.Code {
-    static let useNonce = Self("use_nonce")
-    static let unknownKey = Self("unknown_key")
+    static let useNonce = Self(RefusalCode.useNonce)
+    static let unknownKey = Self(RefusalCode.unknownKey)
 }

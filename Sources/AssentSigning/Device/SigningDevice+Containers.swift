@@ -26,7 +26,7 @@ extension SigningDevice {
     }
 
     func status(of id: SigningID) async throws -> SigningContainerStatus {
-        let status = try await call(id, "/device/status", EmptyBody()) { try await self.status($0) }
+        let status = try await call(id, .status, EmptyBody()) { try await self.status($0) }
         try await adopt(status, id)
         return SigningContainerStatus(
             state: status.state, pending: status.pending,
@@ -55,7 +55,7 @@ extension SigningDevice {
             }
         }
         let body = UpdateBody(name: name, pushId: pushID, properties: properties)
-        let status = try await call(id, "/device/update", body) { try await self.status($0) }
+        let status = try await call(id, .update, body) { try await self.status($0) }
         try await records.modify(id) { record in
             if let name { record.name = name }
             if let pushID { record.pushID = pushID }
@@ -86,7 +86,7 @@ extension SigningDevice {
         let record = try await records.load(id)
         try await removeKeys(of: record)
         let body = DeleteBody(reason: record.deletion ?? "USER")
-        let status = try await call(id, "/device/delete", body) { try await self.status($0) }
+        let status = try await call(id, .delete, body) { try await self.status($0) }
         guard status.state == .revoked || status.state == .void else {
             throw SigningError(.serverAuthentication, "The server has not ended the container.")
         }

@@ -157,7 +157,7 @@ extension SigningDevice {
         let (info, modes) = (self.info, ProtectionMode.allCases.filter(configuration.modes.contains))
         guard !modes.isEmpty else { throw SigningError(.invalidArgument, "The configuration allows no mode.") }
         let offer = try await exchange(
-            record.id, "/device/provision/start",
+            record.id, .start,
             prepare: { record, nonce in
                 let start = try await SignedMessage.sign(
                     Start(
@@ -241,7 +241,7 @@ extension SigningDevice {
                     keystore: key.keystore)
             })
         let commitment = SigningHash.commitment(nonceD: nonceD, keys: list)
-        let reply = try await call(record.id, "/device/provision/commit", CommitBody(commitment: commitment)) {
+        let reply = try await call(record.id, .commit, CommitBody(commitment: commitment)) {
             try await self.verified($0.text, $0, as: NonceReply.self).content
         }
         try await records.modify(record.id) {
@@ -328,7 +328,7 @@ extension SigningDevice {
         } else {
             transport = try await transportKey(record)
         }
-        let reply = try await call(record.id, "/device/provision/complete", body) {
+        let reply = try await call(record.id, .complete, body) {
             try await self.verified(self.opened($0, with: transport), $0, as: Enrolled.self).content
         }
         try await keep(reply.otp, offered: record)
@@ -345,7 +345,7 @@ extension SigningDevice {
 
     private func confirm(_ record: ContainerRecord) async throws {
         guard let echo = record.echo else { throw SigningError(.internal) }
-        let status = try await call(record.id, "/device/provision/confirm", ConfirmBody(echo: echo)) {
+        let status = try await call(record.id, .confirm, ConfirmBody(echo: echo)) {
             try await self.status($0)
         }
         try await records.modify(record.id) {

@@ -69,7 +69,7 @@ extension SigningDevice {
             let record = try await self.records.load(id)
             let transport = try await self.transportKey(record, password)
             let body = ListBody(wait: wait, seen: self.heardNotices[id]?.received ?? [])
-            return try await self.call(id, "/device/transactions/list", body, wait: wait) {
+            return try await self.call(id, .list, body, wait: wait) {
                 let key = try await self.current(transport, of: record, $0, password)
                 return try await self.verified(self.opened($0, with: key), $0, as: TransactionList.self).content
             }
@@ -97,7 +97,7 @@ extension SigningDevice {
         }
         if info.isClaim {
             // The first container wins; from then on it is this user's, as any other.
-            _ = try await call(id, "/device/transactions/claim", ClaimBody(ticket: info.ticket)) {
+            _ = try await call(id, .claim, ClaimBody(ticket: info.ticket)) {
                 try await self.status($0)
             }
         }
@@ -108,7 +108,7 @@ extension SigningDevice {
         let id = info.container.record
         let record = try await records.load(id)
         let transport = try await transportKey(record, password)
-        return try await call(id, "/device/transactions/fetch", FetchBody(txn: info.txn)) { received in
+        return try await call(id, .fetch, FetchBody(txn: info.txn)) { received in
             let key = try await self.current(transport, of: record, received, password)
             let fetched = try await self.verified(self.opened(received, with: key), received, as: Fetched.self)
             let document = try received.trust.verified(fetched.content.document, as: TransactionDocument.self)
@@ -259,7 +259,7 @@ extension SigningDevice {
     /// Sends a stored decision, and forgets it when there is a receipt for it.
     func send(_ kept: DecisionRecord, _ id: SigningID) async throws -> SigningReceipt {
         let body = DecideBody(decision: kept.decision, possession: kept.possession)
-        let receipt = try await call(id, "/device/transactions/decide", body) { received in
+        let receipt = try await call(id, .decide, body) { received in
             let receipt = try received.trust.verified(received.text, as: Receipt.self)
             let content = receipt.content
             guard content.did == kept.did, content.txn == kept.txn, content.decision == .decision(kept.decision),

@@ -97,7 +97,7 @@ extension SigningDevice {
         let input = try fresh.input(record)
         let body = try await ChangeStartBody(
             change: change(.start, unl: unl), rid: SigningID(random: random), blinded: input.element.bytes)
-        let evaluation = try await call(record.id, "/device/slots/change-start", body) { received in
+        let evaluation = try await call(record.id, .startChange, body) { received in
             try await self.evaluation(received, .change, kept.slot, fresh.generation, publicKey: nil).content
         }
         var fresh = fresh
@@ -124,11 +124,11 @@ extension SigningDevice {
         guard let pending = kept.pending, let commit = kept.commit else { return }
         let status: ContainerStatus
         do {
-            status = try await call(id, "/device/slots/change-commit", ChangeCommitBody(change: commit)) {
+            status = try await call(id, .commitChange, ChangeCommitBody(change: commit)) {
                 try await self.status($0)
             }
         } catch let error as SigningError where error.code == .wrongGeneration {
-            status = try await call(id, "/device/status", EmptyBody()) { try await self.status($0) }
+            status = try await call(id, .status, EmptyBody()) { try await self.status($0) }
         }
         try await adopt(status, id) { record in
             record.modify(kept.slot) { slot in

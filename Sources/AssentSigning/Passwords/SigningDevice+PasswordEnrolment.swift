@@ -63,7 +63,7 @@ extension SigningDevice {
                 contents.append(
                     (label, SealedKeyContent(scalar: scalar, passwordTime: offer.head.issuedAt, history: [])))
             }
-            let plan = try await firstPlan(offered, policy, normalized, record, by: "/device/provision/evaluate")
+            let plan = try await firstPlan(offered, policy, normalized, record, by: .evaluate)
             slots.append(
                 SlotRecord(
                     slot: offered.slot, mode: offered.mode, current: try await sealed(contents, plan, record),
@@ -96,7 +96,7 @@ extension SigningDevice {
     /// The generation of an offer, evaluated if it is `assisted`.
     func firstPlan(
         _ offered: OfferedSlot, _ policy: ProtectionPolicy.Password, _ password: NormalizedPassword,
-        _ record: ContainerRecord, by path: String
+        _ record: ContainerRecord, by kind: DeviceCall
     ) async throws -> SealingPlan {
         let salt = random.bytes(16)
         let s = try Self.mapped { () throws(SigningProtocolError) in
@@ -110,7 +110,7 @@ extension SigningDevice {
         let body = EvaluateBody(
             slot: offered.slot, generation: offered.generation, rid: SigningID(random: random),
             blinded: input.element.bytes)
-        let evaluation = try await call(record.id, path, body) { received in
+        let evaluation = try await call(record.id, kind, body) { received in
             try await self.evaluation(
                 received, .enrol, offered.slot, offered.generation, publicKey: offered.publicKey
             ).content

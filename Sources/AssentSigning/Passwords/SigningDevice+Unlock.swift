@@ -44,7 +44,7 @@ extension SigningDevice {
             slot: kept.slot, generation: kept.current.generation, rid: SigningID(random: random),
             blinded: element.bytes, r: ratchet, next: .ratchet(next), last: kept.last)
         let evaluation = try await repeated {
-            try await self.call(opening.id, "/device/slots/unlock", body) { received in
+            try await self.call(opening.id, .unlock, body) { received in
                 try await self.evaluation(
                     received, .unlock, kept.slot, kept.current.generation, publicKey: kept.current.publicKey)
             }
@@ -139,7 +139,7 @@ extension SigningDevice {
         else { return }
         let body = ConfirmEvaluationBody(confirmation: confirmation, evaluation: evaluation)
         let status = try await repeated {
-            try await self.call(id, "/device/slots/confirm", body) { try await self.status($0) }
+            try await self.call(id, .confirmEvaluation, body) { try await self.status($0) }
         }
         try await adopt(status, id) { record in
             record.modify(slot) { slot in
@@ -168,7 +168,7 @@ extension SigningDevice {
         guard asking.contains(error.code) else { return error }
         var error = error
         let (id, slot) = (opening.id, opening.kept.slot)
-        let status = try await call(id, "/device/status", EmptyBody()) { try await self.status($0) }
+        let status = try await call(id, .status, EmptyBody()) { try await self.status($0) }
         try await adopt(status, id)
         guard let said = status.slots.first(where: { $0.slot == slot }) else { return error }
         if said.state == .shredded {

@@ -162,7 +162,7 @@ extension SigningDevice {
         let id = renewal.next.id
         let old = try await ProtocolKey(deviceKey(records.load(id))).thumbprint
         let body = RenewStartBody(code: renewal.hasCode ? renewal.next.code : nil)
-        let offer = try await call(id, "/device/renew/start", body) { received in
+        let offer = try await call(id, .renewStart, body) { received in
             try received.trust.reply(received.text, as: Offer.self, audience: old.text, request: received.request)
         }
         try accept(offer.content, renewal, try await records.load(id))
@@ -224,7 +224,7 @@ extension SigningDevice {
                     keystore: key.keystore)
             })
         let body = CommitBody(commitment: .commitment(nonceD: nonceD, keys: list))
-        let reply = try await call(next.id, "/device/renew/commit", body) {
+        let reply = try await call(next.id, .renewCommit, body) {
             try await self.verified($0.text, $0, as: NonceReply.self).content
         }
         guard StrictJSON.same(reply.sub, next.sub ?? "") else {
@@ -274,7 +274,7 @@ extension SigningDevice {
         let transport = try await newTransportKey(next)
         func send(_ endorsements: [String]) async throws -> Enrolled {
             let body = CompleteBody(enrol: enrol, endorsements: endorsements)
-            return try await call(next.id, "/device/renew/complete", body) { received in
+            return try await call(next.id, .renewComplete, body) { received in
                 // It is for the new transport key.
                 let opened = try await self.opened(
                     Received(trust: received.trust, record: next, text: received.text, request: received.request),
@@ -304,7 +304,7 @@ extension SigningDevice {
 
     private func confirm(_ renewal: inout RenewalRecord) async throws {
         guard let echo = renewal.next.echo else { throw SigningError(.internal) }
-        let status = try await ask("/device/renew/confirm", ConfirmBody(echo: echo), renewal.next)
+        let status = try await ask(.renewConfirm, ConfirmBody(echo: echo), renewal.next)
         renewal.next.confirmed = true
         try await records.keep(renewal)
         try await take(renewal, status)
@@ -312,11 +312,11 @@ extension SigningDevice {
 
     /// A call whose reply is a status, proved by the new device key.
     private func ask(
-        _ path: String, _ body: some MessagePart, _ next: ContainerRecord
+        _ kind: DeviceCall, _ body: some MessagePart, _ next: ContainerRecord
     ) async throws -> ContainerStatus {
         let key = try await deviceKey(next)
         return try await exchange(
-            next.id, path,
+            next.id, kind,
             prepare: { record, _ in
                 guard let did = record.did else { throw SigningError(.internal) }
                 return Prepared(plaintext: body.encoded(), sender: did.text, prover: (key, did))
@@ -337,12 +337,12 @@ extension SigningDevice {
         // The answer to a confirmation may be lost: from the server's echo on, the new key may ask.
         guard renewal.next.echo != nil else { return .waiting }
         do {
-            let status = try await ask("/device/status", EmptyBody(), renewal.next)
+            let status = try await ask(.status, EmptyBody(), renewal.next)
             if try await take(renewal, status) { return .done }
             return try await isEnded(status, id) ? .over : .waiting
         } catch let error as SigningError where error.code == .badProof {
             // Nobody has signed that: the old key must be told, too, that it is still the container's.
-            let status = try await callOnce(id, "/device/status", EmptyBody()) { try await self.status($0) }
+            let status = try await callOnce(id, .status, EmptyBody()) { try await self.status($0) }
             if try await isEnded(status, id) { return .over }
             guard try status.keys.contains(where: { try $0.kid == renewal.oldDeviceKey && $0.state == .active }) else {
                 throw error

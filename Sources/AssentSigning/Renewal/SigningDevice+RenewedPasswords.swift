@@ -62,7 +62,7 @@ extension SigningDevice {
             }
             let plan: SealingPlan
             do {
-                plan = try await firstPlan(offered, policy, chosen.password, next, by: "/device/renew/evaluate")
+                plan = try await firstPlan(offered, policy, chosen.password, next, by: .renewEvaluate)
             } catch let error as SigningError where error.code == .invalidRequest {
                 // A process that has ended had committed to other keys before: this renewal is of no use.
                 throw SigningError(.enrolmentVoid)

@@ -44,7 +44,7 @@ extension SigningDevice {
         let body = CreateBody(message: message, label: key.label, rid: SigningID(random: random))
         // The same request again is the same transaction.
         return try await repeated {
-            try await self.call(id, "/device/transactions/create", body) { received in
+            try await self.call(id, .create, body) { received in
                 let key = try await self.current(transport, of: record, received, password)
                 let fetched = try await self.verified(self.opened(received, with: key), received, as: Fetched.self)
                 let document = try received.trust.verified(fetched.content.document, as: TransactionDocument.self)

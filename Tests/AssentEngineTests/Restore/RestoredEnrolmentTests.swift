@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 import AssentSigning
 import AssentTesting

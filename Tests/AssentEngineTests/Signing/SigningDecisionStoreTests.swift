@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 import AssentTesting
 import StoreTesting
@@ -11,7 +12,7 @@ struct SigningDecisionStoreTests {
     private static func decide(
         _ fixture: SigningStoreFixture, _ decision: SigningDecision, _ container: SigningContainerRecord,
         proof: SpentProof? = nil, store: SigningStore? = nil
-    ) async throws -> SigningRefusal.Code? {
+    ) async throws -> RefusalCode? {
         try await signingCode {
             _ = try await (store ?? fixture.store).decide(
                 decision, container: container, proof: proof ?? fixture.proof(container.did), at: fixture.now)
@@ -79,7 +80,7 @@ struct SigningDecisionStoreTests {
         #expect(try await Self.decide(fixture, approve, container) == .approvalsNotYet)
         _ = try await database.run(SQLStatement("UPDATE signing_containers SET approvals_from = 0"))
         for (state, code) in [
-            ("SUSPECT", SigningRefusal.Code.containerSuspect), ("BLOCKED", .containerBlocked),
+            ("SUSPECT", RefusalCode.containerSuspect), ("BLOCKED", .containerBlocked),
             ("REVOKED", .containerRevoked), ("VOID", .enrolmentVoid), ("UNCONFIRMED", .enrolmentVoid),
         ] {
             _ = try await database.run(SQLStatement("UPDATE signing_containers SET state = \(state)"))
@@ -137,7 +138,7 @@ struct SigningDecisionStoreTests {
         let other = try fixture.node(second)
         let container = try await fixture.active()
         let transaction = try await fixture.pending(number: "42")
-        let results = try await withThrowingTaskGroup(of: SigningRefusal.Code?.self) { group in
+        let results = try await withThrowingTaskGroup(of: RefusalCode?.self) { group in
             for task in 0..<100 {
                 group.addTask {
                     let store = task.isMultiple(of: 2) ? fixture.store : other
@@ -161,7 +162,7 @@ struct SigningDecisionStoreTests {
         let container = try await fixture.active()
         let (store, now) = (fixture.store, fixture.now)
         func compare(_ number: String, _ transaction: SigningTransactionRecord, dh: String) async throws
-            -> SigningRefusal.Code?
+            -> RefusalCode?
         {
             try await signingCode {
                 try await store.compareNumber(number, txn: transaction.txn, dh: dh, container: container, at: now)

@@ -141,7 +141,7 @@ final class SigningStoreFixture: Sendable {
 }
 
 /// The code of the error that `body` throws; `nil` when it throws none.
-func signingCode(_ body: () async throws -> Void) async throws -> SigningRefusal.Code? {
+func signingCode(_ body: () async throws -> Void) async throws -> RefusalCode? {
     do {
         try await body()
         return nil

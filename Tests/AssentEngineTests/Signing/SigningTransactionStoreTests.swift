@@ -1,3 +1,4 @@
+import AssentSigningProtocol
 import AssentStore
 import AssentTesting
 import Testing
@@ -108,7 +109,7 @@ struct SigningTransactionStoreTests {
         let fixture = try await SigningStoreFixture()
         var limits = SigningLimits()
         (limits.perMinute, limits.openOfClient) = (100, 100)
-        func code() async throws -> SigningRefusal.Code? {
+        func code() async throws -> RefusalCode? {
             try await signingCode { _ = try await fixture.store.create(fixture.transaction(), limits: limits) }
         }
         for _ in 0..<8 { #expect(try await code() == nil) }
@@ -148,7 +149,7 @@ struct SigningTransactionStoreTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         let transaction = try await fixture.pending(client: "shop")
-        func cancel(_ client: String) async throws -> SigningRefusal.Code? {
+        func cancel(_ client: String) async throws -> RefusalCode? {
             try await signingCode {
                 try await fixture.store.cancel(transaction.txn, client: client, at: fixture.now)
             }

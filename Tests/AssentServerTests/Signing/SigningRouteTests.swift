@@ -177,7 +177,7 @@ struct SigningRouteTests {
 
     @Test("Every error of the protocol has the status of the page")
     func statuses() throws {
-        for code in SigningRefusal.Code.all {
+        for code in RefusalCode.sent {
             #expect(
                 SigningRefusal(code).status != 400
                     || [

@@ -1,11 +1,12 @@
 import AssentCore
+package import AssentSigningProtocol
 import AssentStore
 
 /// Why transaction signing did not do what it was asked to do: an entry of the list of errors in
 /// `docs/transaction-signing.md`. Errors are equal when their codes are.
 package struct SigningRefusal: AssentError {
     /// The name of the error on the wire.
-    package let code: Code
+    package let code: RefusalCode
 
     /// What is wrong, for people; never a secret.
     package let detail: String
@@ -17,7 +18,7 @@ package struct SigningRefusal: AssentError {
     package let retryAfter: Int64?
 
     /// An error. Without `detail` it says what its code says.
-    package init(_ code: Code, _ detail: String? = nil, remaining: Int? = nil, retryAfter: Int64? = nil) {
+    package init(_ code: RefusalCode, _ detail: String? = nil, remaining: Int? = nil, retryAfter: Int64? = nil) {
         self.code = code
         self.detail = detail ?? code.sentence
         self.remaining = remaining
@@ -38,19 +39,4 @@ package struct SigningRefusal: AssentError {
 
     /// Whether the same request may succeed later. Nothing is known to have happened then.
     package var isTransient: Bool { [.busy, .unavailable, .rateLimited].contains(code) }
-
-    /// The name of an error on the wire; more may be added.
-    package struct Code: ErrorCode {
-        /// The name.
-        package let rawValue: String
-
-        /// A code by its name.
-        package init(rawValue: String) { self.rawValue = rawValue }
-
-        /// What an error of this code says when it says nothing else.
-        var sentence: String { Self.sentences[self] ?? "The request is refused." }
-
-        /// All codes.
-        package static var all: Set<Code> { Set(sentences.keys) }
-    }
 }

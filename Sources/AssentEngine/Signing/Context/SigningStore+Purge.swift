@@ -1,3 +1,4 @@
+import AssentSigningProtocol
 import AssentCore
 import AssentStore
 

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 
 /// A realm that offers transaction signing, by the name that its messages carry.
@@ -61,7 +62,7 @@ package struct SigningStore: Sendable {
 
     /// An audit record about a container, a transaction or an invite.
     func record(
-        _ event: AuditEvent, _ outcome: AuditRecord.Outcome = .success, reason: SigningRefusal.Code? = nil,
+        _ event: AuditEvent, _ outcome: AuditRecord.Outcome = .success, reason: RefusalCode? = nil,
         user: String?, did: String? = nil, txn: String? = nil, _ detail: KeyValuePairs<String, String?> = [:]
     ) -> AuditRecord {
         var members = JSONObject()

@@ -1,5 +1,5 @@
 import AssentCore
-import AssentSigningProtocol
+package import AssentSigningProtocol
 import AssentStore
 
 extension SigningStore {
@@ -69,7 +69,7 @@ extension SigningStore {
     }
 
     /// PENDING → FAILED.
-    package func fail(txn: String, because reason: SigningRefusal.Code, container: SigningContainerRecord) async throws
+    package func fail(txn: String, because reason: RefusalCode, container: SigningContainerRecord) async throws
     {
         _ = try await succeeds([
             SQLStatement(SigningSQL.fail(txn: txn, reason: reason.rawValue), expecting: .exactly(1)),
@@ -80,7 +80,7 @@ extension SigningStore {
     }
 
     /// Writes down that a decision was refused.
-    package func refuse(_ reason: SigningRefusal.Code, txn: String, container: SigningContainerRecord) async throws {
+    package func refuse(_ reason: RefusalCode, txn: String, container: SigningContainerRecord) async throws {
         try await audit.write(
             record(.signingDecide, .refused, reason: reason, user: container.userID, did: container.did, txn: txn))
     }

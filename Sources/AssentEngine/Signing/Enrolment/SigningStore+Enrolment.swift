@@ -1,3 +1,4 @@
+package import AssentSigningProtocol
 import AssentStore
 
 extension SigningStore {
@@ -103,7 +104,7 @@ extension SigningStore {
     }
 
     /// Ends an enrolment that has no container yet, and its invite.
-    private func end(_ enrolment: SigningEnrolmentRecord, user: String, because reason: SigningRefusal.Code)
+    private func end(_ enrolment: SigningEnrolmentRecord, user: String, because reason: RefusalCode)
         async throws
     {
         guard enrolment.state == .committed else { return }
@@ -118,7 +119,7 @@ extension SigningStore {
     /// Makes an invite void, with all that has come of it and is not active yet.
     ///
     /// - Returns: whether that changed anything.
-    package func void(_ invite: SigningInviteRecord, because reason: SigningRefusal.Code? = nil, at now: Int64)
+    package func void(_ invite: SigningInviteRecord, because reason: RefusalCode? = nil, at now: Int64)
         async throws
         -> Bool
     {

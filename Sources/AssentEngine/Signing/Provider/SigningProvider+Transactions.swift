@@ -222,7 +222,7 @@ extension SigningProvider {
         }
     }
 
-    private func refused(_ code: SigningRefusal.Code, _ judged: JudgedDecision) async throws -> SigningRefusal {
+    private func refused(_ code: RefusalCode, _ judged: JudgedDecision) async throws -> SigningRefusal {
         try await store.checkForRepetition(judged.txn, dh: judged.dh.text, container: judged.container)
         try await store.refuse(code, txn: judged.txn, container: judged.container)
         return SigningRefusal(code)

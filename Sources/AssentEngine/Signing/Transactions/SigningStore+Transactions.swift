@@ -1,3 +1,4 @@
+import AssentSigningProtocol
 import AssentStore
 
 /// What a device gets of a transaction.

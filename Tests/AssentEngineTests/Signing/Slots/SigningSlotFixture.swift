@@ -59,7 +59,7 @@ extension SigningStoreFixture {
     func refusal(
         _ container: SigningContainerRecord, _ attempt: SlotTry? = nil,
         lock: AssistedPasswordLock = SigningStoreFixture.lock
-    ) async throws -> SigningRefusal.Code? {
+    ) async throws -> RefusalCode? {
         try await signingCode { _ = try await unlock(container, attempt, lock: lock) }
     }
 

@@ -220,7 +220,7 @@ struct SigningSlotStoreTests {
         func change(_ key: [UInt8]? = nil) -> SlotChange {
             SlotChange(did: container.did, slot: .signing, from: 0, to: 1, publicKey: key)
         }
-        func begin(_ unl: String, key: [UInt8] = [8], age: Int64 = 0) async throws -> SigningRefusal.Code? {
+        func begin(_ unl: String, key: [UInt8] = [8], age: Int64 = 0) async throws -> RefusalCode? {
             try await signingCode {
                 try await store.begin(
                     change(),
@@ -228,7 +228,7 @@ struct SigningSlotStoreTests {
                     unl: unl, minimumAge: age, of: container, proof: fixture.proof(container.did), at: fixture.now)
             }
         }
-        func commit(_ key: [UInt8]? = [9, 2]) async throws -> SigningRefusal.Code? {
+        func commit(_ key: [UInt8]? = [9, 2]) async throws -> RefusalCode? {
             try await signingCode {
                 try await store.commit(
                     change(key), of: container, proof: fixture.proof(container.did), at: fixture.now)
@@ -264,7 +264,7 @@ struct SigningSlotStoreTests {
     func decides() async throws {
         let fixture = try await SigningStoreFixture()
         let (store, container) = (fixture.store, try await fixture.withSlot())
-        func decide(_ unl: String?, after: Int64 = -1) async throws -> SigningRefusal.Code? {
+        func decide(_ unl: String?, after: Int64 = -1) async throws -> RefusalCode? {
             let transaction = try await fixture.pending()
             let plain = fixture.decision(transaction, container)
             let found = ConfirmedTry(
@@ -307,7 +307,7 @@ struct SigningSlotStoreTests {
             try await fixture.store.start(enrolment, slots: [slot], user: fixture.user, isAgain: false, at: fixture.now)
         )
         func evaluate(_ rid: String, _ generation: Int64 = 0, _ slot: PasswordSlot = .signing) async throws
-            -> SigningRefusal.Code?
+            -> RefusalCode?
         {
             try await signingCode {
                 _ = try await fixture.store.evaluate(
