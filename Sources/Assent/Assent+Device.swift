@@ -44,7 +44,9 @@ extension Assent {
         ///   - pushID: where push messages go.
         ///   - password: asks the user for each password that the server's policy wants. Without it such an enrolment
         ///     stops with code `passwordRequired`.
-        /// - Throws: `SigningError`, with code `untrustedIssuer` for an issuer that `Configuration.device` does not name.
+        /// - Returns: the digits, and the names that are shown with them.
+        /// - Throws: `SigningError`, with code `untrustedIssuer` for an issuer that `Configuration.device` does not
+        ///   name.
         public func enrol(
             _ invite: SigningInvite, name: String? = nil, pushID: String? = nil, password: SigningPasswordPrompt? = nil
         ) async throws -> SigningEnrolment {

@@ -274,7 +274,8 @@ extension SigningError.Code {
         .rateLimited: Meaning(sentence: "There were too many calls.", isTransient: true),
         .busy: Meaning(sentence: "The server is busy.", isTransient: true),
         .unavailable: Meaning(sentence: "The server cannot say what became of it.", isTransient: true),
-        Self(RefusalCode.ruleUnsupported): Meaning(hid: 200, sentence: "The server does not take devices of this kind."),
+        Self(RefusalCode.ruleUnsupported): Meaning(
+            hid: 200, sentence: "The server does not take devices of this kind."),
         .unlockRequired: Meaning(hid: 105, sentence: "The key must be opened first."),
         .passwordLocked: Meaning(
             hid: 100, sentence: "The password is locked until the user authenticates.", suggestion: authenticate),

@@ -104,7 +104,8 @@ struct FacadeDeviceTests {
 
             let session = try #require(try await app.tokens.session())
             let bundle = try await story.get(
-                "\(issuer)/transactions/\(signed.id)/evidence", [(story.world.endpoints.cookieName, session.token.reveal())])
+                "\(issuer)/transactions/\(signed.id)/evidence",
+                [(story.world.endpoints.cookieName, session.token.reveal())])
             let identity = try #require(try await story.get("\(issuer)/configuration", [])["identity"])
             let report = EvidenceVerification.report(
                 on: try EvidenceBundle(reading: bundle.serializedBytes()),

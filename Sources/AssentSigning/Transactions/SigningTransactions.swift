@@ -7,8 +7,8 @@ import Foundation
 /// While the user has not typed the digits of an enrolment, it waits for that first.
 ///
 /// An error ends one step, not the sequence: an iterator that is asked again goes on after it. A transaction that could
-/// not be fetched because of an error that passes (`isTransient`) then comes again. One that was decided or ended before
-/// it could be fetched is left out.
+/// not be fetched because of an error that passes (`isTransient`) then comes again. One that was decided or ended
+/// before it could be fetched is left out.
 public struct SigningTransactions: AsyncSequence, Sendable {
     /// A transaction.
     public typealias Element = SigningTransaction

@@ -41,7 +41,8 @@ enum World {
         return sources
     }
 
-    /// Runs `body` in a world of its own, whose file is the example's as `edit` leaves it, and ends it whatever happens.
+    /// Runs `body` in a world of its own, whose file is the example's as `edit` leaves it, and ends it whatever
+    /// happens.
     static func run(
         logger: Logger, watching: (any HTTPTransport) -> any HTTPTransport = { $0 },
         editing edit: (String) -> String = { $0 },

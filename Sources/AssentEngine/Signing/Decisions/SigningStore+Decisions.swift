@@ -69,8 +69,7 @@ extension SigningStore {
     }
 
     /// PENDING → FAILED.
-    package func fail(txn: String, because reason: RefusalCode, container: SigningContainerRecord) async throws
-    {
+    package func fail(txn: String, because reason: RefusalCode, container: SigningContainerRecord) async throws {
         _ = try await succeeds([
             SQLStatement(SigningSQL.fail(txn: txn, reason: reason.rawValue), expecting: .exactly(1)),
             audit.statement(
