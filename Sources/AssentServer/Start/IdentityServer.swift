@@ -208,6 +208,8 @@ public final class IdentityServer: Service {
                 try await withGracefulShutdownHandler {
                     try await group.run()
                 } onGracefulShutdown: { [self] in
+                    // First: those that are refused then must hear that their connection ends.
+                    connections.drain()
                     passwords.drain()
                     later(Int64(configuration.drainSeconds)) { end(because: "it took longer than drainSeconds") }
                 }
