@@ -88,12 +88,12 @@ package final class TestDevice: Sendable {
     /// A proof of a call.
     package func proof(
         _ did: SigningID, path: String, body: String, nonce: String? = nil, jti: SigningID? = nil,
-        key: SoftwareSigningKey? = nil
+        key: SoftwareSigningKey? = nil, method: String = "POST", audience: String? = nil
     ) async throws -> String {
         let fresh = try await issuer.configuration().nonce
         return try await SignedMessage.sign(
             CallProof(
-                issuer: issuer.name, did: did, method: "POST", url: issuer.name + "/device/" + path,
+                issuer: audience ?? issuer.name, did: did, method: method, url: issuer.name + "/device/" + path,
                 bodyHash: SigningHash(sha256: Array(body.utf8)), nonce: nonce ?? fresh,
                 jti: jti ?? SigningID(random: random)), with: key ?? deviceKey
         ).compact

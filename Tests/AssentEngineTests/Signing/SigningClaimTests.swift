@@ -86,6 +86,27 @@ struct SigningClaimTests {
         #expect(try await first.device.decide(blind, first.container).content.state == .denied)
     }
 
+    @Test("A device without a key that could approve it claims nothing, and another one can")
+    func withoutKey() async throws {
+        let plain = try await SigningWorld { $0.keys = [SigningSettings.standardKeys[0]] }
+        let (device, container) = try await plain.enrolled()
+        var settings = plain.provider.settings
+        settings.keys = SigningSettings.standardKeys
+        settings.templates["login"] = SigningTemplate(
+            kind: .authentication, title: LocalizedText("Sign in"), matchesNumber: true, notShown: ["/"])
+        let later = SigningProvider(plain.base.context, settings: settings)
+        var wish = wish(plain)
+        wish.template = "login"
+        let made = try await later.create(wish)
+        let body = ClaimBody(ticket: try await later.ticket(of: made))
+        #expect(
+            try await refusal { _ = try await device.call("transactions/claim", container.did, body) } == "tx_unknown")
+        let second = try await SigningWorld.$route.withValue({ later }) { try await plain.enrolled() }
+        _ = try await second.device.call("transactions/claim", second.container.did, body)
+        let stored = try await plain.provider.store.transaction(made.txn)
+        #expect(stored?.userID == plain.base.ana.user.id)
+    }
+
     @Test("Without number, origin or user, with a long life or a device, no transaction is made")
     func settings() async throws {
         let world = try await SigningWorld()

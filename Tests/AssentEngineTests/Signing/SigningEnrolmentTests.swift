@@ -211,7 +211,7 @@ struct SigningEnrolmentTests {
 
 @Suite("The proof of a device's call")
 struct SigningProofTests {
-    @Test("A call needs a proof of its own body, path and device, with a nonce of the last five minutes")
+    @Test("A call needs a proof of its own issuer, method, path, body and device, with a nonce of five minutes")
     func proofs() async throws {
         let world = try await SigningWorld()
         let (device, container) = try await world.enrolled()
@@ -230,6 +230,9 @@ struct SigningProofTests {
         let stranger = try SoftwareSigningKey.generate(.es256)
         #expect(
             try await send(try await device.proof(did, path: "status", body: body, key: stranger)) == "bad_proof")
+        let get = try await device.proof(did, path: "status", body: body, method: "GET")
+        let foreign = try await device.proof(did, path: "status", body: body, audience: "https://other.example")
+        for other in [get, foreign] { #expect(try await send(other) == "bad_proof") }
         let unknown = SigningID(random: SystemRandom())
         #expect(try await send(try await device.proof(unknown, path: "status", body: body)) == "unknown_container")
         let forged = try await device.proof(did, path: "status", body: body, nonce: String(repeating: "A", count: 43))
@@ -269,7 +272,12 @@ struct SigningProofTests {
             EmptyBody().encoded(), to: ProtocolKey(stranger), content: .request, sender: did.text,
             recipient: world.name)
         #expect(try await send(foreign) == "unknown_key")
-        #expect(try await send(String(repeating: "a", count: 65 << 10)) == "too_large")
+        let huge = String(repeating: "a", count: 65 << 10)
+        #expect(try await send(huge) == "too_large")
+        // Nobody has to prove anything to hear that, and nothing else is looked at.
+        for path in ["status", "provision/start"] {
+            #expect(try await refusal { _ = try await world.send(path, proof: nil, body: huge) } == "too_large")
+        }
     }
 
     @Test("A proof that has changed something changes nothing again")

@@ -192,6 +192,33 @@ struct SigningRenewalTests {
                 == "fresh_authentication_required")
     }
 
+    @Test("New keys are for their own issuer, container, user, renewal, offer and nonce", arguments: 0..<6)
+    func otherMembers(what: Int) async throws {
+        let world = try await Self.world()
+        let (old, container) = try await world.enrolled()
+        world.base.clock.advance(by: 350 * 86400)
+        let new = try TestDevice(world)
+        let renewal = try await LowRenewal(old, new, container)
+        let (right, random) = (renewal.content, SystemRandom())
+        let wrong = Enrolment(
+            issuer: what == 0 ? "https://other.example" : right.issuer,
+            pid: what == 1 ? SigningID(random: random) : right.pid,
+            did: what == 2 ? SigningID(random: random) : right.did, sub: what == 3 ? "somebody" : right.sub,
+            offer: what == 4 ? .offer("another") : right.offer, nonceD: right.nonceD,
+            nonceS: what == 5 ? SigningNonce(random: random) : right.nonceS, keys: right.keys)
+        let payments = try #require(old.keys.withLock { $0["payments"] })
+        func send(_ enrol: String) async throws -> String? {
+            let endorsements = [
+                try await renewal.endorsement(by: old.deviceKey, of: enrol),
+                try await renewal.endorsement(by: payments, of: enrol),
+            ]
+            let body = CompleteBody(enrol: enrol, endorsements: endorsements)
+            return try await refusal { _ = try await old.call("renew/complete", container.did, body) }
+        }
+        #expect(try await send(try await SignedMessage.sign(wrong, with: new.deviceKey).compact) == "hash_mismatch")
+        #expect(try await send(renewal.enrol) == nil)
+    }
+
     @Test("A renewal that was not confirmed in time is over, and nothing has changed")
     func tooLate() async throws {
         let world = try await Self.world()
@@ -213,6 +240,7 @@ struct SigningRenewalTests {
 struct LowRenewal {
     let did: SigningID
     let issuer: String
+    let content: Enrolment
     let enrol: String
     let newDevice: String
 
@@ -229,7 +257,7 @@ struct LowRenewal {
         let list = try await new.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nil).keyList
         let nonce: NonceReply = try await old.ask(
             "renew/commit", did, CommitBody(commitment: .commitment(nonceD: nonceD, keys: list)))
-        let content = try await new.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
+        content = try await new.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
         enrol = try await SignedMessage.sign(content, with: new.deviceKey).compact
     }
 

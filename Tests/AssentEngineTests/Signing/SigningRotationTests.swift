@@ -102,6 +102,16 @@ struct SigningRotationTests {
         _ = device
     }
 
+    @Test("What is encrypted to a withdrawn key is not opened; the device asks for the new one, and goes on")
+    func withdrawnEncryption() async throws {
+        let (world, admin) = try await Self.world()
+        let (device, container) = try await world.enrolled()
+        _ = try await world.provider.change(admin, .withdrawOnlineKeys)
+        #expect(try await refusal { _ = try await device.status(container.did) } == "unknown_key")
+        device.forgetTrust()
+        #expect(try await device.status(container.did).state == .active)
+    }
+
     @Test("An evaluation whose key was withdrawn is not confirmed, and costs a try; the next one is")
     func withdrawnEvaluation() async throws {
         let world = try await SigningWorld.withPIN { _ in

@@ -172,6 +172,8 @@ struct SigningPINTests {
         let world = try await SigningWorld.withPIN()
         let (device, container, pin) = try await world.enrolledWithPIN()
         _ = try await pin.open("2580")
+        let (shown, _) = try await world.asked()
+        _ = try await device.fetch(shown, container)
         let copy = pin.kept.withLock { $0 }
         _ = try await pin.open("2580")
         let mine = pin.kept.withLock { $0 }
@@ -181,6 +183,9 @@ struct SigningPINTests {
         pin.kept.withLock { $0 = mine }
         #expect(try await refusal { _ = try await pin.unlock("2580") } == "container_suspect")
         #expect(try await device.status(container.did).state == .suspect)
+        // It reads nothing either, also not again.
+        #expect(try await refusal { _ = try await device.list(container.did) } == "container_suspect")
+        #expect(try await refusal { _ = try await device.fetch(shown, container) } == "container_suspect")
         let (txn, _) = try await world.asked()
         let blind = try await device.signed(device.blind(txn, container), label: nil)
         #expect(try await device.decide(blind, container).content.state == .denied)
@@ -276,6 +281,44 @@ struct SigningPINTests {
         #expect(slot.tries == 5 && slot.spare == 19)
         #expect(try await send(try await pin.confirmation(first)) == nil)
         #expect(try await device.status(container.did).slots.first?.spare == 20)
+    }
+
+    @Test("A confirmation names its issuer, container, generation, number and evaluation", arguments: 0..<5)
+    func confirmed(what: Int) async throws {
+        let world = try await SigningWorld.withPIN()
+        let (device, container, pin) = try await world.enrolledWithPIN()
+        let opened = try #require(try await pin.unlock("2580"))
+        let right = try await pin.confirmation(opened)
+        let content = EvaluationConfirmation(
+            issuer: what == 0 ? "https://other.example" : world.name,
+            did: what == 1 ? SigningID(random: device.random) : container.did, slot: .signing,
+            generation: what == 2 ? 1 : 0, n: what == 3 ? 2 : 1,
+            unl: what == 4 ? SigningID(random: device.random) : try opened.unl,
+            evaluation: .evaluation(opened.evaluation.compact))
+        let wrong = ConfirmEvaluationBody(
+            confirmation: try await SignedMessage.sign(content, with: opened.key).compact,
+            evaluation: right.evaluation)
+        func send(_ body: ConfirmEvaluationBody) async throws -> String? {
+            try await refusal { _ = try await device.call("slots/confirm", container.did, body) }
+        }
+        #expect(try await send(wrong) == "bad_signature")
+        #expect(try await device.status(container.did).slots.first?.tries == 4)
+        #expect(try await send(right) == nil)
+    }
+
+    @Test("A key of a slot that was wiped confirms nothing and begins no change")
+    func wiped() async throws {
+        let world = try await SigningWorld.withPIN()
+        let (device, container, pin) = try await world.enrolledWithPIN()
+        let confirmed = try #require(try await pin.open("2580"))
+        let late = try #require(try await pin.unlock("2580"))
+        let admin = SigningCaller(try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
+        _ = try await world.provider.act(admin, did: container.did.text, .wipe, on: "signing")
+        let confirmation = try await pin.confirmation(late)
+        #expect(
+            try await refusal { _ = try await device.call("slots/confirm", container.did, confirmation) }
+                == "key_retired")
+        #expect(try await refusal { _ = try await pin.begin(confirmed, "7391") } == "key_retired")
     }
 
     @Test("A device that cannot do what the policy asks for is refused, and so are keys that are not sealed as it says")

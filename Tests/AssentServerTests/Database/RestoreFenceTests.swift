@@ -1,0 +1,76 @@
+#if PostgreSQL && os(Linux)
+import AssentConfiguration
+import AssentCore
+import AssentStore
+import AssentTesting
+import Foundation
+import StoreTesting
+import TestSupport
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("assent restore-fence, and what nodes remember of their database")
+struct RestoreFenceTests {
+    @Test(
+        "A node refuses a restored PostgreSQL database until the fence has run, and another node until it adopts it",
+        .enabled(if: !TestDatabase.isPostgreSQL, "it says itself which database the server has"))
+    func postgreSQL() async throws {
+        let world = try CopyWorld()
+        let server = try await PostgreSQLServer.shared()
+        let known = try await offPool { try server.makeDatabase() }
+        let edit = CopyWorld.edits(data: "node", database: try await CopyWorld.postgreSQL(known))
+        let configuration = try world.configuration("node.yaml", edit)
+        let node = try await ServerFixture(kept: world.directory, editing: edit) { $0.postgreSQL?.watchInterval = 20 }
+        let session = try await node.signIn()
+        _ = try await ConfiguredBackup.run(configuration, to: world.path("backup"))
+        // The other node has used a generation that the backup lacks.
+        var other = known
+        other.node = .init(id: "other", memory: NodeMemoryFile(path: world.path("other")))
+        other.adoptsHistory = true
+        try await DatabaseLocation.postgresql(other).open(clock: SystemClock()).close()
+        other.adoptsHistory = false
+        // The first mark that is kept from here on may be in the backup still; the second is not.
+        let memory = world.path("node/database-history")
+        for _ in 0..<2 {
+            let before = try String(contentsOfFile: memory, encoding: .utf8)
+            _ = try await node.session()
+            while try String(contentsOfFile: memory, encoding: .utf8) == before { await Task.yield() }
+        }
+        await node.stop()
+        try await restore(world.path("backup"), known, server)
+
+        let kept = try DatabaseAccess(configuration)
+        await #expect(throws: StoreError(.unavailable, "")) { try await kept.location.open(clock: SystemClock()) }
+        let outcome = try await RestoreFence.run(configuration)
+        #expect(outcome.counts[.sessions] == 1)
+        let again = try await ServerFixture(kept: world.directory, editing: edit)
+        #expect(try await Sessions(again.server.context).live(token: Secret(session)) == nil)
+        _ = try await again.session()
+        await again.stop()
+
+        await #expect(throws: StoreError(.unavailable, "")) {
+            try await DatabaseLocation.postgresql(other).open(clock: SystemClock())
+        }
+        #expect(try NodeMemoryFile(path: world.path("other")).remove())
+        try await DatabaseLocation.postgresql(other).open(clock: SystemClock()).close()
+    }
+
+    /// What the documentation has an operator do before the fence.
+    private func restore(_ path: String, _ known: PostgreSQLConfiguration, _ server: PostgreSQLServer) async throws {
+        let name = known.database
+        try await offPool {
+            try server.sql("DROP DATABASE \(name)")
+            try server.sql("CREATE DATABASE \(name) OWNER assent ENCODING 'UTF8' TEMPLATE template0")
+            let done = try FinishedProcess.run(
+                "/usr/bin/pg_restore",
+                [
+                    "--exit-on-error", "--no-owner", "--role=assent", "--host=\(server.directory.path)",
+                    "--port=\(server.port)", "--username=postgres", "--dbname=\(name)", path,
+                ])
+            try #require(done.status == 0, "\(done.complaints)")
+        }
+    }
+}
+#endif
