@@ -146,8 +146,11 @@ struct EvidenceTests {
 
         static let otherID = JSONValue.string(Base64URL.encode([UInt8](repeating: 77, count: 16)))
         static let otherHash = JSONValue.string(Base64URL.encode([UInt8](repeating: 77, count: 32)))
-        static let enrolment = "enrolments[0]."
-        static let transaction = "transactions[0]."
+        /// A field that shows something else than it has.
+        static func field(_ type: String, _ value: JSONValue, shown: String) -> JSONValue {
+            ["id": "a", "label": "A", "type": .string(type), "value": value, "display": .string(shown)]
+        }
+        static let amount = field("amount", ["amount": "200.00", "currency": "EUR"], shown: "1.00 EUR")
 
         static let all: [Contradiction] = [
             Contradiction("cert", "iss", "https://other.example", "certs[0].iss"),
@@ -193,6 +196,9 @@ struct EvidenceTests {
             Contradiction("txd", "rp", ["id": "other", "name": "Other"], "transactions[0].receipt.rp"),
             Contradiction("txd", "exp", 1250, "transactions[0].receipt.iat"),
             Contradiction("txd", "match", nil, "transactions[0].decision.match"),
+            Contradiction("txd", "fields", [amount], "transactions[0].txd"),
+            Contradiction("txd", "fields", [field("date", "2026-12-31", shown: "2026-12-01")], "transactions[0].txd"),
+            Contradiction("txd", "fields", [field("party", "Mallory", shown: "Bob")], "transactions[0].txd"),
             Contradiction("decision", "txh", otherHash, "transactions[0].decision.txh"),
             Contradiction("decision", "dsp", otherHash, "transactions[0].decision.dsp"),
             Contradiction("decision", "nonce", otherID, "transactions[0].decision.nonce"),
