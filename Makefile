@@ -5,7 +5,10 @@
 
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
 # no target imports what it does not name.
-export ASSENT_BUILD_FLAGS := --enable-all-traits --explicit-target-dependency-import-check error
+export ASSENT_BUILD_FLAGS := --enable-all-traits --explicit-target-dependency-import-check error \
+	--disable-index-store -Xcc -O2
+# What tests spend their time in is optimised, also in a debug build; see the end of Package.swift.
+export ASSENT_OPTIMIZED_CORE := 1
 
 # SwiftPM passes the traits to the compiler in the order of a set, another one each time, and then compiles it all again.
 swift := SWIFT_DETERMINISTIC_HASHING=1 swift
@@ -16,8 +19,9 @@ setup:
 setup-tests:
 	@Scripts/setup.sh --tests
 
+# make build TARGET=AssentEngine: only what you changed.
 build: setup
-	@$(swift) build $(ASSENT_BUILD_FLAGS) --build-tests
+	@$(swift) build $(ASSENT_BUILD_FLAGS) $(if $(TARGET),--target $(TARGET),--build-tests)
 
 check:
 	@Scripts/check.sh
