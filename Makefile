@@ -6,7 +6,7 @@
 # Everything that we build has the backends that need C headers (package traits, off for those who use the package), and
 # no target imports what it does not name.
 export ASSENT_BUILD_FLAGS := --enable-all-traits --explicit-target-dependency-import-check error \
-	--disable-index-store -Xcc -O2
+	-Xcc -O2
 # What tests spend their time in is optimised, also in a debug build; see the end of Package.swift.
 export ASSENT_OPTIMIZED_CORE := 1
 
