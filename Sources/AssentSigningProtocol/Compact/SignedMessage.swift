@@ -40,9 +40,7 @@ package struct UnverifiedMessage<Content: SignedContent>: Sendable {
         guard let kid = KeyThumbprint(text: text) else {
             throw SigningProtocolError(.malformed, "The header's kid is not a thumbprint.")
         }
-        var reader = MemberReader(try StrictJSON.object(message.payload, limit: type.contentLimit))
-        content = try Content(reading: &reader)
-        try reader.finish()
+        content = try Content(plaintext: message.payload, limit: type.contentLimit)
         self.kid = kid
         self.compact = compact
     }
@@ -128,7 +126,7 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
     package static func sign(_ content: Content, with key: any SigningKey) async throws -> SignedMessage {
         let kid = try ProtocolKey(key).thumbprint
         let payload = content.encoded()
-        let header: JSONObject = ["typ": Content.type.json, "kid": kid.json]
+        let header: JSONObject = ["typ": .string(Content.type.rawValue), "kid": kid.json]
         let compact = try await JWS.sign(payload, header: header, with: key)
         guard compact.utf8.count <= Content.type.limit, payload.count <= Content.type.contentLimit else {
             throw SigningProtocolError(.tooLarge, "The message \(Content.type.rawValue) would be too long.")

@@ -3,7 +3,7 @@ package import AssentCore
 /// How keys are protected: an entry of an offer's `policies`.
 package struct ProtectionPolicy: MessagePart {
     /// What opens a key.
-    package enum Kind: String, Hashable, Sendable, CaseIterable {
+    package enum Kind: String, Hashable, MemberValue, CaseIterable {
         /// Nothing more than the device.
         case device
         /// A password.
@@ -14,46 +14,33 @@ package struct ProtectionPolicy: MessagePart {
 
     /// What a policy with a password asks for.
     package struct Password: Sendable {
-        /// Where a guess is checked.
         package let mode: PasswordMode
-        /// The cost of a guess.
         package let cost: PasswordCost
-        /// Which passwords are allowed.
         package let rules: PasswordRules
-        /// What happens after wrong passwords.
         package let lock: PasswordLock
 
-        /// What a policy with a password asks for.
         package init(mode: PasswordMode, cost: PasswordCost, rules: PasswordRules, lock: PasswordLock) {
-            self.mode = mode
-            self.cost = cost
-            self.rules = rules
-            self.lock = lock
+            (self.mode, self.cost, self.rules, self.lock) = (mode, cost, rules, lock)
         }
     }
 
     /// Its name in the offer.
     package let id: String
-    /// What opens a key.
     package let kind: Kind
-    /// What is asked of the password; `nil` for keys without one.
+    /// `nil` for keys without a password.
     package let password: Password?
 
     /// A policy for keys without a password.
     package init(deviceOnly id: String) {
-        self.id = id
-        kind = .device
-        password = nil
+        (self.id, kind, password) = (id, .device, nil)
     }
 
     /// A policy with a password.
     package init(id: String, biometry: Bool, password: Password) {
-        self.id = id
-        kind = biometry ? .bioPassword : .password
-        self.password = password
+        (self.id, kind, self.password) = (id, biometry ? .bioPassword : .password, password)
     }
 
-    /// Reads the members and checks their bounds.
+    /// Takes what the kind of policy has.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         id = try reader.label("id")
         kind = try reader.choice("type")
@@ -61,28 +48,16 @@ package struct ProtectionPolicy: MessagePart {
             password = nil
             return
         }
-        let mode = try PasswordMode(reading: &reader)
-        let text = try reader.ascii("kdf", 1...64)
-        guard let cost = PasswordCost(text) else {
-            throw .invalid(reader.path("kdf"), "is not scrypt at a cost that is allowed")
-        }
+        let mode = try PasswordMode.take("mode", from: &reader)
         password = Password(
-            mode: mode, cost: cost, rules: try reader.object("password"),
-            lock: mode == .local
-                ? .local(try reader.object("lock")) : .assisted(try reader.object("lock")))
+            mode: mode, cost: try PasswordCost.take("kdf", from: &reader), rules: try reader.object("password"),
+            lock: mode == .local ? .local(try reader.object("lock")) : .assisted(try reader.object("lock")))
     }
 
-    /// The members, in the order of the specification's example.
     package var members: JSONObject {
         JSONObject(omittingNil: [
-            "id": .string(id), "type": kind.json, "mode": password?.mode.json,
-            "kdf": password.map { .string($0.cost.text) }, "password": password?.rules.json,
-            "lock": password.map { password in
-                switch password.lock {
-                case .local(let lock): lock.json
-                case .assisted(let lock): lock.json
-                }
-            },
+            "id": .string(id), "type": kind.json, "mode": password?.mode.json, "kdf": password?.cost.json,
+            "password": password?.rules.json, "lock": password?.lock.json,
         ])
     }
 }
@@ -99,9 +74,7 @@ package struct PasswordCost: Hashable, Sendable {
     /// A cost; `nil` when it is not one that is allowed.
     package init?(logN: Int, r: Int, p: Int) {
         guard (14...18).contains(logN), (8...16).contains(r), (1...4).contains(p) else { return nil }
-        self.logN = logN
-        self.r = r
-        self.p = p
+        (self.logN, self.r, self.p) = (logN, r, p)
     }
 
     /// Reads the one text that a cost has.
@@ -121,13 +94,25 @@ package struct PasswordCost: Hashable, Sendable {
     package var text: String { "$scrypt$ln=\(logN),r=\(r),p=\(p)" }
 }
 
+extension PasswordCost: MemberValue {
+    /// A cost that is allowed.
+    package static func take(
+        _ name: String, from reader: inout MemberReader
+    ) throws(SigningProtocolError) -> PasswordCost {
+        guard let cost = PasswordCost(try reader.ascii(name, 1...64)) else {
+            throw .invalid(reader.path(name), "is not scrypt at a cost that is allowed")
+        }
+        return cost
+    }
+
+    package var json: JSONValue { .string(text) }
+}
+
 /// Which passwords are allowed. Lengths are counted in Unicode scalars.
 package struct PasswordRules: MessagePart {
-    /// The shortest.
     package var minLength: Int
-    /// The longest.
     package var maxLength: Int
-    /// How many characters of a kind there must or may be, by the member's name without `min` or `max`.
+    /// How many characters of a kind there must be.
     package var least: [CharacterKind: Int] = [:]
     /// How many characters of a kind there may be.
     package var most: [CharacterKind: Int] = [:]
@@ -153,7 +138,6 @@ package struct PasswordRules: MessagePart {
         self.maxLength = maxLength
     }
 
-    /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         minLength = try reader.integer("minLength", 4...64)
         maxLength = try reader.integer("maxLength", 4...128)
@@ -170,7 +154,6 @@ package struct PasswordRules: MessagePart {
         cache = try reader.integer("cache", 0...3600)
     }
 
-    /// The members, in the order of the specification's example.
     package var members: JSONObject {
         var members: JSONObject = ["minLength": .integer(minLength), "maxLength": .integer(maxLength)]
         for kind in CharacterKind.allCases {
@@ -192,6 +175,13 @@ package enum PasswordLock: Sendable {
     case local(LocalPasswordLock)
     /// At the server.
     case assisted(AssistedPasswordLock)
+
+    var json: JSONValue {
+        switch self {
+        case .local(let lock): lock.json
+        case .assisted(let lock): lock.json
+        }
+    }
 }
 
 /// What a device does after wrong passwords of a `local` slot.
@@ -203,7 +193,6 @@ package enum LocalPasswordLock: MessagePart, Hashable {
     /// It destroys what the password opens after so many failures.
     case counter(max: Int)
 
-    /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         switch try reader.ascii("type", 1...16) {
         case "none": self = .none
@@ -215,7 +204,6 @@ package enum LocalPasswordLock: MessagePart, Hashable {
         }
     }
 
-    /// The members, in the order of the specification's example.
     package var members: JSONObject {
         switch self {
         case .none: ["type": "none"]
@@ -235,14 +223,10 @@ package struct AssistedPasswordLock: MessagePart, Hashable {
     /// Seconds to wait after the first, second, … try; the last one repeats.
     package let delays: [Int]
 
-    /// What a server does after evaluations that were never confirmed.
     package init(max: Int, cap: Int, delays: [Int]) {
-        self.max = max
-        self.cap = cap
-        self.delays = delays
+        (self.max, self.cap, self.delays) = (max, cap, delays)
     }
 
-    /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         guard try reader.ascii("type", 1...16) == "counter" else {
             throw .invalid(reader.path("type"), "has a value that is not known")
@@ -259,7 +243,6 @@ package struct AssistedPasswordLock: MessagePart, Hashable {
         self.delays = delays
     }
 
-    /// The members, in the order of the specification's example.
     package var members: JSONObject {
         [
             "type": "counter", "max": .integer(max), "cap": .integer(cap),

@@ -202,14 +202,11 @@ package struct MemberReader {
         try Self.part(try value(name), at: path(name))
     }
 
-    private static func part<Part: MessagePart>(_ value: JSONValue, at place: String) throws(SigningProtocolError)
+    static func part<Part: MessagePart>(_ value: JSONValue, at place: String) throws(SigningProtocolError)
         -> Part
     {
         guard let object = value.object else { throw .invalid(place, "is not an object") }
-        var reader = MemberReader(object, at: place)
-        let part = try Part(reading: &reader)
-        try reader.finish()
-        return part
+        return try Part(object, at: place)
     }
 
     /// Different values out of a fixed list.
@@ -298,11 +295,11 @@ package struct MemberReader {
         return text
     }
 
-    /// Base64url of at most 48 KiB of bytes that were hashed.
-    package mutating func frame(_ name: String) throws(SigningProtocolError) -> [UInt8] {
-        guard let text = try value(name).string, text.utf8.count <= 64 << 10, let bytes = Base64URL.decode(text) else {
-            throw .invalid(path(name), "is not base64url of at most 48 KiB")
-        }
+    /// Base64url of at most so many KiB.
+    package mutating func bytes(_ name: String, limit: Int) throws(SigningProtocolError) -> [UInt8] {
+        guard let text = try value(name).string, text.utf8.count <= (limit << 10) * 4 / 3,
+            let bytes = Base64URL.decode(text)
+        else { throw .invalid(path(name), "is not base64url of at most \(limit) KiB") }
         return bytes
     }
 

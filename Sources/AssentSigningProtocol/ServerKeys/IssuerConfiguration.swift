@@ -51,8 +51,8 @@ package struct IssuerConfiguration: Sendable {
     package func encoded() -> [UInt8] {
         let object: JSONObject = [
             "v": .array(versions.map { .integer($0) }), "iss": .string(issuer), "name": .string(name),
-            "identity": identity.json, "next": next.jsonArray(JSONValue.string),
-            "certs": certificates.jsonArray(JSONValue.string),
+            "identity": identity.json, "next": .array(next.map(JSONValue.string)),
+            "certs": .array(certificates.map(JSONValue.string)),
         ]
         return JSONValue.object(object).serializedBytes()
     }

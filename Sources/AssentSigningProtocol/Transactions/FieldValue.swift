@@ -1,7 +1,7 @@
 package import AssentCore
 
 /// What kind of value a document's field has.
-package enum FieldType: String, Hashable, Sendable, CaseIterable {
+package enum FieldType: String, Hashable, MemberValue, CaseIterable {
     /// A text.
     case text
     /// An amount of money.
@@ -73,11 +73,13 @@ package enum FieldValue: Hashable, Sendable {
         case .text: self = .text(try Self.text(value, 1...200, at: place))
         case .party: self = .party(try Self.text(value, 1...200, at: place))
         case .amount, .maxAmount:
-            let money: Money = try Self.part(value, at: place)
+            let money: Money = try MemberReader.part(value, at: place)
             self =
                 type == .amount
                 ? .amount(money.amount, currency: money.currency) : .maxAmount(money.amount, currency: money.currency)
-        case .account: self = try Self.part(value, at: place, as: Account.self).value
+        case .account:
+            let account: Account = try MemberReader.part(value, at: place)
+            self = account.value
         case .date:
             let text = try Self.text(value, 10...10, at: place)
             guard Self.isDate(text) else { throw .invalid(place, "is not a date YYYY-MM-DD") }
@@ -115,16 +117,6 @@ package enum FieldValue: Hashable, Sendable {
         return text
     }
 
-    private static func part<Part: MessagePart>(
-        _ value: JSONValue, at place: String, as type: Part.Type = Part.self
-    ) throws(SigningProtocolError) -> Part {
-        guard let object = value.object else { throw .invalid(place, "is not an object") }
-        var reader = MemberReader(object, at: place)
-        let part = try Part(reading: &reader)
-        try reader.finish()
-        return part
-    }
-
     private static func isDate(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         guard bytes.count == 10, bytes[4] == 0x2D, bytes[7] == 0x2D else { return false }
@@ -136,13 +128,16 @@ package enum FieldValue: Hashable, Sendable {
     }
 }
 
-private struct Money: MessagePart {
+private struct Money: ShapedPart {
     let amount: String
     let currency: String
 
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        amount = try reader.ascii("amount", 1...32)
-        currency = try reader.ascii("currency", 3...3)
+    static let shape = MessageShape<Self>(Self.init) {
+        Member("amount", \.amount, .ascii(1...32))
+        Member("currency", \.currency, .ascii(3...3))
+    }
+
+    func check(in reader: MemberReader) throws(SigningProtocolError) {
         guard currency.utf8.allSatisfy({ $0.isASCIILetter && $0 != $0.asciiLowercased }) else {
             throw .invalid(reader.path("currency"), "is not three capital letters")
         }
@@ -153,8 +148,6 @@ private struct Money: MessagePart {
             parts.count == 1 || parts.last.map({ $0.count <= 6 }) ?? false
         else { throw .invalid(reader.path("amount"), "is not an amount") }
     }
-
-    var members: JSONObject { ["amount": .string(amount), "currency": .string(currency)] }
 }
 
 private struct Account: MessagePart {
