@@ -16,7 +16,7 @@ struct OneTimeKeyRecord: ShapedPart {
         Member("format", \.format, .integer(1...1))
         Member("did", \.did)
         Member("label", \.label, .label)
-        Member("uri", \.uri, .ascii(1...OneTimeKey.uriLimit))
+        Member("uri", \.uri, .secret(ascii: 1...OneTimeKey.uriLimit))
         Member("counter", \.counter)
     }
 

@@ -38,8 +38,8 @@ struct SlotRecord: ShapedPart {
         Member(optional: "pending", \.pending)
         Member(optional: "commit", \.commit, .compact)
         Member("failures", \.failures)
-        Member(optional: "r", \.ratchet, .bytes(32))
-        Member(optional: "rNext", \.ratchetNext, .bytes(32))
+        Member(optional: "r", \.ratchet, .secret(bytes: 32))
+        Member(optional: "rNext", \.ratchetNext, .secret(bytes: 32))
         Member(optional: "last", \.last, .compact)
         Member(optional: "confirmation", \.confirmation, .compact)
         Member(optional: "confirmed", \.confirmed, .compact)
@@ -100,7 +100,7 @@ struct SealedKeyRecord: ShapedPart {
         Member("label", \.label, .label)
         Member("jwk", \.jwk)
         // An inner blob has at most 24 earlier passwords, and an issuer of at most 512 characters.
-        Member("blob", \.blob, .bytes(limit: 6))
+        Member("blob", \.blob, .bytes(kibibytes: 6))
     }
 
     /// What is left when the key is destroyed.

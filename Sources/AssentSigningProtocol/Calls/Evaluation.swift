@@ -1,10 +1,7 @@
 /// What an evaluation is for.
 package enum EvaluationPurpose: String, Hashable, MemberValue, CaseIterable {
-    /// Setting a password at enrolment.
     case enrol
-    /// Opening a key.
     case unlock
-    /// Setting a new password.
     case change
 }
 
@@ -19,12 +16,10 @@ package enum PasswordChangeStep: String, Hashable, MemberValue, CaseIterable {
 /// The server's evaluation of a blinded password.
 package struct Evaluation: ReplyContent {
     package static let type = MessageType.evaluation
-
     package let head: SigningReplyHead
     package let purpose: EvaluationPurpose
     package let slot: PasswordSlot
     package let generation: Int
-    /// The public key of the VOPRF.
     package let publicKey: [UInt8]
     package let evaluated: [UInt8]
     /// The proof that the public key's private part evaluated it.
@@ -79,7 +74,6 @@ package struct Evaluation: ReplyContent {
 /// A slot's key says that an evaluation opened it.
 package struct EvaluationConfirmation: SignedContent {
     package static let type = MessageType.confirmation
-
     package let issuer: String
     package let did: SigningID
     package let slot: PasswordSlot
@@ -110,7 +104,6 @@ package struct EvaluationConfirmation: SignedContent {
 /// A slot's key asks for a new password.
 package struct PasswordChange: SignedContent {
     package static let type = MessageType.change
-
     package let issuer: String
     package let did: SigningID
     package let slot: PasswordSlot

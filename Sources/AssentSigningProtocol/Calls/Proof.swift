@@ -3,7 +3,6 @@ import AssentCore
 /// A device's proof of one call, in the header field `TSP-Proof`.
 package struct CallProof: SignedContent {
     package static let type = MessageType.proof
-
     package let issuer: String
     package let did: SigningID
     package let method: String
@@ -11,7 +10,6 @@ package struct CallProof: SignedContent {
     package let url: String
     /// The SHA-256 of the body.
     package let bodyHash: SigningHash
-    /// A nonce of the server.
     package let nonce: String
     package let jti: SigningID
 

@@ -26,7 +26,7 @@ package struct UnlockBody: ShapedPart {
         Member("gen", \.generation, .integer(0...1 << 31))
         Member("rid", \.rid)
         Member("blinded", \.blinded, .bytes(49))
-        Member("r", \.r, .bytes(32))
+        Member("r", \.r, .secret(bytes: 32))
         Member("next", \.next)
         Member(optional: "last", \.last, .compact)
     }

@@ -35,7 +35,6 @@ public enum PasswordSlotState: String, Hashable, MemberValue, CaseIterable {
 /// The state of a container, as the server sees it.
 package struct ContainerStatus: ReplyContent {
     package static let type = MessageType.status
-
     package let head: SigningReplyHead
     package let did: SigningID
     package let state: ContainerState

@@ -6,9 +6,7 @@ import AssentJOSE
 package struct SealedEnvelope: Sendable {
     /// What is inside.
     package enum Content: String, Hashable, Sendable {
-        /// A request's JSON.
         case request = "json"
-        /// A reply's signed message.
         case reply = "JWT"
     }
 

@@ -3,7 +3,6 @@ import AssentJOSE
 
 /// A signed message whose form is right and whose signature nobody has verified yet.
 package struct UnverifiedMessage<Content: SignedContent>: Sendable {
-    /// The message as it was sent.
     package let compact: String
 
     /// The key that is said to have signed it.
@@ -15,8 +14,6 @@ package struct UnverifiedMessage<Content: SignedContent>: Sendable {
     private let message: UnverifiedJWS
 
     /// Reads a message.
-    ///
-    /// - Throws: ``SigningProtocolError``.
     package init(_ compact: String) throws(SigningProtocolError) {
         let type = Content.type
         guard compact.utf8.count <= type.limit else {
@@ -41,8 +38,7 @@ package struct UnverifiedMessage<Content: SignedContent>: Sendable {
             throw SigningProtocolError(.malformed, "The header's kid is not a thumbprint.")
         }
         content = try Content(plaintext: message.payload, limit: type.contentLimit)
-        self.kid = kid
-        self.compact = compact
+        (self.kid, self.compact) = (kid, compact)
     }
 
     /// Verifies the signature with a key that was stored under the message's `kid`.
@@ -90,7 +86,6 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
     /// The key that signed it.
     package let kid: KeyThumbprint
 
-    /// What it says.
     package let content: Content
 
     fileprivate init(verified message: UnverifiedMessage<Content>) {
@@ -100,21 +95,15 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
     }
 
     private init(compact: String, kid: KeyThumbprint, content: Content) {
-        self.compact = compact
-        self.kid = kid
-        self.content = content
+        (self.compact, self.kid, self.content) = (compact, kid, content)
     }
 
     /// Reads and verifies a message with the key that `keys` has under its `kid`.
-    ///
-    /// - Throws: ``SigningProtocolError``.
     package init(_ compact: String, keys: (KeyThumbprint) -> ProtocolKey?) throws(SigningProtocolError) {
         self = try UnverifiedMessage(compact).verified(by: keys)
     }
 
     /// Reads and verifies a message with one key.
-    ///
-    /// - Throws: ``SigningProtocolError``.
     package init(_ compact: String, key: ProtocolKey) throws(SigningProtocolError) {
         self = try UnverifiedMessage(compact).verified(with: key)
     }

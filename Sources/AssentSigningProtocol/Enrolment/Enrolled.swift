@@ -3,14 +3,11 @@ package import AssentCore
 /// An OTP key that the server gives to the device.
 package struct OneTimeKey: ShapedPart {
     package let label: String
-    /// The slot of the password that opens it.
     package let slot: PasswordSlot?
-    /// The id of its policy.
     package let policy: String
     /// The `otpauth` URI with the secret.
     package let uri: Secret
 
-    /// The longest URI.
     package static let uriLimit = 1024
 
     package init(label: String, slot: PasswordSlot? = nil, policy: String, uri: Secret) {
@@ -21,14 +18,13 @@ package struct OneTimeKey: ShapedPart {
         Member("label", \.label, .label)
         Member(optional: "slot", \.slot)
         Member("policy", \.policy, .label)
-        Member("uri", \.uri, .ascii(1...Self.uriLimit))
+        Member("uri", \.uri, .secret(ascii: 1...Self.uriLimit))
     }
 }
 
 /// The server's answer to an enrolment.
 package struct Enrolled: ReplyContent {
     package static let type = MessageType.enrolled
-
     package let head: SigningReplyHead
     /// Always unconfirmed.
     package let state: ContainerState
@@ -59,7 +55,7 @@ package struct Enrolled: ReplyContent {
         Member("exp", \.expiresAt)
         Member("renew", \.renewableFrom)
         Member("echo", \.echo)
-        Member("handle", \.handle, .bytes(32))
+        Member("handle", \.handle, .secret(bytes: 32))
         Member("otp", \.otp, .objects(0...4))
     }
 
@@ -74,7 +70,6 @@ package struct Enrolled: ReplyContent {
 /// The server's statement about an enrolment.
 package struct EnrolmentRecord: SignedContent {
     package static let type = MessageType.record
-
     package let issuer: String
     package let did: SigningID
     /// When the container became active with these keys.

@@ -1,7 +1,6 @@
 /// A key's proof that the device has it, for one enrolment.
 package struct KeyPossession: SignedContent {
     package static let type = MessageType.keyPossession
-
     package let issuer: String
     package let did: SigningID
     package let nonceS: SigningNonce
@@ -36,10 +35,8 @@ package struct EnrolledKey: ShapedPart {
     package let label: String
     package let kid: KeyThumbprint
     package let jwk: ProtocolKey
-    /// The id of its policy.
     package let policy: String
     package let keystore: Keystore
-    /// The slot of the password that opens it.
     package let slot: PasswordSlot?
     /// The key's own proof, a compact `tsp-pop+jwt`; `sign` and `auth` keys have one.
     package let possession: String?
@@ -75,7 +72,6 @@ package struct EnrolledKey: ShapedPart {
 /// A container's keys, signed by its new device key.
 package struct Enrolment: SelfSignedContent {
     package static let type = MessageType.enrolment
-
     package let issuer: String
     package let pid: SigningID
     package let did: SigningID
@@ -153,7 +149,6 @@ package struct Enrolment: SelfSignedContent {
 /// An old key's word for new keys of the same container.
 package struct Endorsement: SignedContent {
     package static let type = MessageType.endorsement
-
     package let issuer: String
     package let did: SigningID
     /// The hash of the new key list.

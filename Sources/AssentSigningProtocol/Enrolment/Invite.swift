@@ -1,7 +1,6 @@
 /// What a QR code carries: the invitation to enrol a device.
 package struct Invite: SignedContent {
     package static let type = MessageType.invite
-
     package let issuer: String
     package let pid: SigningID
     package let code: InviteCode

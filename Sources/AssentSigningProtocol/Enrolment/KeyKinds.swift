@@ -1,3 +1,5 @@
+package import AssentCore
+
 /// What a key of a container is for.
 public enum SigningKeyUsage: String, Hashable, MemberValue, CaseIterable {
     /// Proofs of possession with each call, and refusals.
@@ -57,15 +59,14 @@ extension PasswordMode: MemberValue {
     ///
     /// - Throws: ``SigningProtocolError`` with `modeUnsupported` for `silent`: a key on P-256 that opens to a wrong key
     ///   gives itself away by its public key.
-    package static func take(
-        _ name: String, from reader: inout MemberReader
-    ) throws(SigningProtocolError) -> PasswordMode {
-        let text = try reader.ascii(name, 1...16)
-        if let mode = PasswordMode(rawValue: text) { return mode }
-        guard StrictJSON.same(text, "silent") else {
-            throw .invalid(reader.path(name), "has a value that is not known")
+    package init(_ json: JSONValue, at place: String) throws(SigningProtocolError) {
+        let text = try MemberRule.ascii(1...16).read(json, place)
+        if let mode = PasswordMode(rawValue: text) {
+            self = mode
+            return
         }
-        throw SigningProtocolError(.modeUnsupported, "The mode silent is not supported.", member: reader.path(name))
+        guard StrictJSON.same(text, "silent") else { throw .invalid(place, "has a value that is not known") }
+        throw SigningProtocolError(.modeUnsupported, "The mode silent is not supported.", member: place)
     }
 }
 
@@ -89,7 +90,6 @@ package enum CommitMode: String, Hashable, MemberValue, CaseIterable {
 
 /// What holds a private key.
 package struct Keystore: RawRepresentable, Hashable, MemberValue {
-    /// The name in messages.
     package let rawValue: String
 
     /// A keystore by its name; `nil` when it is not known.

@@ -1,7 +1,6 @@
 /// The server's nonce, after the device's commitment, and whom the device is enrolled for.
 package struct NonceReply: ReplyContent {
     package static let type = MessageType.nonce
-
     package let head: SigningReplyHead
     package let nonceS: SigningNonce
     /// The user's id, which never changes.

@@ -1,7 +1,6 @@
 /// What the server wants of a new container.
 package struct Offer: ReplyContent {
     package static let type = MessageType.offer
-
     package let head: SigningReplyHead
     package let pid: SigningID
     package let did: SigningID
@@ -41,9 +40,7 @@ package struct Offer: ReplyContent {
 package struct OfferedKey: ShapedPart {
     package let usage: SigningKeyUsage
     package let label: String
-    /// The slot of the password that opens it.
     package let slot: PasswordSlot?
-    /// The id of its policy.
     package let policy: String
 
     package init(usage: SigningKeyUsage, label: String, slot: PasswordSlot? = nil, policy: String) {

@@ -4,11 +4,8 @@ package import AssentCore
 package struct ProtectionPolicy: MessagePart {
     /// What opens a key.
     package enum Kind: String, Hashable, MemberValue, CaseIterable {
-        /// Nothing more than the device.
         case device
-        /// A password.
         case password
-        /// A password or biometry.
         case bioPassword
     }
 
@@ -42,16 +39,16 @@ package struct ProtectionPolicy: MessagePart {
 
     /// Takes what the kind of policy has.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        id = try reader.label("id")
-        kind = try reader.choice("type")
+        id = try reader.read("id", .label)
+        kind = try reader.read("type")
         guard kind != .device else {
             password = nil
             return
         }
-        let mode = try PasswordMode.take("mode", from: &reader)
+        let mode: PasswordMode = try reader.read("mode")
         password = Password(
-            mode: mode, cost: try PasswordCost.take("kdf", from: &reader), rules: try reader.object("password"),
-            lock: mode == .local ? .local(try reader.object("lock")) : .assisted(try reader.object("lock")))
+            mode: mode, cost: try reader.read("kdf"), rules: try reader.read("password"),
+            lock: mode == .local ? .local(try reader.read("lock")) : .assisted(try reader.read("lock")))
     }
 
     package var members: JSONObject {
@@ -95,14 +92,11 @@ package struct PasswordCost: Hashable, Sendable {
 }
 
 extension PasswordCost: MemberValue {
-    /// A cost that is allowed.
-    package static func take(
-        _ name: String, from reader: inout MemberReader
-    ) throws(SigningProtocolError) -> PasswordCost {
-        guard let cost = PasswordCost(try reader.ascii(name, 1...64)) else {
-            throw .invalid(reader.path(name), "is not scrypt at a cost that is allowed")
+    package init(_ json: JSONValue, at place: String) throws(SigningProtocolError) {
+        guard let cost = PasswordCost(try MemberRule.ascii(1...64).read(json, place)) else {
+            throw .invalid(place, "is not scrypt at a cost that is allowed")
         }
-        return cost
+        self = cost
     }
 
     package var json: JSONValue { .string(text) }
@@ -134,24 +128,27 @@ package struct PasswordRules: MessagePart {
 
     /// Rules about the length only.
     package init(minLength: Int, maxLength: Int) {
-        self.minLength = minLength
-        self.maxLength = maxLength
+        (self.minLength, self.maxLength) = (minLength, maxLength)
     }
 
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        minLength = try reader.integer("minLength", 4...64)
-        maxLength = try reader.integer("maxLength", 4...128)
+        minLength = try reader.read("minLength", .integer(4...64))
+        maxLength = try reader.read("maxLength", .integer(4...128))
         guard minLength <= maxLength else { throw .invalid(reader.path("maxLength"), "is less than minLength") }
         for kind in CharacterKind.allCases {
-            if reader.has("min" + kind.rawValue) { least[kind] = try reader.integer("min" + kind.rawValue, 0...128) }
-            if reader.has("max" + kind.rawValue) { most[kind] = try reader.integer("max" + kind.rawValue, 0...128) }
+            if reader.has("min" + kind.rawValue) {
+                least[kind] = try reader.read("min" + kind.rawValue, .integer(0...128))
+            }
+            if reader.has("max" + kind.rawValue) {
+                most[kind] = try reader.read("max" + kind.rawValue, .integer(0...128))
+            }
         }
-        sequences = try reader.bool("sequences")
-        common = try reader.bool("common")
-        history = try reader.integer("history", 0...24)
-        minAge = try reader.integer("minAge", 0...3650)
-        maxAge = try reader.integer("maxAge", 0...3650)
-        cache = try reader.integer("cache", 0...3600)
+        sequences = try reader.read("sequences")
+        common = try reader.read("common")
+        history = try reader.read("history", .integer(0...24))
+        minAge = try reader.read("minAge", .integer(0...3650))
+        maxAge = try reader.read("maxAge", .integer(0...3650))
+        cache = try reader.read("cache", .integer(0...3600))
     }
 
     package var members: JSONObject {
@@ -171,9 +168,7 @@ package struct PasswordRules: MessagePart {
 
 /// What happens after wrong passwords.
 package enum PasswordLock: Sendable {
-    /// On the device.
     case local(LocalPasswordLock)
-    /// At the server.
     case assisted(AssistedPasswordLock)
 
     var json: JSONValue {
@@ -186,7 +181,6 @@ package enum PasswordLock: Sendable {
 
 /// What a device does after wrong passwords of a `local` slot.
 package enum LocalPasswordLock: MessagePart, Hashable {
-    /// Nothing.
     case none
     /// It waits, longer each time: `seconds`·2^(*i*−1) after failure *i*, *i* at most `counter`.
     case delay(seconds: Int, counter: Int)
@@ -194,12 +188,13 @@ package enum LocalPasswordLock: MessagePart, Hashable {
     case counter(max: Int)
 
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        switch try reader.ascii("type", 1...16) {
+        switch try reader.read("type", .ascii(1...16)) {
         case "none": self = .none
         case "delay":
             self = .delay(
-                seconds: try reader.integer("delay", 1...3600), counter: try reader.integer("counter", 1...16))
-        case "counter": self = .counter(max: try reader.integer("max", 1...10))
+                seconds: try reader.read("delay", .integer(1...3600)),
+                counter: try reader.read("counter", .integer(1...16)))
+        case "counter": self = .counter(max: try reader.read("max", .integer(1...10)))
         default: throw .invalid(reader.path("type"), "has a value that is not known")
         }
     }
@@ -228,13 +223,13 @@ package struct AssistedPasswordLock: MessagePart, Hashable {
     }
 
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        guard try reader.ascii("type", 1...16) == "counter" else {
+        guard try reader.read("type", .ascii(1...16)) == "counter" else {
             throw .invalid(reader.path("type"), "has a value that is not known")
         }
-        max = try reader.integer("max", 1...10)
-        cap = try reader.integer("cap", max...100)
+        max = try reader.read("max", .integer(1...10))
+        cap = try reader.read("cap", .integer(max...100))
         var delays: [Int] = []
-        for element in try reader.elements("delays", 0...16) {
+        for element in try MemberRule<[Int]>.elements(reader.value("delays"), 0...16, at: reader.path("delays")) {
             guard case .number(let number) = element, let delay = StrictJSON.integer(number), delay <= 86400 else {
                 throw .invalid(reader.path("delays"), "has a value that is not 0 to 86400 seconds")
             }

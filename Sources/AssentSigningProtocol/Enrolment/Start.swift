@@ -1,13 +1,10 @@
 /// The device's first message: the invite's code and the new device key, which signs it.
 package struct Start: SelfSignedContent {
     package static let type = MessageType.start
-
     package let issuer: String
     package let code: InviteCode
-    /// A nonce of the server.
     package let nonce: String
     package let jwk: ProtocolKey
-    /// What the device can do.
     package let modes: [ProtectionMode]
     /// What the device says of itself. Nobody should take it for proof.
     package let info: [String: String]

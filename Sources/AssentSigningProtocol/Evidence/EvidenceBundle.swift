@@ -48,7 +48,7 @@ package struct EvidenceTransaction: ShapedPart {
 
     package static let shape = MessageShape<Self>(Self.init) {
         Member(optional: "txd", \.document, .compact)
-        Member(optional: "request", \.request, .bytes(limit: 48))
+        Member(optional: "request", \.request, .bytes(kibibytes: 48))
         Member("decision", \.decision, .compact)
         Member(optional: "possession", \.possession, .compact)
         Member("receipt", \.receipt, .compact)
@@ -94,8 +94,6 @@ package struct EvidenceBundle: ShapedPart {
     package static let limit = 1 << 20
 
     /// Reads a bundle. Its messages are not looked at yet.
-    ///
-    /// - Throws: ``SigningProtocolError``.
     package init(reading bytes: [UInt8]) throws(SigningProtocolError) {
         try self.init(plaintext: bytes, limit: Self.limit)
     }

@@ -1,39 +1,4 @@
-package import AssentCore
-
-/// A value whose type says how it is read and written.
-package protocol MemberValue: Sendable {
-    /// Takes the member `name`.
-    static func take(_ name: String, from reader: inout MemberReader) throws(SigningProtocolError) -> Self
-
-    /// The value on the wire.
-    var json: JSONValue { get }
-}
-
-/// How a member's value is read, with its bounds, and how it is written.
-package struct MemberRule<Value>: Sendable {
-    let take: @Sendable (inout MemberReader, String) throws(SigningProtocolError) -> Value
-    let json: @Sendable (Value) -> JSONValue
-
-    /// A rule.
-    ///
-    /// - Parameters:
-    ///   - take: takes the member of this name from the reader, and throws when it is out of its bounds.
-    ///   - json: the value on the wire.
-    package init(
-        _ take: @escaping @Sendable (inout MemberReader, String) throws(SigningProtocolError) -> Value,
-        _ json: @escaping @Sendable (Value) -> JSONValue
-    ) {
-        self.take = take
-        self.json = json
-    }
-}
-
-extension MemberRule where Value: MemberValue {
-    /// The rule of the value's type.
-    static var own: Self {
-        Self({ reader, name throws(SigningProtocolError) in try Value.take(name, from: &reader) }, { $0.json })
-    }
-}
+import AssentCore
 
 /// A line of a ``MessageShape``: a member's name, its place in the part, and its rule.
 package struct Member<Root, Value>: Sendable {
@@ -58,7 +23,7 @@ package struct Member<Root, Value>: Sendable {
     /// A member that is always there.
     package init(_ name: String, _ place: Place<Value>, _ rule: MemberRule<Value>) {
         self.init(
-            place, name, read: { reader throws(SigningProtocolError) in try rule.take(&reader, name) },
+            place, name, read: { reader throws(SigningProtocolError) in try reader.read(name, rule) },
             json: { rule.json($0) })
     }
 
@@ -74,7 +39,7 @@ package struct Member<Root, Value>: Sendable {
         self.init(
             place, name,
             read: { reader throws(SigningProtocolError) in
-                reader.has(name) ? try rule.take(&reader, name) : nil
+                reader.has(name) ? try reader.read(name, rule) : nil
             }, json: { $0.map(rule.json) })
     }
 
@@ -92,7 +57,7 @@ package struct Member<Root, Value>: Sendable {
         self.init(
             place, name,
             read: { reader throws(SigningProtocolError) in
-                reader.has(name) ? try rule.take(&reader, name) : []
+                reader.has(name) ? try reader.read(name, rule) : []
             }, json: { $0.isEmpty ? nil : rule.json($0) })
     }
 

@@ -33,9 +33,10 @@ extension MessagePart {
         try reader.finish()
     }
 
-    package static func take(
-        _ name: String, from reader: inout MemberReader
-    ) throws(SigningProtocolError) -> Self { try reader.object(name) }
+    package init(_ json: JSONValue, at place: String) throws(SigningProtocolError) {
+        guard let object = json.object else { throw .invalid(place, "is not an object") }
+        try self.init(object, at: place)
+    }
 
     package var json: JSONValue { .object(members) }
 

@@ -54,7 +54,6 @@ package struct MessageShape<Root>: Sendable {
 
 /// A part whose members are listed in ``shape``.
 package protocol ShapedPart: MessagePart {
-    /// The members.
     static var shape: MessageShape<Self> { get }
 
     /// Checks what concerns several members, after each was read; `reader` knows their paths.

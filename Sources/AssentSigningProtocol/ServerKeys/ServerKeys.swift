@@ -1,6 +1,5 @@
 /// What an online key is for.
 package enum OnlineKeyUse: String, Hashable, MemberValue, CaseIterable {
-    /// Signing messages.
     case sig
     /// Requests are encrypted to it.
     case enc
@@ -9,7 +8,6 @@ package enum OnlineKeyUse: String, Hashable, MemberValue, CaseIterable {
 /// A certificate of an online key, by the identity key.
 package struct KeyCertificate: SignedContent {
     package static let type = MessageType.certificate
-
     package let issuer: String
     /// From when on the key counts.
     package let issuedAt: Int
@@ -57,7 +55,6 @@ package struct KeyCertificate: SignedContent {
 /// The identity key's successor, signed by the key before it.
 package struct NextIdentity: SignedContent {
     package static let type = MessageType.next
-
     package let issuer: String
     package let issuedAt: Int
     /// Counts from 1 without gaps.
@@ -79,7 +76,6 @@ package struct NextIdentity: SignedContent {
 /// The identity key's predecessor, signed by the new key.
 package struct PreviousIdentity: SignedContent {
     package static let type = MessageType.previous
-
     package let issuer: String
     package let issuedAt: Int
     /// That of the `next` that led here.

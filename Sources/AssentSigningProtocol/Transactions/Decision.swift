@@ -24,20 +24,15 @@ public enum DecisionEffect: String, Hashable, MemberValue, CaseIterable {
 
 /// What became of a transaction that was decided.
 package enum DecidedState: String, Hashable, MemberValue, CaseIterable {
-    /// The user approved.
     case approved = "APPROVED"
-    /// The user refused.
     case denied = "DENIED"
-    /// The user reported it.
     case reported = "REPORTED"
-    /// The user gave it up.
     case canceled = "CANCELED"
 }
 
 /// A user's decision, signed by a key that the document names.
 package struct Decision: SignedContent {
     package static let type = MessageType.decision
-
     package let issuer: String
     package let did: SigningID
     package let sub: String
@@ -103,7 +98,6 @@ package struct Decision: SignedContent {
 /// The device key's signature over a decision of another key.
 package struct Possession: SignedContent {
     package static let type = MessageType.possession
-
     package let issuer: String
     package let did: SigningID
     package let txn: SigningID

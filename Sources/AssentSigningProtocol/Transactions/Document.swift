@@ -95,37 +95,32 @@ package struct NumberMatch: ShapedPart {
 
 /// How a number is matched.
 package enum MatchMode: String, Hashable, MemberValue, CaseIterable {
-    /// The user types it.
     case number
 }
 
 /// A typed value of a document, and the text that is shown.
 package struct DocumentField: MessagePart {
-    /// Its name.
     package let id: String
     /// What the user sees before the value.
     package let label: String
-    /// The value.
     package let value: FieldValue
     /// What the user sees.
     package let display: String
 
     /// A field that shows `value` as the protocol says.
     package init(id: String, label: String, value: FieldValue) {
-        self.id = id
-        self.label = label
-        self.value = value
+        (self.id, self.label, self.value) = (id, label, value)
         display = value.display
     }
 
     /// Checks also that what is shown is the value: someone who has a server's
     /// online key could otherwise show another amount than the one that is signed.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        id = try reader.label("id")
-        label = try reader.shown("label", 1...40)
-        let type: FieldType = try reader.choice("type")
+        id = try reader.read("id", .label)
+        label = try reader.read("label", .shown(1...40))
+        let type: FieldType = try reader.read("type")
         value = try FieldValue(try reader.value("value"), type: type, at: reader.path("value"))
-        display = try reader.shown("display", 1...FieldValue.displayLimit)
+        display = try reader.read("display", .shown(1...FieldValue.displayLimit))
         guard StrictJSON.same(display, value.display) else {
             throw .invalid(reader.path("display"), "is not what the value reads as")
         }
@@ -142,7 +137,6 @@ package struct DocumentField: MessagePart {
 /// What one device shows, and what its user's decision is about.
 package struct TransactionDocument: SignedContent {
     package static let type = MessageType.document
-
     package let issuer: String
     package let did: SigningID
     package let issuedAt: Int

@@ -2,25 +2,18 @@ package import AssentCore
 
 /// What kind of value a document's field has.
 package enum FieldType: String, Hashable, MemberValue, CaseIterable {
-    /// A text.
     case text
-    /// An amount of money.
     case amount
     /// The most that may be taken.
     case maxAmount
-    /// An account.
     case account
-    /// A person or a company.
     case party
-    /// A day.
     case date
-    /// Several texts.
     case list
 }
 
 /// The typed value of a field. The server makes the text to show from it; a device shows that text and formats nothing.
 package enum FieldValue: Hashable, Sendable {
-    /// A text.
     case text(String)
     /// An amount of money: digits, and three capital letters.
     case amount(String, currency: String)
@@ -28,19 +21,14 @@ package enum FieldValue: Hashable, Sendable {
     case maxAmount(String, currency: String)
     /// An International Bank Account Number, without blanks.
     case iban(String)
-    /// Another account.
     case otherAccount(String)
-    /// A person or a company.
     case party(String)
     /// `YYYY-MM-DD`.
     case date(String)
-    /// Several texts.
     case list([String])
 
-    /// The longest text to show.
     package static let displayLimit = 2000
 
-    /// What kind of value it is.
     package var type: FieldType {
         switch self {
         case .text: .text
@@ -73,13 +61,12 @@ package enum FieldValue: Hashable, Sendable {
         case .text: self = .text(try Self.text(value, 1...200, at: place))
         case .party: self = .party(try Self.text(value, 1...200, at: place))
         case .amount, .maxAmount:
-            let money: Money = try MemberReader.part(value, at: place)
+            let money = try Money(value, at: place)
             self =
                 type == .amount
                 ? .amount(money.amount, currency: money.currency) : .maxAmount(money.amount, currency: money.currency)
         case .account:
-            let account: Account = try MemberReader.part(value, at: place)
-            self = account.value
+            self = try Account(value, at: place).value
         case .date:
             let text = try Self.text(value, 10...10, at: place)
             guard Self.isDate(text) else { throw .invalid(place, "is not a date YYYY-MM-DD") }
@@ -97,7 +84,6 @@ package enum FieldValue: Hashable, Sendable {
         }
     }
 
-    /// The value as it stands in a document.
     package var json: JSONValue {
         switch self {
         case .text(let text), .party(let text), .date(let text): .string(text)
@@ -155,10 +141,10 @@ private struct Account: MessagePart {
 
     init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         guard reader.has("iban") else {
-            value = .otherAccount(try reader.shown("other", 4...34))
+            value = .otherAccount(try reader.read("other", .shown(4...34)))
             return
         }
-        let iban = try reader.ascii("iban", 4...34)
+        let iban = try reader.read("iban", .ascii(4...34))
         guard iban.utf8.allSatisfy({ $0.isASCIIDigit || ($0.isASCIILetter && $0 != $0.asciiLowercased) }) else {
             throw .invalid(reader.path("iban"), "has characters other than A–Z and 0–9")
         }

@@ -19,7 +19,6 @@ package struct Notice: ShapedPart, Hashable {
     /// When it happened.
     package let at: Int
     package let event: DeviceEvent
-    /// The device.
     package let did: SigningID
     package let name: String
 

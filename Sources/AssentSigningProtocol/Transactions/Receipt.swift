@@ -33,7 +33,6 @@ package struct ReceiptUnlock: ShapedPart {
 /// The server's statement about a decision.
 package struct Receipt: SignedContent {
     package static let type = MessageType.receipt
-
     package let issuer: String
     package let did: SigningID
     package let decidedAt: Int

@@ -1,7 +1,6 @@
 /// A transaction's id, as a push message, the list and a QR code carry it.
 package struct Ticket: SignedContent {
     package static let type = MessageType.ticket
-
     package let issuer: String
     package let txn: SigningID
     package let expiresAt: Int
@@ -48,11 +47,9 @@ package struct ListBody: ShapedPart {
 /// The open transactions, the oldest first.
 package struct TransactionList: ReplyContent {
     package static let type = MessageType.list
-
     package let head: SigningReplyHead
     /// Compact `tsp-tds+jwt` messages.
     package let tickets: [String]
-    /// Whether there are more than these.
     package let more: Bool
     /// What has happened to the user's other devices, the oldest first.
     package let notices: [Notice]
@@ -85,7 +82,6 @@ package struct FetchBody: ShapedPart {
 /// A document on its way to the device.
 package struct Fetched: ReplyContent {
     package static let type = MessageType.fetched
-
     package let head: SigningReplyHead
     /// The compact `tsp-txd+jwt`.
     package let document: String
@@ -116,7 +112,6 @@ package struct ClaimBody: ShapedPart {
 
 /// The content of `create`'s body.
 package struct CreateBody: ShapedPart {
-    /// What is to be signed.
     package let message: String
     /// The key that is to sign.
     package let label: String
