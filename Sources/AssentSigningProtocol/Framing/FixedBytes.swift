@@ -37,24 +37,16 @@ package struct FixedBytes<Size: FixedByteCount>: Hashable, Sendable, CustomStrin
 }
 
 /// 16 bytes.
-package enum SixteenBytes: FixedByteCount {
-    package static let byteCount = 16
-}
+package enum SixteenBytes: FixedByteCount { package static let byteCount = 16 }
 
 /// 32 bytes of a hash.
-package enum HashBytes: FixedByteCount {
-    package static let byteCount = 32
-}
+package enum HashBytes: FixedByteCount { package static let byteCount = 32 }
 
 /// 32 bytes of a thumbprint.
-package enum ThumbprintBytes: FixedByteCount {
-    package static let byteCount = 32
-}
+package enum ThumbprintBytes: FixedByteCount { package static let byteCount = 32 }
 
 /// 32 random bytes.
-package enum RandomBytes: FixedByteCount {
-    package static let byteCount = 32
-}
+package enum RandomBytes: FixedByteCount { package static let byteCount = 32 }
 
 /// An identifier: `did`, `pid`, `txn`, `jti`, `rid`, `unl`, a document's `nonce`, and a handle `h`.
 package typealias SigningID = FixedBytes<SixteenBytes>
