@@ -1,5 +1,5 @@
-/// The `typ` of a signed message (TSP/1 "Message registry"). No key signs a type that the registry does not give it; the
-/// content's type says which key signs.
+/// The `typ` of a signed message (TSP/1 "Message registry"). No key signs a type that the registry does not give
+/// it; the type of the content says which key signs.
 package enum MessageType: String, Hashable, Sendable, CaseIterable {
     case certificate = "tsp-cert+jwt"
     case next = "tsp-next+jwt"
