@@ -118,39 +118,40 @@ struct ContainerRecord: MessagePart {
 
     /// Reads the members and checks their bounds.
     init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        format = try reader.integer("format", 1...1)
-        id = try reader.fixed("id")
-        issuer = try reader.issuer("issuer")
-        issuerName = try reader.shown("issuerName", 1...64)
-        identity = try reader.key("identity")
-        minimum = try reader.integer("minimum", 1...1 << 31)
-        certificates = try reader.compacts("certificates", 0...64)
-        created = try reader.integer("created")
-        code = try reader.inviteCode("code")
-        pid = reader.has("pid") ? try reader.fixed("pid") : nil
-        name = reader.has("name") ? try reader.shown("name", 1...128) : nil
-        pushID = reader.has("pushID") ? try reader.ascii("pushID", 0...1024) : nil
-        offer = reader.has("offer") ? try reader.compact("offer") : nil
-        did = reader.has("did") ? try reader.fixed("did") : nil
-        nonceD = reader.has("nonceD") ? try reader.fixed("nonceD") : nil
-        nonceS = reader.has("nonceS") ? try reader.fixed("nonceS") : nil
-        sub = reader.has("sub") ? try reader.ascii("sub", 1...64) : nil
-        user = reader.has("user") ? try reader.shown("user", 1...64) : nil
-        enrol = reader.has("enrol") ? try reader.compact("enrol") : nil
-        serial = reader.has("serial") ? try reader.ascii("serial", 1...20) : nil
-        expires = reader.has("expires") ? try reader.integer("expires") : nil
-        renewable = reader.has("renewable") ? try reader.integer("renewable") : nil
-        echo = reader.has("echo") ? try reader.fixed("echo") : nil
-        handle = reader.has("handle") ? Secret(bytes: try reader.bytes("handle", count: 32)) : nil
+        format = try reader.read("format", .integer(1...1))
+        id = try reader.read("id")
+        issuer = try reader.read("issuer", .issuer)
+        issuerName = try reader.read("issuerName", .shown(1...64))
+        identity = try reader.read("identity")
+        minimum = try reader.read("minimum", .integer(1...1 << 31))
+        certificates = try reader.read("certificates", .compacts(0...64))
+        created = try reader.read("created")
+        code = try reader.read("code")
+        pid = reader.has("pid") ? try reader.read("pid") : nil
+        name = reader.has("name") ? try reader.read("name", .shown(1...128)) : nil
+        pushID = reader.has("pushID") ? try reader.read("pushID", .ascii(0...1024)) : nil
+        offer = reader.has("offer") ? try reader.read("offer", .compact) : nil
+        did = reader.has("did") ? try reader.read("did") : nil
+        nonceD = reader.has("nonceD") ? try reader.read("nonceD") : nil
+        nonceS = reader.has("nonceS") ? try reader.read("nonceS") : nil
+        sub = reader.has("sub") ? try reader.read("sub", .ascii(1...64)) : nil
+        user = reader.has("user") ? try reader.read("user", .shown(1...64)) : nil
+        enrol = reader.has("enrol") ? try reader.read("enrol", .compact) : nil
+        serial = reader.has("serial") ? try reader.read("serial", .ascii(1...20)) : nil
+        expires = reader.has("expires") ? try reader.read("expires") : nil
+        renewable = reader.has("renewable") ? try reader.read("renewable") : nil
+        echo = reader.has("echo") ? try reader.read("echo") : nil
+        handle = reader.has("handle") ? try reader.read("handle", .secret(bytes: 32)) : nil
         confirmed = try reader.flag("confirmed")
-        state = try reader.choice("state")
-        approvals = try reader.integer("approvals")
-        serverTime = try reader.integer("serverTime")
-        deletion = reader.has("deletion") ? try reader.shown("deletion", 1...1000) : nil
+        state = try reader.read("state")
+        approvals = try reader.read("approvals")
+        serverTime = try reader.read("serverTime")
+        deletion = reader.has("deletion") ? try reader.read("deletion", .shown(1...1000)) : nil
         ended = try reader.flag("ended")
-        properties = try reader.shownTexts("properties", limit: 16, names: UpdateBody.isPropertyName, count: 0...256)
-        slots = reader.has("slots") ? try reader.objects("slots", 0...3) : []
-        keyID = reader.has("keyID") ? try reader.fixed("keyID") : nil
+        properties = try reader.read(
+            "properties", .shownTexts(limit: 16, names: UpdateBody.isPropertyName, count: 0...256))
+        slots = reader.has("slots") ? try reader.read("slots", .objects(0...3)) : []
+        keyID = reader.has("keyID") ? try reader.read("keyID") : nil
     }
 
     /// The members, in the order of the specification's example.

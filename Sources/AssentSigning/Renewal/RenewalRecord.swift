@@ -28,12 +28,12 @@ struct RenewalRecord: MessagePart {
 
     /// Reads the members and checks their bounds.
     init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        format = try reader.integer("format", 1...1)
-        next = try reader.object("next")
+        format = try reader.read("format", .integer(1...1))
+        next = try reader.read("next")
         hasCode = try reader.flag("hasCode")
-        oldKeys = try reader.fixed("oldKeys")
-        oldOffer = try reader.compact("oldOffer")
-        endorsements = try reader.compacts("endorsements", 0...2)
+        oldKeys = try reader.read("oldKeys")
+        oldOffer = try reader.read("oldOffer", .compact)
+        endorsements = try reader.read("endorsements", .compacts(0...2))
     }
 
     /// The members, in the order of the specification's example.

@@ -4,42 +4,28 @@ import AssentCore
 package struct SigningKeyList: Hashable, Sendable {
     /// One key.
     package struct Entry: Hashable, Sendable {
-        /// What it is for.
         package let usage: SigningKeyUsage
-        /// Its name in the container.
         package let label: String
-        /// Its thumbprint.
         package let kid: KeyThumbprint
-        /// The slot of the password that opens it.
         package let slot: PasswordSlot?
-        /// The id of its policy.
         package let policy: String
-        /// What holds it.
         package let keystore: Keystore
 
-        /// One key.
         package init(
             usage: SigningKeyUsage, label: String, kid: KeyThumbprint, slot: PasswordSlot?, policy: String,
             keystore: Keystore
         ) {
-            self.usage = usage
-            self.label = label
-            self.kid = kid
-            self.slot = slot
-            self.policy = policy
+            (self.usage, self.label, self.kid, self.slot, self.policy) = (usage, label, kid, slot, policy)
             self.keystore = keystore
         }
     }
 
-    /// The keys.
     package let entries: [Entry]
 
-    /// A list of these keys.
     package init(_ entries: [Entry]) {
         self.entries = entries
     }
 
-    /// *K*.
     package var frame: Frame {
         var frame = Frame("tsp/1 keys", .integer(UInt64(entries.count)))
         for entry in entries {
@@ -55,19 +41,9 @@ package struct SigningKeyList: Hashable, Sendable {
 
 /// All that both sides must agree on at enrolment. Its digits are typed by the user.
 package struct EnrolmentTranscript: Hashable, Sendable {
-    /// The transcript's bytes.
     package let frame: Frame
 
-    /// - Parameters:
-    ///   - identity: the thumbprint of the issuer's identity key.
-    ///   - issuer: `iss`.
-    ///   - pid: the invite.
-    ///   - did: the container.
-    ///   - sub: the user's id.
-    ///   - offer: the offer's hash.
-    ///   - nonceD: the device's nonce.
-    ///   - nonceS: the server's nonce.
-    ///   - keys: the key list.
+    /// The transcript of one enrolment; `identity` is the issuer's identity key, `offer` the hash of the offer.
     package init(
         identity: KeyThumbprint, issuer: String, pid: SigningID, did: SigningID, sub: String, offer: SigningHash,
         nonceD: SigningNonce, nonceS: SigningNonce, keys: SigningKeyList

@@ -4,36 +4,22 @@ import Foundation
 
 /// Where a private key that a password protects belongs: the associated data of its blob (TSP/1 "Sealed keys").
 package struct SealedKeyContext: Sendable {
-    /// Where a guess of the password is checked.
     package let mode: PasswordMode
-    /// The issuer.
     package let issuer: String
-    /// The container.
     package let did: SigningID
-    /// The password's slot.
     package let slot: PasswordSlot
-    /// The key's thumbprint.
     package let kid: KeyThumbprint
-    /// The slot's generation.
     package let generation: Int
-    /// What a guess costs.
     package let cost: PasswordCost
     /// The slot's salt: 16 bytes.
     package let salt: [UInt8]
 
-    /// Where a key belongs.
     package init(
         mode: PasswordMode, issuer: String, did: SigningID, slot: PasswordSlot, kid: KeyThumbprint, generation: Int,
         cost: PasswordCost, salt: [UInt8]
     ) {
-        self.mode = mode
-        self.issuer = issuer
-        self.did = did
-        self.slot = slot
-        self.kid = kid
-        self.generation = generation
-        self.cost = cost
-        self.salt = salt
+        (self.mode, self.issuer, self.did, self.slot, self.kid) = (mode, issuer, did, slot, kid)
+        (self.generation, self.cost, self.salt) = (generation, cost, salt)
     }
 
     /// All of it, as it stands at the beginning of the blob.
@@ -54,13 +40,21 @@ package struct SealedKeyContext: Sendable {
     ///   - output: the VOPRF's output, for `assisted`.
     /// - Returns: 32 bytes.
     package func key(s: Secret, output: Secret?) -> Secret {
-        let generation = UInt64(clamping: generation)
+        let material: Frame
+        var label = "tsp/1 kek local"
         if mode == .assisted, let output {
-            return PasswordKeys.assisted(
-                s: s, o: output, salt: salt, issuer: issuer, did: did, slot: slot, kid: kid, generation: generation)
+            label = "tsp/1 kek"
+            material = Frame("tsp/1 kek ikm", .bytes(s.revealBytes()), .bytes(output.revealBytes()))
+        } else {
+            material = Frame("tsp/1 kek local ikm", .bytes(s.revealBytes()))
         }
-        return PasswordKeys.local(
-            s: s, salt: salt, issuer: issuer, did: did, slot: slot, kid: kid, generation: generation)
+        let info = Frame(
+            label, .text(issuer), .text(did.text), .text(slot.rawValue), .text(kid.text),
+            .integer(UInt64(clamping: generation)))
+        return Secret(
+            HKDF<SHA256>.deriveKey(
+                inputKeyMaterial: SymmetricKey(data: material.bytes), salt: salt, info: info.bytes, outputByteCount: 32)
+        )
     }
 }
 
@@ -68,15 +62,12 @@ package struct SealedKeyContext: Sendable {
 package struct SealedKeyContent: Sendable {
     /// A password that was replaced.
     package struct Earlier: Sendable {
-        /// Its salt.
         package let salt: [UInt8]
         /// What scrypt made of it.
         package let s: Secret
 
-        /// A password that was replaced.
         package init(salt: [UInt8], s: Secret) {
-            self.salt = salt
-            self.s = s
+            (self.salt, self.s) = (salt, s)
         }
     }
 
@@ -87,11 +78,8 @@ package struct SealedKeyContent: Sendable {
     /// Earlier passwords, the newest first.
     package let history: [Earlier]
 
-    /// What is sealed.
     package init(scalar: Secret, passwordTime: Int, history: [Earlier]) {
-        self.scalar = scalar
-        self.passwordTime = passwordTime
-        self.history = history
+        (self.scalar, self.passwordTime, self.history) = (scalar, passwordTime, history)
     }
 
     var bytes: Secret {
@@ -109,8 +97,7 @@ package struct SealedKeyContent: Sendable {
         passwordTime = Int(time)
         history = (0..<Int(content[40])).map { index in
             let start = 41 + index * 48
-            return Earlier(
-                salt: Array(content[start..<start + 16]), s: Secret(bytes: content[start + 16..<start + 48]))
+            return Earlier(salt: Array(content[start..<start + 16]), s: Secret(bytes: content[start + 16..<start + 48]))
         }
     }
 }

@@ -2,14 +2,11 @@ import AssentCore
 
 /// What an issuer says of itself at `/configuration`. It is not signed: everything in it is checked from the pinned
 /// identity key on, see ``IssuerTrust``.
-package struct IssuerConfiguration: Sendable {
+package struct IssuerConfiguration: ShapedPart {
     /// The versions of the protocol that it speaks.
     package let versions: [Int]
-    /// The issuer.
     package let issuer: String
-    /// Its name.
     package let name: String
-    /// The identity key in use.
     package let identity: ProtocolKey
     /// Compact `tsp-next+jwt` messages, all that there ever were.
     package let next: [String]
@@ -19,16 +16,12 @@ package struct IssuerConfiguration: Sendable {
     /// The longest configuration in bytes.
     package static let limit = 256 << 10
 
-    /// What an issuer says of itself.
     package init(
-        issuer: String, name: String, identity: ProtocolKey, next: [String], certificates: [String]
+        versions: [Int] = [1], issuer: String, name: String, identity: ProtocolKey, next: [String],
+        certificates: [String]
     ) {
-        versions = [1]
-        self.issuer = issuer
-        self.name = name
-        self.identity = identity
-        self.next = next
-        self.certificates = certificates
+        (self.versions, self.issuer, self.name, self.identity) = (versions, issuer, name, identity)
+        (self.next, self.certificates) = (next, certificates)
     }
 
     /// Reads a configuration. It may have members that are not known here.
@@ -36,24 +29,28 @@ package struct IssuerConfiguration: Sendable {
     /// - Throws: ``SigningProtocolError``, with `versionUnsupported` when version 1 is not among its versions.
     package init(reading bytes: [UInt8]) throws(SigningProtocolError) {
         var reader = MemberReader(try StrictJSON.object(bytes, limit: Self.limit))
-        versions = try reader.elements("v", 1...16).compactMap { $0.integer.map(Int.init) }
-        guard versions.contains(1) else {
-            throw SigningProtocolError(.versionUnsupported, "The server does not speak version 1.", member: "v")
-        }
-        issuer = try reader.issuer("iss")
-        name = try reader.shown("name", 1...64)
-        identity = try reader.key("identity")
-        next = try reader.compacts("next", 0...16)
-        certificates = try reader.compacts("certs", 1...64)
+        try self.init(reading: &reader)
     }
 
-    /// The JSON's bytes.
-    package func encoded() -> [UInt8] {
-        let object: JSONObject = [
-            "v": .array(versions.map { .integer($0) }), "iss": .string(issuer), "name": .string(name),
-            "identity": identity.json, "next": next.jsonArray(JSONValue.string),
-            "certs": certificates.jsonArray(JSONValue.string),
-        ]
-        return JSONValue.object(object).serializedBytes()
+    package static let shape = MessageShape<Self>(Self.init) {
+        Member("v", \.versions, .versions)
+        Member("iss", \.issuer, .issuer)
+        Member("name", \.name, .shown(1...64))
+        Member("identity", \.identity)
+        Member("next", \.next, .compacts(0...16))
+        Member("certs", \.certificates, .compacts(1...64))
+    }
+}
+
+extension MemberRule<[Int]> {
+    /// Versions of the protocol, with 1 among them.
+    fileprivate static var versions: Self {
+        Self(json: { .array($0.map(\.json)) }) { json, place throws(SigningProtocolError) in
+            let versions = try elements(json, 1...16, at: place).compactMap { $0.integer.map(Int.init) }
+            guard versions.contains(1) else {
+                throw SigningProtocolError(.versionUnsupported, "The server does not speak version 1.", member: place)
+            }
+            return versions
+        }
     }
 }

@@ -1,41 +1,17 @@
 /// What an online key of the server signs.
 package protocol ServerContent: SignedContent {
-    /// `iss`.
     var issuer: String { get }
-
-    /// `iat`, where there is one.
+    /// `nil` for a message that does not say when it was made.
     var madeAt: Int? { get }
 }
 
 extension ServerContent where Self: ReplyContent {
-    /// `iss`.
     package var issuer: String { head.issuer }
-
-    /// `iat`.
     package var madeAt: Int? { head.issuedAt }
 }
 
-extension Invite: ServerContent {
-    /// `iat`.
-    package var madeAt: Int? { issuedAt }
-}
-
-extension Ticket: ServerContent {
-    /// A transaction's id does not say when it was made.
-    package var madeAt: Int? { nil }
-}
-
-extension EnrolmentRecord: ServerContent {
-    /// `iat`.
-    package var madeAt: Int? { issuedAt }
-}
-
-extension TransactionDocument: ServerContent {
-    /// `iat`.
-    package var madeAt: Int? { issuedAt }
-}
-
-extension Receipt: ServerContent {
-    /// `iat`.
-    package var madeAt: Int? { decidedAt }
-}
+extension Invite: ServerContent { package var madeAt: Int? { issuedAt } }
+extension Ticket: ServerContent { package var madeAt: Int? { nil } }
+extension EnrolmentRecord: ServerContent { package var madeAt: Int? { issuedAt } }
+extension TransactionDocument: ServerContent { package var madeAt: Int? { issuedAt } }
+extension Receipt: ServerContent { package var madeAt: Int? { decidedAt } }
