@@ -3,120 +3,64 @@ import AssentSigningProtocol
 
 /// What a device keeps of one container, or of an enrolment on its way to one. Each step of an enrolment is stored
 /// before the next call, so that it goes on from there after a crash, with the same bytes.
-struct ContainerRecord: MessagePart {
-    /// The form of this record.
-    var format: Int
+struct ContainerRecord {
+    /// The form of this record: 1.
+    var format = 1
     /// The device's own name of it; key names begin with it.
     var id: SigningID
-    /// The issuer.
     var issuer: String
-    /// The issuer's name.
+    /// The issuer's name; nobody has signed it before the offer.
     var issuerName: String
     /// The pinned identity key.
     var identity: ProtocolKey
     /// The highest `min` of a certificate that was seen.
     var minimum: Int
-    /// Certificates of online keys.
+    /// `tsp-cert+jwt` of online keys, at most 64.
     var certificates: [String]
-    /// When this device made it, by its own clock: for sorting only.
+    /// Seconds of this device's own clock: for sorting only.
     var created: Int
     /// The invite's code.
     var code: InviteCode
     /// The invite, if it was scanned.
     var pid: SigningID?
-    /// The container's name.
     var name: String?
-    /// Where push messages go.
+    /// Where push messages go; empty: nowhere.
     var pushID: String?
-    /// The server's offer.
-    var offer: String?
-    /// The container's id.
+    /// How far the keys have come.
+    var phase = KeyPhase.begun
+    /// The container's id, from the offer on.
     var did: SigningID?
-    /// The device's nonce, from before the commitment.
-    var nonceD: SigningNonce?
-    /// The server's nonce.
-    var nonceS: SigningNonce?
-    /// The user's id.
+    /// The user's id, from the commitment on.
     var sub: String?
-    /// The user's name.
+    /// The user's name, which may change with a renewal.
     var user: String?
-    /// The signed key list.
-    var enrol: String?
-    /// For the help desk.
+    /// The container's number, for the help desk.
     var serial: String?
-    /// When the keys expire.
+    /// When the keys expire, in the server's seconds.
     var expires: Int?
-    /// From when they may be renewed.
+    /// From when they may be renewed, in the server's seconds.
     var renewable: Int?
-    /// What `confirm` sends back.
-    var echo: SigningNonce?
-    /// Recognises transaction ids.
+    /// The key that recognises transaction ids, 32 bytes.
     var handle: Secret?
-    /// Whether `confirm` was answered.
-    var confirmed: Bool
     /// The state that the server signed last.
-    var state: ContainerState
-    /// From when on it may approve.
-    var approvals: Int
-    /// The latest time that the server signed.
-    var serverTime: Int
+    var state = ContainerState.unconfirmed
+    /// From when on it may approve, in the server's seconds.
+    var approvals = 0
+    /// The latest time that the server signed, in steps of a minute.
+    var serverTime = 0
     /// The reason of a deletion that the server has not answered yet.
     var deletion: String?
     /// Whether the server has signed that it has ended: what is left is removed.
-    var ended: Bool
-    /// Texts of the app's own.
-    var properties: [String: String]
+    var ended = false
+    /// Texts of the app's own, at most 16.
+    var properties: [String: String] = [:]
     /// The passwords, and the keys that they seal.
-    var slots: [SlotRecord]
-
+    var slots: [SlotRecord] = []
     /// What names its keys at the key provider since the last renewal; before that ``id`` does.
     var keyID: SigningID?
+}
 
-    /// The content with these members; the reader checks their bounds.
-    init(
-        format: Int, id: SigningID, issuer: String, issuerName: String, identity: ProtocolKey, minimum: Int,
-        certificates: [String], created: Int, code: InviteCode, pid: SigningID? = nil, name: String? = nil,
-        pushID: String? = nil, offer: String? = nil, did: SigningID? = nil, nonceD: SigningNonce? = nil,
-        nonceS: SigningNonce? = nil, sub: String? = nil, user: String? = nil, enrol: String? = nil,
-        serial: String? = nil, expires: Int? = nil, renewable: Int? = nil, echo: SigningNonce? = nil,
-        handle: Secret? = nil, confirmed: Bool = false, state: ContainerState, approvals: Int, serverTime: Int,
-        deletion: String? = nil, ended: Bool = false, properties: [String: String], slots: [SlotRecord] = []
-    ) {
-        self.format = format
-        self.id = id
-        self.issuer = issuer
-        self.issuerName = issuerName
-        self.identity = identity
-        self.minimum = minimum
-        self.certificates = certificates
-        self.created = created
-        self.code = code
-        self.pid = pid
-        self.name = name
-        self.pushID = pushID
-        self.offer = offer
-        self.did = did
-        self.nonceD = nonceD
-        self.nonceS = nonceS
-        self.sub = sub
-        self.user = user
-        self.enrol = enrol
-        self.serial = serial
-        self.expires = expires
-        self.renewable = renewable
-        self.echo = echo
-        self.handle = handle
-        self.confirmed = confirmed
-        self.state = state
-        self.approvals = approvals
-        self.serverTime = serverTime
-        self.deletion = deletion
-        self.ended = ended
-        self.properties = properties
-        self.slots = slots
-    }
-
-    /// Reads the members and checks their bounds.
+extension ContainerRecord: MessagePart {
     init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         format = try reader.integer("format", 1...1)
         id = try reader.fixed("id")
@@ -130,19 +74,14 @@ struct ContainerRecord: MessagePart {
         pid = reader.has("pid") ? try reader.fixed("pid") : nil
         name = reader.has("name") ? try reader.shown("name", 1...128) : nil
         pushID = reader.has("pushID") ? try reader.ascii("pushID", 0...1024) : nil
-        offer = reader.has("offer") ? try reader.compact("offer") : nil
+        phase = try KeyPhase(reading: &reader)
         did = reader.has("did") ? try reader.fixed("did") : nil
-        nonceD = reader.has("nonceD") ? try reader.fixed("nonceD") : nil
-        nonceS = reader.has("nonceS") ? try reader.fixed("nonceS") : nil
         sub = reader.has("sub") ? try reader.ascii("sub", 1...64) : nil
         user = reader.has("user") ? try reader.shown("user", 1...64) : nil
-        enrol = reader.has("enrol") ? try reader.compact("enrol") : nil
         serial = reader.has("serial") ? try reader.ascii("serial", 1...20) : nil
         expires = reader.has("expires") ? try reader.integer("expires") : nil
         renewable = reader.has("renewable") ? try reader.integer("renewable") : nil
-        echo = reader.has("echo") ? try reader.fixed("echo") : nil
         handle = reader.has("handle") ? Secret(bytes: try reader.bytes("handle", count: 32)) : nil
-        confirmed = try reader.flag("confirmed")
         state = try reader.choice("state")
         approvals = try reader.integer("approvals")
         serverTime = try reader.integer("serverTime")
@@ -153,30 +92,24 @@ struct ContainerRecord: MessagePart {
         keyID = reader.has("keyID") ? try reader.fixed("keyID") : nil
     }
 
-    /// The members, in the order of the specification's example.
     var members: JSONObject {
-        JSONObject(omittingNil: [
+        func text(_ text: String?) -> JSONValue? { text.map { .string($0) } }
+        return JSONObject(omittingNil: [
             "format": .integer(format), "id": .string(id.text), "issuer": .string(issuer),
-            "issuerName": .string(issuerName),
-            "identity": identity.json, "minimum": .integer(minimum),
+            "issuerName": .string(issuerName), "identity": identity.json, "minimum": .integer(minimum),
             "certificates": .array(certificates.map(JSONValue.string)), "created": .integer(created),
-            "code": .string(code.canonical.reveal()), "pid": pid.map { .string($0.text) },
-            "name": name.map { .string($0) },
-            "pushID": pushID.map { .string($0) }, "offer": offer.map { .string($0) },
-            "did": did.map { .string($0.text) },
-            "nonceD": nonceD.map { .string($0.text) }, "nonceS": nonceS.map { .string($0.text) },
-            "sub": sub.map { .string($0) },
-            "user": user.map { .string($0) }, "enrol": enrol.map { .string($0) },
-            "serial": serial.map { .string($0) }, "expires": expires.map { .integer($0) },
-            "renewable": renewable.map { .integer($0) }, "echo": echo.map { .string($0.text) },
+            "code": .string(code.canonical.reveal()), "pid": text(pid?.text), "name": text(name),
+            "pushID": text(pushID), "offer": phase.member("offer"), "did": text(did?.text),
+            "nonceD": phase.member("nonceD"), "nonceS": phase.member("nonceS"), "sub": text(sub), "user": text(user),
+            "enrol": phase.member("enrol"), "serial": text(serial), "expires": expires.map { .integer($0) },
+            "renewable": renewable.map { .integer($0) }, "echo": phase.member("echo"),
             "handle": handle.map { .string(Base64URL.encode($0.revealBytes())) },
-            "confirmed": confirmed ? true : nil, "state": .string(state.rawValue), "approvals": .integer(approvals),
-            "serverTime": .integer(serverTime), "deletion": deletion.map { .string($0) },
+            "confirmed": phase.member("confirmed"), "state": .string(state.rawValue),
+            "approvals": .integer(approvals), "serverTime": .integer(serverTime), "deletion": text(deletion),
             "ended": ended ? true : nil,
             "properties": .object(
                 JSONObject(properties.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) })),
-            "slots": slots.isEmpty ? nil : .array(slots.map(\.json)),
-            "keyID": keyID.map { .string($0.text) },
+            "slots": slots.isEmpty ? nil : .array(slots.map(\.json)), "keyID": text(keyID?.text),
         ])
     }
 }
