@@ -33,13 +33,20 @@ struct CallRunner: Sendable {
         while true {
             do {
                 if next == .refreshAndSend || next == .refreshAndRead { record = try await refresh(record) }
-                var received: Received
+                let received: Received
                 if next == .refreshAndRead, let earlier {
                     received = Received(
                         trust: try SigningError.mapped { () throws(SigningProtocolError) in try record.trust() },
                         record: record, text: earlier.text, request: earlier.request)
                 } else {
-                    received = try await post(request, record, prover)
+                    let prepared = try await prepared(request, record, prover)
+                    let reply = try await parts.http.send(prepared.call)
+                    if let nonce = reply.nonce { await parts.memory.keep(nonce: nonce, of: record.issuer) }
+                    if let problem = reply.problem {
+                        throw Refused(problem: problem, hasNonce: reply.nonce != nil)
+                    }
+                    received = Received(
+                        trust: prepared.trust, record: record, text: reply.body, request: prepared.hash)
                 }
                 earlier = received
                 return try await read(received)
@@ -54,17 +61,13 @@ struct CallRunner: Sendable {
         }
     }
 
-    /// As ``ask(_:of:by:read:)``, for a reply `status`.
-    func status(
-        _ request: Request, of record: ContainerRecord, by prover: Prover = .current
-    ) async throws -> ContainerStatus {
-        try await ask(request, of: record, by: prover) { received in
-            let status = try await verified(received, as: ContainerStatus.self).content
-            guard status.did == received.record.did else {
-                throw SigningProtocolError(.wrongAudience, "The status is that of another container.", member: "did")
-            }
-            return status
+    /// Reads a reply `status` of this container.
+    func status(_ received: Received) async throws -> ContainerStatus {
+        let status = try await verified(received, as: ContainerStatus.self).content
+        guard status.did == received.record.did else {
+            throw SigningProtocolError(.wrongAudience, "The status is that of another container.", member: "did")
         }
+        return status
     }
 
     /// Verifies a reply to this container, and remembers the latest time that the server signed, in steps of a minute:
@@ -140,10 +143,15 @@ struct CallRunner: Sendable {
         }
     }
 
-    // MARK: Sending
+    // MARK: Requests
 
-    /// Sends a request once.
-    private func post(_ request: Request, _ record: ContainerRecord, _ prover: Prover) async throws -> Received {
+    /// A request as it is sent, with the hash that its reply has to have.
+    private typealias Prepared = (call: HTTPCall, hash: SigningHash, trust: IssuerTrust)
+
+    /// Encrypts and proves a request.
+    private func prepared(
+        _ request: Request, _ record: ContainerRecord, _ prover: Prover
+    ) async throws -> Prepared {
         let trust = try SigningError.mapped { () throws(SigningProtocolError) in try record.trust() }
         guard let encryption = trust.encryptionKey, let nonce = await parts.memory.nonce(of: record.issuer) else {
             throw Unprepared()
@@ -169,11 +177,8 @@ struct CallRunner: Sendable {
         var limits = parts.http.limits
         limits.read += .seconds(request.wait)
         limits.total += .seconds(request.wait)
-        let reply = try await parts.http.send(
-            HTTPCall(.post, url: url, headerFields: fields, body: HTTPBody(body), limits: limits))
-        if let newer = reply.nonce { await parts.memory.keep(nonce: newer, of: record.issuer) }
-        if let problem = reply.problem { throw Refused(problem: problem, hasNonce: reply.nonce != nil) }
-        return Received(trust: trust, record: record, text: reply.body, request: .request(answered))
+        let call = try HTTPCall(.post, url: url, headerFields: fields, body: HTTPBody(body), limits: limits)
+        return (call, .request(answered), trust)
     }
 
     private func seal(
@@ -202,11 +207,6 @@ struct CallRunner: Sendable {
         }
         await parts.memory.keep(nonce: nonce, of: record.issuer)
         return newer
-    }
-
-    /// The issuer's configuration, asked for as often as a call.
-    func answeredRefresh(_ record: ContainerRecord) async throws -> ContainerRecord {
-        try await answered { try await refresh(record) }
     }
 
     /// Reads something that is not a call of the device, again while there is no answer as often as the app allows.

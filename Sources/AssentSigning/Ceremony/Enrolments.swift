@@ -22,11 +22,16 @@ struct Enrolments: Sendable {
 
     /// Does what is left of an enrolment.
     func resume(_ id: SigningID, _ password: SigningPasswordPrompt?) async throws -> SigningEnrolment {
-        try await parts.alone(.enrolment(id)) {
+        let held = try await parts.hold(.enrolment(id))
+        do {
             var work = KeyWork.enrolment(try await parts.records.load(id))
             try await parts.newKeys.run(&work, password)
             guard let value = try work.next.enrolmentValue() else { throw SigningError(.internal) }
+            await held.release()
             return value
+        } catch {
+            await held.release()
+            throw error
         }
     }
 

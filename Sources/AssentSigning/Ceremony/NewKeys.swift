@@ -52,42 +52,38 @@ struct NewKeys: Sendable {
     // MARK: Start
 
     private func start(_ work: inout KeyWork) async throws {
-        let offer: SignedMessage<Offer>
+        let record = try await current(work)
+        let (request, audience) = try await opening(work, record)
+        let offer = try await parts.calls.ask(request, of: record, by: .given) { received in
+            try received.trust.reply(
+                received.text, as: Offer.self, audience: audience.text, request: received.request)
+        }
+        let all = try await parts.records.all()
+        // The call may have read a newer configuration.
+        guard let now = all.first(where: { $0.id == record.id }) else { throw SigningError(.invalidContainer) }
+        let rules = OfferRules(parts: parts)
         switch work {
-        case .enrolment(let record):
-            offer = try await self.offer(for: record)
-            let all = try await parts.records.all()
-            // The call may have read a newer configuration.
-            guard let current = all.first(where: { $0.id == record.id }) else { throw SigningError(.invalidContainer) }
-            try OfferRules(parts: parts).check(
-                offer.content, for: current, others: all.filter { $0.id != record.id })
-        case .renewal(let renewal):
-            let record = try await parts.records.load(renewal.next.id)
-            offer = try await self.offer(for: renewal, of: record)
-            try OfferRules(parts: parts).check(
-                offer.content, for: renewal, of: try await parts.records.load(record.id))
+        case .enrolment: try rules.check(offer.content, for: now, others: all.filter { $0.id != now.id })
+        case .renewal(let renewal): try rules.check(offer.content, for: renewal, of: now)
         }
         try await work.take(.offer(offer), in: parts.records)
     }
 
-    private func offer(for record: ContainerRecord) async throws -> SignedMessage<Offer> {
-        let key = try await parts.provider.makeSigning(record, .device, "")
-        let jwk = try SigningError.mapped { () throws(SigningProtocolError) in try ProtocolKey(key) }
-        let configuration = parts.configuration
-        let modes = ProtectionMode.allCases.filter(configuration.modes.contains)
-        guard !modes.isEmpty else { throw SigningError(.invalidArgument, "The configuration allows no mode.") }
-        let message = StartMessage(key: key, jwk: jwk, modes: modes, info: configuration.info.said(parts.keys.kind))
-        return try await parts.calls.ask(Request(message), of: record, by: .given) { received in
-            try received.trust.reply(
-                received.text, as: Offer.self, audience: jwk.thumbprint.text, request: received.request)
-        }
-    }
-
-    private func offer(for renewal: RenewalRecord, of record: ContainerRecord) async throws -> SignedMessage<Offer> {
-        let old = try await ProtocolKey(parts.provider.device(record)).thumbprint
-        let body = RenewStartBody(code: renewal.hasCode ? renewal.next.code : nil)
-        return try await parts.calls.ask(Request(.renewStart, body), of: record, by: .given) { received in
-            try received.trust.reply(received.text, as: Offer.self, audience: old.text, request: received.request)
+    /// What asks for an offer, and the device key for which the offer is.
+    private func opening(_ work: KeyWork, _ record: ContainerRecord) async throws -> (Request, KeyThumbprint) {
+        switch work {
+        case .enrolment:
+            let key = try await parts.provider.makeSigning(record, .device, "")
+            let jwk = try SigningError.mapped { () throws(SigningProtocolError) in try ProtocolKey(key) }
+            let configuration = parts.configuration
+            let modes = ProtectionMode.allCases.filter(configuration.modes.contains)
+            guard !modes.isEmpty else { throw SigningError(.invalidArgument, "The configuration allows no mode.") }
+            let info = configuration.info.said(parts.keys.kind)
+            return (Request(StartMessage(key: key, jwk: jwk, modes: modes, info: info)), jwk.thumbprint)
+        case .renewal(let renewal):
+            let old = try await ProtocolKey(parts.provider.device(record)).thumbprint
+            let body = RenewStartBody(code: renewal.hasCode ? renewal.next.code : nil)
+            return (Request(.renewStart, body), old)
         }
     }
 
@@ -194,7 +190,10 @@ struct NewKeys: Sendable {
         var reply: Enrolled?
         while reply == nil {
             do {
-                reply = try await complete(signed, work, opening: transport)
+                let body = completion(signed, work)
+                reply = try await parts.calls.ask(body, of: current(work), by: .given) { received in
+                    try await parts.calls.verified(received.opened(with: transport), as: Enrolled.self).content
+                }
             } catch let error as SigningError {
                 let reaction = ceremony.refused(RefusalCode(rawValue: error.code.rawValue))
                 guard reaction == .endorseAgain, case .renewal(var renewal) = work else { throw error }
@@ -210,20 +209,13 @@ struct NewKeys: Sendable {
         await parts.memory.forgetNewKeys(work.next.id)
     }
 
-    private func complete(
-        _ signed: KeyPhase.SignedKeys, _ work: KeyWork, opening transport: any KeyAgreementKey
-    ) async throws -> Enrolled {
-        let request: Request
+    private func completion(_ signed: KeyPhase.SignedKeys, _ work: KeyWork) -> Request {
         switch work {
         case .enrolment(let record):
             let pushID = record.pushID.flatMap { $0.isEmpty ? nil : $0 }
-            request = Request(.complete, CompleteBody(enrol: signed.enrol, name: record.name, pushId: pushID))
+            return Request(.complete, CompleteBody(enrol: signed.enrol, name: record.name, pushId: pushID))
         case .renewal(let renewal):
-            request = Request(
-                .renewComplete, CompleteBody(enrol: signed.enrol, endorsements: renewal.endorsements))
-        }
-        return try await parts.calls.ask(request, of: current(work), by: .given) { received in
-            try await parts.calls.verified(received.opened(with: transport), as: Enrolled.self).content
+            return Request(.renewComplete, CompleteBody(enrol: signed.enrol, endorsements: renewal.endorsements))
         }
     }
 
@@ -242,12 +234,13 @@ struct NewKeys: Sendable {
         let body = ConfirmBody(echo: echo)
         switch work {
         case .enrolment(let record):
-            let status = try await parts.calls.status(Request(.confirm, body), of: record, by: .given)
+            let status = try await parts.calls.ask(
+                Request(.confirm, body), of: record, by: .given, read: parts.calls.status)
             try await work.take(.confirmed, in: parts.records) { $0.adopt(status) }
         case .renewal(let renewal):
             let key = try await parts.provider.device(renewal.next)
-            let status = try await parts.calls.status(
-                Request(.renewConfirm, body), of: current(work), by: .new(key))
+            let status = try await parts.calls.ask(
+                Request(.renewConfirm, body), of: current(work), by: .new(key), read: parts.calls.status)
             try await work.take(.confirmed, in: parts.records)
             if case .renewal(let confirmed) = work { try await parts.renewals.take(confirmed, status) }
         }

@@ -21,24 +21,35 @@ struct Renewals: Sendable {
     func renew(
         _ id: SigningID, invite: SigningInvite?, password: SigningPasswordPrompt?
     ) async throws -> SigningRenewal {
-        try await parts.alone(.renewal(id)) {
-            if case .done = try await end(id) { return try await outcome(id, digits: nil, isDone: true) }
-            var isRestarted = false
-            while true {
-                var work = KeyWork.renewal(try await begun(id, invite))
-                do {
-                    try await parts.newKeys.run(&work, password)
-                    return try await outcome(of: work)
-                } catch let error as SigningError {
-                    var ceremony = work.ceremony
-                    guard
-                        case .giveUp(let mayBeginAgain) = ceremony.refused(RefusalCode(rawValue: error.code.rawValue)),
-                        case .renewal(let renewal) = work
-                    else { throw error }
-                    try await giveUp(renewal)
-                    guard mayBeginAgain, !isRestarted else { throw error }
-                    isRestarted = true
-                }
+        let held = try await parts.hold(.renewal(id))
+        do {
+            let renewal = try await renewAlone(id, invite, password)
+            await held.release()
+            return renewal
+        } catch {
+            await held.release()
+            throw error
+        }
+    }
+
+    private func renewAlone(
+        _ id: SigningID, _ invite: SigningInvite?, _ password: SigningPasswordPrompt?
+    ) async throws -> SigningRenewal {
+        if case .done = try await end(id) { return try await outcome(id, digits: nil, isDone: true) }
+        var isRestarted = false
+        while true {
+            var work = KeyWork.renewal(try await begun(id, invite))
+            do {
+                try await parts.newKeys.run(&work, password)
+                return try await outcome(of: work)
+            } catch let error as SigningError {
+                var ceremony = work.ceremony
+                guard case .giveUp(let mayBeginAgain) = ceremony.refused(RefusalCode(rawValue: error.code.rawValue)),
+                    case .renewal(let renewal) = work
+                else { throw error }
+                try await giveUp(renewal)
+                guard mayBeginAgain, !isRestarted else { throw error }
+                isRestarted = true
             }
         }
     }
@@ -170,12 +181,13 @@ struct Renewals: Sendable {
         let (calls, request) = (parts.calls, Request(.status, EmptyBody()))
         do {
             let key = try await parts.provider.device(renewal.next)
-            let status = try await calls.status(request, of: record, by: .new(key))
+            let status = try await calls.ask(request, of: record, by: .new(key), read: calls.status)
             if try await take(renewal, status) { return .done }
             return try await isEnded(status, id) ? .over : .waiting
         } catch let error as SigningError where error.code == .badProof {
             // Nobody has signed that: the old key must be told, too, that it is still the container's.
-            let status = try await calls.status(request, of: parts.records.load(id), by: .given)
+            let status = try await calls.ask(
+                request, of: parts.records.load(id), by: .given, read: calls.status)
             if try await isEnded(status, id) { return .over }
             guard try status.keys.contains(where: { try $0.kid == renewal.oldDeviceKey && $0.state == .active }) else {
                 throw error

@@ -24,7 +24,8 @@ struct Containers: Sendable {
     }
 
     func status(of id: SigningID) async throws -> SigningContainerStatus {
-        let status = try await parts.calls.status(Request(.status, EmptyBody()), of: parts.records.load(id))
+        let status = try await parts.calls.ask(
+            Request(.status, EmptyBody()), of: parts.records.load(id), read: parts.calls.status)
         try await adopt(status, id)
         return SigningContainerStatus(status)
     }
@@ -46,7 +47,8 @@ struct Containers: Sendable {
                 .invalidArgument, "Properties are at most 16 texts of at most 256 characters that can be shown.")
         }
         let body = UpdateBody(name: name, pushId: pushID, properties: properties)
-        let status = try await parts.calls.status(Request(.update, body), of: parts.records.load(id))
+        let status = try await parts.calls.ask(
+            Request(.update, body), of: parts.records.load(id), read: parts.calls.status)
         try await parts.records.modify(id) { record in
             if let name { record.name = name }
             if let pushID { record.pushID = pushID }
@@ -92,7 +94,7 @@ struct Containers: Sendable {
         let record = try await parts.records.load(id)
         try await removeKeys(of: record)
         let body = DeleteBody(reason: record.deletion ?? "USER")
-        let status = try await parts.calls.status(Request(.delete, body), of: record)
+        let status = try await parts.calls.ask(Request(.delete, body), of: record, read: parts.calls.status)
         guard status.hasEnded else {
             throw SigningError(.serverAuthentication, "The server has not ended the container.")
         }

@@ -60,8 +60,27 @@ struct DeviceParts: Sendable {
             work.name, deadline: clock.now.addingTimeInterval(120), body)
     }
 
-    /// The lease of some work, for where ``alone(_:_:)`` would lie between a call and its socket.
-    func lease(_ work: Work) async throws -> any SecretLease {
-        try await records.store.lease(work.name, deadline: clock.now.addingTimeInterval(120))
+    /// Leases in this order, for where ``alone(_:_:)`` would lie between a call and its socket.
+    func hold(_ works: Work...) async throws -> HeldLeases {
+        var held = HeldLeases()
+        for work in works {
+            do {
+                held.leases.append(
+                    try await records.store.lease(work.name, deadline: clock.now.addingTimeInterval(120)))
+            } catch {
+                await held.release()
+                throw error
+            }
+        }
+        return held
+    }
+}
+
+/// Leases that are to be released, whatever happens.
+struct HeldLeases: Sendable {
+    var leases: [any SecretLease] = []
+
+    func release() async {
+        for lease in leases.reversed() { await lease.release() }
     }
 }

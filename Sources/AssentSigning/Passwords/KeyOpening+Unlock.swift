@@ -58,7 +58,11 @@ extension KeyOpening {
             if unlock.opened == nil { unlock.opening = try unlock.opening.with(record) }
         case .storeRatchet: try await storeRatchet(&unlock)
         case .evaluate:
-            let evaluation = try await evaluate(unlock)
+            let request = Request(.unlock, try unlockBody(unlock))
+            let evaluation = try await parts.calls.ask(request, of: unlock.opening.record, by: .given) { received in
+                try await self.evaluation(
+                    received, .unlock, kept.slot, kept.current.generation, publicKey: kept.current.publicKey)
+            }
             unlock.evaluation = evaluation
             let (content, next) = (evaluation.content, unlock.next)
             try await records.modify(unlock.opening.id) { record in
@@ -96,19 +100,15 @@ extension KeyOpening {
         try await parts.records.modify(opening.id) { $0.modify(kept.slot) { $0.ratchetNext = next } }
     }
 
-    /// Has the blinded password evaluated.
-    private func evaluate(_ unlock: Unlock) async throws -> SignedMessage<Evaluation> {
+    /// What has the blinded password evaluated.
+    private func unlockBody(_ unlock: Unlock) throws -> UnlockBody {
         let kept = unlock.opening.kept
         guard let ratchet = kept.ratchet, let next = unlock.next, let element = unlock.blinded?.input.element else {
             throw SigningError(.internal)
         }
-        let body = UnlockBody(
+        return UnlockBody(
             slot: kept.slot, generation: kept.current.generation, rid: SigningID(random: parts.random),
             blinded: element.bytes, r: ratchet, next: .ratchet(next), last: kept.last)
-        return try await parts.calls.ask(Request(.unlock, body), of: unlock.opening.record, by: .given) { received in
-            try await evaluation(
-                received, .unlock, kept.slot, kept.current.generation, publicKey: kept.current.publicKey)
-        }
     }
 
     /// Verifies an evaluation: for this purpose, slot and generation, and by the pinned key if there is one already.
@@ -195,7 +195,8 @@ extension KeyOpening {
             let evaluation = kept.confirmed
         else { return record }
         let body = ConfirmEvaluationBody(confirmation: confirmation, evaluation: evaluation)
-        let status = try await parts.calls.status(Request(.confirmEvaluation, body), of: record, by: prover)
+        let status = try await parts.calls.ask(
+            Request(.confirmEvaluation, body), of: record, by: prover, read: parts.calls.status)
         return try await parts.containers.adopt(status, record.id) { record in
             record.modify(slot) { slot in
                 if slot.confirmation == confirmation { (slot.confirmation, slot.confirmed) = (nil, nil) }
@@ -210,7 +211,8 @@ extension KeyOpening {
     private func judged(_ refusal: (any Error)?, _ opening: Opening) async throws -> any Error {
         guard var error = refusal as? SigningError else { return refusal ?? SigningError(.internal) }
         let (id, slot) = (opening.id, opening.kept.slot)
-        let status = try await parts.calls.status(Request(.status, EmptyBody()), of: opening.record, by: .given)
+        let status = try await parts.calls.ask(
+            Request(.status, EmptyBody()), of: opening.record, by: .given, read: parts.calls.status)
         try await parts.containers.adopt(status, id)
         guard let said = status.slots.first(where: { $0.slot == slot }) else { return error }
         if said.state == .shredded {

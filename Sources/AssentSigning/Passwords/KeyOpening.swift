@@ -67,11 +67,13 @@ struct KeyOpening: Sendable {
         var record = try await parts.records.load(id)
         var retry = CallRetry(sends: 0)
         while true {
+            let held = try await parts.hold(.password(id, slot))
             do {
-                return try await parts.alone(.password(id, slot)) {
-                    try await open(id, slot, password, for: purpose)
-                }
+                let opened = try await open(id, slot, password, for: purpose)
+                await held.release()
+                return opened
             } catch {
+                await held.release()
                 guard case .current = prover else { throw error }
                 try await parts.calls.recover(&record, &retry, from: error)
             }

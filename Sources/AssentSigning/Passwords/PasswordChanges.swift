@@ -13,12 +13,14 @@ struct PasswordChanges: Sendable {
         var retry = CallRetry(sends: 0)
         let isLocal = record.slotRecord(slot)?.mode == .local
         while true {
+            // A renewal would undo a change that the server does not know of.
+            let held = try await parts.hold(.renewal(id), .password(id, slot))
             do {
-                return try await parts.alone(.renewal(id)) {
-                    if isLocal { try await parts.renewals.clear(id) }
-                    try await parts.alone(.password(id, slot)) { try await change(id, slot, old, new) }
-                }
+                if isLocal { try await parts.renewals.clear(id) }
+                try await change(id, slot, old, new)
+                return await held.release()
             } catch {
+                await held.release()
                 try await parts.calls.recover(&record, &retry, from: error)
             }
         }
@@ -118,10 +120,12 @@ extension KeyOpening {
         guard let pending = kept.pending, let commit = kept.commit else { return record }
         let status: ContainerStatus
         do {
-            status = try await parts.calls.status(
-                Request(.commitChange, ChangeCommitBody(change: commit)), of: record, by: .given)
+            status = try await parts.calls.ask(
+                Request(.commitChange, ChangeCommitBody(change: commit)), of: record, by: .given,
+                read: parts.calls.status)
         } catch let error as SigningError where error.code == .wrongGeneration {
-            status = try await parts.calls.status(Request(.status, EmptyBody()), of: record, by: .given)
+            status = try await parts.calls.ask(
+                Request(.status, EmptyBody()), of: record, by: .given, read: parts.calls.status)
         }
         return try await parts.containers.adopt(status, record.id) { record in
             record.modify(kept.slot) { slot in

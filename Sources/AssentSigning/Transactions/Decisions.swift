@@ -40,13 +40,13 @@ struct Decisions: Sendable {
         var record = try await parts.records.load(container)
         var retry = CallRetry(sends: 0)
         while true {
-            let lease = try await parts.lease(.decision(container, answer.txn))
+            let held = try await parts.hold(.decision(container, answer.txn))
             do {
                 let receipt = try await decideAlone(answer, record)
-                await lease.release()
+                await held.release()
                 return receipt
             } catch {
-                await lease.release()
+                await held.release()
                 try await parts.calls.recover(&record, &retry, from: error)
             }
         }

@@ -78,14 +78,16 @@ struct Documents: Sendable {
     func fetch(_ info: SigningTransactionInfo, password: Secret?) async throws -> SigningTransaction {
         var record = try await parts.records.load(info.container.record)
         if !info.isVerified {
-            record = try await parts.calls.answeredRefresh(record)
+            let known = record
+            record = try await parts.calls.answered { try await parts.calls.refresh(known) }
             try SigningError.mapped { () throws(SigningProtocolError) in
                 _ = try record.trust().verified(info.ticket, as: Ticket.self)
             }
         }
         if info.isClaim {
             // The first container wins; from then on it is this user's, as any other.
-            _ = try await parts.calls.status(Request(.claim, ClaimBody(ticket: info.ticket)), of: record)
+            _ = try await parts.calls.ask(
+                Request(.claim, ClaimBody(ticket: info.ticket)), of: record, read: parts.calls.status)
             record = try await parts.records.load(record.id)
         }
         let request = Request(.fetch, FetchBody(txn: info.txn))
