@@ -17,14 +17,11 @@ package struct SigningProtocolError: AssentError {
 
     /// An error with its explanation.
     package init(_ code: Code, _ detail: String, member: String? = nil) {
-        self.code = code
-        self.detail = detail
-        self.member = member
+        (self.code, self.detail, self.member) = (code, detail, member)
     }
 
     /// A stable name of a reason; more may be added.
     package struct Code: ErrorCode {
-        /// The name.
         package let rawValue: String
 
         /// A code by its name.
@@ -32,31 +29,24 @@ package struct SigningProtocolError: AssentError {
 
         /// It does not have the form of what it should be.
         package static let malformed = Code("malformed")
-        /// It is longer than allowed.
         package static let tooLarge = Code("tooLarge")
-        /// It is of another version of the protocol.
         package static let versionUnsupported = Code("versionUnsupported")
         /// A member has another type, or is out of its bounds.
         package static let invalidMember = Code("invalidMember")
-        /// A member is missing.
         package static let missingMember = Code("missingMember")
-        /// There is a member that this message does not have.
         package static let unknownMember = Code("unknownMember")
         /// It is another message than the one expected here.
         package static let wrongType = Code("wrongType")
         /// The key that signed it, or that it is encrypted to, is not known here.
         package static let unknownKey = Code("unknownKey")
-        /// The signature is not good.
         package static let invalidSignature = Code("invalidSignature")
         /// It cannot be decrypted: the key is another one, or something was changed.
         package static let decryptionFailed = Code("decryptionFailed")
         /// It is encrypted for somebody else, or by somebody else, than expected.
         package static let wrongRecipient = Code("wrongRecipient")
-        /// It is of another issuer.
         package static let wrongIssuer = Code("wrongIssuer")
         /// It is for somebody else.
         package static let wrongAudience = Code("wrongAudience")
-        /// It answers another request.
         package static let wrongRequest = Code("wrongRequest")
         /// It was made outside of the time of the certificate of the key that signed it.
         package static let outsideCertificate = Code("outsideCertificate")
@@ -66,11 +56,9 @@ package struct SigningProtocolError: AssentError {
         package static let documentRefused = Code("documentRefused")
         /// The offer breaks a rule that every device checks.
         package static let offerRefused = Code("offerRefused")
-        /// A password's mode is not supported.
         package static let modeUnsupported = Code("modeUnsupported")
         /// It is no point of the VOPRF's curve, or no key of it.
         package static let invalidElement = Code("invalidElement")
-        /// The proof of an evaluation is not good.
         package static let invalidProof = Code("invalidProof")
     }
 

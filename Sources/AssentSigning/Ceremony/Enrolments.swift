@@ -45,11 +45,10 @@ struct Enrolments: Sendable {
         let trust = try SigningError.mapped { () throws(SigningProtocolError) in
             try Self.trust(invite, answer, others: all)
         }
-        let record = ContainerRecord(
-            id: SigningID(random: parts.random), issuer: invite.issuer, issuerName: answer.name,
-            identity: trust.identity, minimum: trust.minimum, certificates: trust.certificates.map(\.compact),
-            created: Int(parts.clock.epochSeconds), code: invite.code, pid: invite.scanned?.content.pid, name: name,
-            pushID: pushID)
+        var record = ContainerRecord(
+            id: SigningID(random: parts.random), invite, issuerName: answer.name, trust,
+            created: Int(parts.clock.epochSeconds))
+        (record.name, record.pushID) = (name, pushID)
         await parts.memory.keep(nonce: nonce, of: invite.issuer)
         try await parts.records.insert(record)
         return record.id

@@ -3,7 +3,7 @@ import AssentSigningProtocol
 
 /// What a device keeps of one container, or of an enrolment on its way to one. Each step of an enrolment is stored
 /// before the next call, so that it goes on from there after a crash, with the same bytes.
-struct ContainerRecord {
+struct ContainerRecord: ShapedPart {
     /// The form of this record: 1.
     var format = 1
     /// The device's own name of it; key names begin with it.
@@ -26,22 +26,26 @@ struct ContainerRecord {
     var name: String?
     /// Where push messages go; empty: nowhere.
     var pushID: String?
-    /// How far the keys have come.
-    var phase = KeyPhase.begun
+    private var offer: String?
     /// The container's id, from the offer on.
     var did: SigningID?
+    private var nonceD: SigningNonce?
+    private var nonceS: SigningNonce?
     /// The user's id, from the commitment on.
     var sub: String?
     /// The user's name, which may change with a renewal.
     var user: String?
+    private var enrol: String?
     /// The container's number, for the help desk.
     var serial: String?
     /// When the keys expire, in the server's seconds.
     var expires: Int?
     /// From when they may be renewed, in the server's seconds.
     var renewable: Int?
+    private var echo: SigningNonce?
     /// The key that recognises transaction ids, 32 bytes.
     var handle: Secret?
+    private var confirmed = false
     /// The state that the server signed last.
     var state = ContainerState.unconfirmed
     /// From when on it may approve, in the server's seconds.
@@ -58,58 +62,78 @@ struct ContainerRecord {
     var slots: [SlotRecord] = []
     /// What names its keys at the key provider since the last renewal; before that ``id`` does.
     var keyID: SigningID?
-}
 
-extension ContainerRecord: MessagePart {
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        format = try reader.integer("format", 1...1)
-        id = try reader.fixed("id")
-        issuer = try reader.issuer("issuer")
-        issuerName = try reader.shown("issuerName", 1...64)
-        identity = try reader.key("identity")
-        minimum = try reader.integer("minimum", 1...1 << 31)
-        certificates = try reader.compacts("certificates", 0...64)
-        created = try reader.integer("created")
-        code = try reader.inviteCode("code")
-        pid = reader.has("pid") ? try reader.fixed("pid") : nil
-        name = reader.has("name") ? try reader.shown("name", 1...128) : nil
-        pushID = reader.has("pushID") ? try reader.ascii("pushID", 0...1024) : nil
-        phase = try KeyPhase(reading: &reader)
-        did = reader.has("did") ? try reader.fixed("did") : nil
-        sub = reader.has("sub") ? try reader.ascii("sub", 1...64) : nil
-        user = reader.has("user") ? try reader.shown("user", 1...64) : nil
-        serial = reader.has("serial") ? try reader.ascii("serial", 1...20) : nil
-        expires = reader.has("expires") ? try reader.integer("expires") : nil
-        renewable = reader.has("renewable") ? try reader.integer("renewable") : nil
-        handle = reader.has("handle") ? Secret(bytes: try reader.bytes("handle", count: 32)) : nil
-        state = try reader.choice("state")
-        approvals = try reader.integer("approvals")
-        serverTime = try reader.integer("serverTime")
-        deletion = reader.has("deletion") ? try reader.shown("deletion", 1...1000) : nil
-        ended = try reader.flag("ended")
-        properties = try reader.shownTexts("properties", limit: 16, names: UpdateBody.isPropertyName, count: 0...256)
-        slots = reader.has("slots") ? try reader.objects("slots", 0...3) : []
-        keyID = reader.has("keyID") ? try reader.fixed("keyID") : nil
+    static let shape = MessageShape<Self>(Self.init) {
+        Member("format", \.format, .integer(1...1))
+        Member("id", \.id)
+        Member("issuer", \.issuer, .issuer)
+        Member("issuerName", \.issuerName, .shown(1...64))
+        Member("identity", \.identity)
+        Member("minimum", \.minimum, .integer(1...1 << 31))
+        Member("certificates", \.certificates, .compacts(0...64))
+        Member("created", \.created)
+        Member("code", \.code)
+        Member(optional: "pid", \.pid)
+        Member(optional: "name", \.name, .shown(1...128))
+        Member(optional: "pushID", \.pushID, .ascii(0...1024))
+        Member(optional: "offer", \.offer, .compact)
+        Member(optional: "did", \.did)
+        Member(optional: "nonceD", \.nonceD)
+        Member(optional: "nonceS", \.nonceS)
+        Member(optional: "sub", \.sub, .ascii(1...64))
+        Member(optional: "user", \.user, .shown(1...64))
+        Member(optional: "enrol", \.enrol, .compact)
+        Member(optional: "serial", \.serial, .ascii(1...20))
+        Member(optional: "expires", \.expires)
+        Member(optional: "renewable", \.renewable)
+        Member(optional: "echo", \.echo)
+        Member(optional: "handle", \.handle, .secret(bytes: 32))
+        Member(flag: "confirmed", \.confirmed)
+        Member("state", \.state)
+        Member("approvals", \.approvals)
+        Member("serverTime", \.serverTime)
+        Member(optional: "deletion", \.deletion, .shown(1...1000))
+        Member(flag: "ended", \.ended)
+        Member(
+            "properties", \.properties, .shownTexts(limit: 16, names: UpdateBody.isPropertyName, count: 0...256))
+        Member(unlessEmpty: "slots", \.slots, .objects(0...3))
+        Member(optional: "keyID", \.keyID)
     }
 
-    var members: JSONObject {
-        func text(_ text: String?) -> JSONValue? { text.map { .string($0) } }
-        return JSONObject(omittingNil: [
-            "format": .integer(format), "id": .string(id.text), "issuer": .string(issuer),
-            "issuerName": .string(issuerName), "identity": identity.json, "minimum": .integer(minimum),
-            "certificates": .array(certificates.map(JSONValue.string)), "created": .integer(created),
-            "code": .string(code.canonical.reveal()), "pid": text(pid?.text), "name": text(name),
-            "pushID": text(pushID), "offer": phase.member("offer"), "did": text(did?.text),
-            "nonceD": phase.member("nonceD"), "nonceS": phase.member("nonceS"), "sub": text(sub), "user": text(user),
-            "enrol": phase.member("enrol"), "serial": text(serial), "expires": expires.map { .integer($0) },
-            "renewable": renewable.map { .integer($0) }, "echo": phase.member("echo"),
-            "handle": handle.map { .string(Base64URL.encode($0.revealBytes())) },
-            "confirmed": phase.member("confirmed"), "state": .string(state.rawValue),
-            "approvals": .integer(approvals), "serverTime": .integer(serverTime), "deletion": text(deletion),
-            "ended": ended ? true : nil,
-            "properties": .object(
-                JSONObject(properties.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) })),
-            "slots": slots.isEmpty ? nil : .array(slots.map(\.json)), "keyID": text(keyID?.text),
-        ])
+    func check(in reader: MemberReader) throws(SigningProtocolError) {
+        guard storedPhase != nil else {
+            throw SigningProtocolError(
+                .invalidMember, "A member of an earlier step is missing.", member: reader.path("offer"))
+        }
+    }
+
+    private var storedPhase: KeyPhase? {
+        KeyPhase(offer: offer, nonceD: nonceD, nonceS: nonceS, enrol: enrol, echo: echo, isConfirmed: confirmed)
+    }
+
+    /// How far the keys have come.
+    var phase: KeyPhase {
+        get { storedPhase ?? .begun }
+        set {
+            (offer, nonceD, nonceS) = (newValue.offer, newValue.made?.nonceD, newValue.committed?.nonceS)
+            (enrol, echo, confirmed) = (newValue.signed?.enrol, newValue.echo, newValue.isConfirmed)
+        }
+    }
+}
+
+extension ContainerRecord {
+    /// What an enrolment begins with.
+    ///
+    /// - Parameters:
+    ///   - id: a new one.
+    ///   - invite: what was scanned or typed.
+    ///   - issuerName: what the issuer's configuration says.
+    ///   - trust: of the issuer.
+    ///   - created: seconds of this device's clock.
+    init(id: SigningID, _ invite: SigningInvite, issuerName: String, _ trust: IssuerTrust, created: Int) {
+        self.init(
+            id: id, issuer: invite.issuer, issuerName: issuerName, identity: trust.identity, minimum: trust.minimum,
+            certificates: trust.certificates.map(\.compact), created: created, code: invite.code,
+            pid: invite.scanned?.content.pid)
     }
 }

@@ -17,10 +17,7 @@ struct ContainerStore: Sendable {
 
     func parse<Part: MessagePart>(_ secret: Secret) throws(SigningError) -> Part {
         do {
-            var reader = MemberReader(try StrictJSON.object(secret.revealBytes(), limit: Self.limit))
-            let part = try Part(reading: &reader)
-            try reader.finish()
-            return part
+            return try Part(plaintext: secret.revealBytes(), limit: Self.limit)
         } catch {
             throw SigningError(.secureData, "A record of the store cannot be read. \(error.detail)")
         }

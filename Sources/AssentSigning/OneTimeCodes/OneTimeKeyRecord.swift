@@ -3,42 +3,21 @@ import AssentOTP
 import AssentSigningProtocol
 
 /// A key for one-time codes that the server has given to a container.
-struct OneTimeKeyRecord: MessagePart {
-    /// The form of this record.
+struct OneTimeKeyRecord: ShapedPart {
     var format: Int
-    /// The container.
     var did: SigningID
-    /// The key's name in the container.
     var label: String
     /// The key as an `otpauth` URI.
     var uri: Secret
     /// The next counter value, where codes are made by a counter.
     var counter: Int
 
-    /// The content with these members; the reader checks their bounds.
-    init(did: SigningID, label: String, uri: Secret, counter: Int) {
-        format = 1
-        self.did = did
-        self.label = label
-        self.uri = uri
-        self.counter = counter
-    }
-
-    /// Reads the members and checks their bounds.
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        format = try reader.integer("format", 1...1)
-        did = try reader.fixed("did")
-        label = try reader.label("label")
-        uri = Secret(try reader.ascii("uri", 1...OneTimeKey.uriLimit))
-        counter = try reader.integer("counter")
-    }
-
-    /// The members, in the order of the specification's example.
-    var members: JSONObject {
-        [
-            "format": .integer(format), "did": .string(did.text), "label": .string(label),
-            "uri": .string(uri.reveal()), "counter": .integer(counter),
-        ]
+    static let shape = MessageShape<Self>(Self.init(format:did:label:uri:counter:)) {
+        Member("format", \.format, .integer(1...1))
+        Member("did", \.did)
+        Member("label", \.label, .label)
+        Member("uri", \.uri, .secret(ascii: 1...OneTimeKey.uriLimit))
+        Member("counter", \.counter)
     }
 
     /// What makes its codes.
@@ -64,6 +43,13 @@ struct OneTimeKeyRecord: MessagePart {
         case time(TOTP)
         case counter(HOTP)
         case challenge(OCRA)
+    }
+}
+
+extension OneTimeKeyRecord {
+    /// A key that has not made a code.
+    init(did: SigningID, label: String, uri: Secret, counter: Int) {
+        self.init(format: 1, did: did, label: label, uri: uri, counter: counter)
     }
 }
 

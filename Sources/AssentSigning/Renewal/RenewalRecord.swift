@@ -3,7 +3,7 @@ import AssentSigningProtocol
 
 /// New keys for a container, on their way: what it will be when they are the container's, and what is to be removed
 /// then.
-struct RenewalRecord {
+struct RenewalRecord: ShapedPart {
     /// The form of this record: 1.
     var format = 1
     /// The container with its new keys, as far as the renewal has come.
@@ -17,6 +17,15 @@ struct RenewalRecord {
     /// What old keys have signed, at most 2. It is stored before it is sent: a repetition must be the same bytes.
     var endorsements: [String] = []
 
+    static let shape = MessageShape<Self>(Self.init) {
+        Member("format", \.format, .integer(1...1))
+        Member("next", \.next)
+        Member(flag: "hasCode", \.hasCode)
+        Member("oldKeys", \.oldKeys)
+        Member("oldOffer", \.oldOffer, .compact)
+        Member("endorsements", \.endorsements, .compacts(0...2))
+    }
+
     /// The offer of the old keys.
     func oldOfferContent() throws(SigningError) -> Offer {
         try SigningError.mapped { () throws(SigningProtocolError) in try UnverifiedMessage<Offer>(oldOffer).content }
@@ -25,25 +34,6 @@ struct RenewalRecord {
     /// The thumbprint of the device key that is to be replaced: the offer of the renewal is for it.
     var oldDeviceKey: KeyThumbprint? {
         get throws { try next.offerContent().flatMap { KeyThumbprint(text: $0.head.audience) } }
-    }
-}
-
-extension RenewalRecord: MessagePart {
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        format = try reader.integer("format", 1...1)
-        next = try reader.object("next")
-        hasCode = try reader.flag("hasCode")
-        oldKeys = try reader.fixed("oldKeys")
-        oldOffer = try reader.compact("oldOffer")
-        endorsements = try reader.compacts("endorsements", 0...2)
-    }
-
-    var members: JSONObject {
-        JSONObject(omittingNil: [
-            "format": .integer(format), "next": .object(next.members), "hasCode": hasCode ? true : nil,
-            "oldKeys": .string(oldKeys.text), "oldOffer": .string(oldOffer),
-            "endorsements": .array(endorsements.map(JSONValue.string)),
-        ])
     }
 }
 

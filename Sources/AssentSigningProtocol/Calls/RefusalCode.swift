@@ -3,7 +3,6 @@ import AssentCore
 /// Why a server does not do what a device, a user or a relying party asks: the names of the list of errors in
 /// `docs/transaction-signing.md`. A server may send names that this version does not know.
 package struct RefusalCode: ErrorCode {
-    /// The name on the wire.
     package let rawValue: String
 
     /// A code by its name.
@@ -13,17 +12,13 @@ package struct RefusalCode: ErrorCode {
 extension RefusalCode {
     /// Malformed, out of bounds, or it does not decrypt.
     package static let invalidRequest = Self(rawValue: "invalid_request")
-    /// A message of another version.
     package static let versionUnsupported = Self(rawValue: "version_unsupported")
     /// The request is encrypted to a key that is not used any more.
     package static let unknownKey = Self(rawValue: "unknown_key")
     /// The proof's nonce is unknown or old.
     package static let useNonce = Self(rawValue: "use_nonce")
-    /// The proof is not good.
     package static let badProof = Self(rawValue: "bad_proof")
-    /// The proof was used before.
     package static let replay = Self(rawValue: "replay")
-    /// There is no such container.
     package static let unknownContainer = Self(rawValue: "unknown_container")
     /// An administrator has blocked it.
     package static let containerBlocked = Self(rawValue: "container_blocked")
@@ -33,9 +28,7 @@ extension RefusalCode {
     package static let containerRevoked = Self(rawValue: "container_revoked")
     /// A new container may not approve yet.
     package static let approvalsNotYet = Self(rawValue: "approvals_not_yet")
-    /// Its keys have expired.
     package static let keyExpired = Self(rawValue: "key_expired")
-    /// The key was replaced.
     package static let keyRetired = Self(rawValue: "key_retired")
     /// The code is unknown, used or expired: nobody learns which.
     package static let invalidCode = Self(rawValue: "invalid_code")
@@ -43,11 +36,8 @@ extension RefusalCode {
     package static let deviceLimit = Self(rawValue: "device_limit")
     /// The device cannot do what a rule asks for.
     package static let ruleUnsupported = Self(rawValue: "rule_unsupported")
-    /// Another commitment than before.
     package static let commitmentChanged = Self(rawValue: "commitment_changed")
-    /// The enrolment has ended.
     package static let enrolmentVoid = Self(rawValue: "enrolment_void")
-    /// The user must authenticate first.
     package static let freshAuthenticationRequired = Self(rawValue: "fresh_authentication_required")
     /// The digits are not those of the device.
     package static let digitsWrong = Self(rawValue: "digits_wrong")
@@ -55,21 +45,17 @@ extension RefusalCode {
     package static let transactionUnknown = Self(rawValue: "tx_unknown")
     /// The container has no document of it.
     package static let transactionNotFetched = Self(rawValue: "tx_not_fetched")
-    /// Its time is over.
     package static let transactionExpired = Self(rawValue: "tx_expired")
     /// Who asked for it took it back.
     package static let transactionCanceled = Self(rawValue: "tx_canceled")
     /// A wrong number or signature has ended it.
     package static let transactionFailed = Self(rawValue: "tx_failed")
-    /// Another decision was first.
     package static let alreadyDecided = Self(rawValue: "already_decided")
     /// Status, effect, key or reason are not the document's.
     package static let statusNotAllowed = Self(rawValue: "status_not_allowed")
     /// The decision is about something else than the document.
     package static let hashMismatch = Self(rawValue: "hash_mismatch")
-    /// The decision's signature is not good.
     package static let badSignature = Self(rawValue: "bad_signature")
-    /// The number is wrong.
     package static let matchWrong = Self(rawValue: "match_wrong")
     /// Another decision has used the one try.
     package static let matchUsed = Self(rawValue: "match_used")
@@ -81,7 +67,6 @@ extension RefusalCode {
     package static let wait = Self(rawValue: "wait")
     /// The server's key of the slot was destroyed.
     package static let shredded = Self(rawValue: "shredded")
-    /// The slot has another generation.
     package static let wrongGeneration = Self(rawValue: "wrong_generation")
     /// The password must be changed first.
     package static let passwordExpired = Self(rawValue: "password_expired")
@@ -89,9 +74,7 @@ extension RefusalCode {
     package static let passwordTooYoung = Self(rawValue: "password_too_young")
     /// The server does not know what it has signed: it was restored from a backup.
     package static let serverRolledBack = Self(rawValue: "server_rolled_back")
-    /// The body is too large.
     package static let tooLarge = Self(rawValue: "too_large")
-    /// There were too many.
     package static let rateLimited = Self(rawValue: "rate_limited")
     /// The server has too much to do.
     package static let busy = Self(rawValue: "busy")
@@ -101,6 +84,5 @@ extension RefusalCode {
     package static let notFound = Self(rawValue: "not_found")
     /// There is no session, or no access token that may do this.
     package static let unauthorized = Self(rawValue: "unauthorized")
-    /// The caller may not do this.
     package static let forbidden = Self(rawValue: "forbidden")
 }

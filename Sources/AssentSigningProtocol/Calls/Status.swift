@@ -1,7 +1,5 @@
-package import AssentCore
-
 /// The state of a container.
-public enum ContainerState: String, Hashable, Sendable, CaseIterable {
+public enum ContainerState: String, Hashable, MemberValue, CaseIterable {
     /// It has not confirmed, or the digits were not typed yet.
     case unconfirmed = "UNCONFIRMED"
     /// It may approve.
@@ -17,7 +15,7 @@ public enum ContainerState: String, Hashable, Sendable, CaseIterable {
 }
 
 /// The state of a container's key.
-package enum ContainerKeyState: String, Hashable, Sendable, CaseIterable {
+package enum ContainerKeyState: String, Hashable, MemberValue, CaseIterable {
     /// It counts.
     case active = "ACTIVE"
     /// It was replaced, or its container has ended.
@@ -25,7 +23,7 @@ package enum ContainerKeyState: String, Hashable, Sendable, CaseIterable {
 }
 
 /// The state of a password.
-public enum PasswordSlotState: String, Hashable, Sendable, CaseIterable {
+public enum PasswordSlotState: String, Hashable, MemberValue, CaseIterable {
     /// It may be tried.
     case open = "OPEN"
     /// The user must authenticate first.
@@ -36,144 +34,87 @@ public enum PasswordSlotState: String, Hashable, Sendable, CaseIterable {
 
 /// The state of a container, as the server sees it.
 package struct ContainerStatus: ReplyContent {
-    /// `tsp-status+jwt`.
     package static let type = MessageType.status
-
-    /// What every reply has.
     package let head: SigningReplyHead
-    /// The container.
     package let did: SigningID
-    /// Its state.
     package let state: ContainerState
-    /// From when on it may approve.
     package let approvalsFrom: Int
     /// When its keys expire.
     package let expiresAt: Int
-    /// Its keys.
     package let keys: [KeyStatus]
     /// Its assisted password slots.
     package let slots: [SlotStatus]
     /// How many transactions are open.
     package let pending: Int
 
-    /// The content with these members; the reader checks their bounds.
     package init(
         head: SigningReplyHead, did: SigningID, state: ContainerState, approvalsFrom: Int, expiresAt: Int,
         keys: [KeyStatus], slots: [SlotStatus], pending: Int
     ) {
-        self.head = head
-        self.did = did
-        self.state = state
-        self.approvalsFrom = approvalsFrom
-        self.expiresAt = expiresAt
-        self.keys = keys
-        self.slots = slots
-        self.pending = pending
+        (self.head, self.did, self.state, self.approvalsFrom) = (head, did, state, approvalsFrom)
+        (self.expiresAt, self.keys, self.slots, self.pending) = (expiresAt, keys, slots, pending)
     }
 
-    /// Reads the members and checks their bounds.
-    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        head = try SigningReplyHead(reading: &reader)
-        did = try reader.fixed("did")
-        state = try reader.choice("state")
-        approvalsFrom = try reader.integer("approvals")
-        expiresAt = try reader.integer("exp")
-        keys = try reader.objects("keys", 0...12)
-        slots = try reader.objects("slots", 0...3)
-        pending = try reader.integer("pending", 0...1000)
-    }
-
-    /// The members, in the order of the specification's example.
-    package var members: JSONObject {
-        head.with([
-            "did": did.json, "state": state.json, "approvals": .integer(approvalsFrom), "exp": .integer(expiresAt),
-            "keys": keys.jsonArray(\.json), "slots": slots.jsonArray(\.json), "pending": .integer(pending),
-        ])
+    package static let shape = MessageShape<Self>(Self.init) {
+        Member(embedded: \.head)
+        Member("did", \.did)
+        Member("state", \.state)
+        Member("approvals", \.approvalsFrom)
+        Member("exp", \.expiresAt)
+        Member("keys", \.keys, .objects(0...12))
+        Member("slots", \.slots, .objects(0...3))
+        Member("pending", \.pending, .integer(0...1000))
     }
 }
 
 /// The state of one key.
-package struct KeyStatus: MessagePart {
+package struct KeyStatus: ShapedPart {
     /// Its thumbprint; OTP keys have none.
     package let kid: KeyThumbprint?
-    /// What it is for.
     package let usage: SigningKeyUsage
-    /// Its name in the container.
     package let label: String
-    /// Its state.
     package let state: ContainerKeyState
 
-    /// The content with these members; the reader checks their bounds.
-    package init(
-        kid: KeyThumbprint? = nil, usage: SigningKeyUsage, label: String, state: ContainerKeyState
-    ) {
-        self.kid = kid
-        self.usage = usage
-        self.label = label
-        self.state = state
+    package init(kid: KeyThumbprint? = nil, usage: SigningKeyUsage, label: String, state: ContainerKeyState) {
+        (self.kid, self.usage, self.label, self.state) = (kid, usage, label, state)
     }
 
-    /// Reads the members and checks their bounds.
-    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        kid = reader.has("kid") ? try reader.fixed("kid") : nil
-        usage = try reader.choice("usage")
-        label = try reader.label("label")
-        state = try reader.choice("state")
+    package static let shape = MessageShape<Self>(Self.init) {
+        Member(optional: "kid", \.kid)
+        Member("usage", \.usage)
+        Member("label", \.label, .label)
+        Member("state", \.state)
+    }
+
+    package func check(in reader: MemberReader) throws(SigningProtocolError) {
         guard (kid == nil) == (usage == .otp) else {
             throw .invalid(reader.path("kid"), "is missing, or that of an OTP key")
         }
     }
-
-    /// The members, in the order of the specification's example.
-    package var members: JSONObject {
-        JSONObject(omittingNil: [
-            "kid": kid.map { $0.json }, "usage": usage.json, "label": .string(label), "state": state.json,
-        ])
-    }
 }
 
 /// The state of one assisted password slot.
-package struct SlotStatus: MessagePart {
-    /// Which slot.
+package struct SlotStatus: ShapedPart {
     package let slot: PasswordSlot
-    /// Its generation.
     package let generation: Int
-    /// Its state.
     package let state: PasswordSlotState
-    /// Tries that are left.
     package let tries: Int
     /// Evaluations that are left before the key is destroyed.
     package let spare: Int
     /// Seconds until the next try.
     package let wait: Int
 
-    /// The content with these members; the reader checks their bounds.
-    package init(
-        slot: PasswordSlot, generation: Int, state: PasswordSlotState, tries: Int, spare: Int, wait: Int
-    ) {
-        self.slot = slot
-        self.generation = generation
-        self.state = state
-        self.tries = tries
-        self.spare = spare
+    package init(slot: PasswordSlot, generation: Int, state: PasswordSlotState, tries: Int, spare: Int, wait: Int) {
+        (self.slot, self.generation, self.state, self.tries, self.spare) = (slot, generation, state, tries, spare)
         self.wait = wait
     }
 
-    /// Reads the members and checks their bounds.
-    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        slot = try reader.choice("slot")
-        generation = try reader.integer("gen", 0...1 << 31)
-        state = try reader.choice("state")
-        tries = try reader.integer("tries", 0...10)
-        spare = try reader.integer("spare", 0...100)
-        wait = try reader.integer("wait", 0...86400)
-    }
-
-    /// The members, in the order of the specification's example.
-    package var members: JSONObject {
-        JSONObject(omittingNil: [
-            "slot": slot.json, "gen": .integer(generation), "state": state.json, "tries": .integer(tries),
-            "spare": .integer(spare), "wait": .integer(wait),
-        ])
+    package static let shape = MessageShape<Self>(Self.init) {
+        Member("slot", \.slot)
+        Member("gen", \.generation, .integer(0...1 << 31))
+        Member("state", \.state)
+        Member("tries", \.tries, .integer(0...10))
+        Member("spare", \.spare, .integer(0...100))
+        Member("wait", \.wait, .integer(0...86400))
     }
 }

@@ -1,5 +1,3 @@
-package import AssentCore
-
 /// How far the new keys of a device have come, with what each phase has and nothing else.
 package enum KeyPhase: Hashable, Sendable {
     /// Nothing was answered yet.
@@ -83,20 +81,13 @@ package enum KeyPhase: Hashable, Sendable {
 }
 
 extension KeyPhase {
-    /// Reads the members of a stored record.
-    ///
-    /// - Throws: ``SigningProtocolError`` for a record that no phase leaves.
-    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        let offer = reader.has("offer") ? try reader.compact("offer") : nil
-        let nonceD: SigningNonce? = reader.has("nonceD") ? try reader.fixed("nonceD") : nil
-        let nonceS: SigningNonce? = reader.has("nonceS") ? try reader.fixed("nonceS") : nil
-        let enrol = reader.has("enrol") ? try reader.compact("enrol") : nil
-        let echo: SigningNonce? = reader.has("echo") ? try reader.fixed("echo") : nil
-        let isConfirmed = try reader.flag("confirmed")
+    /// The phase in which these values are stored; `nil` when there is a later one without an earlier one.
+    package init?(
+        offer: String?, nonceD: SigningNonce?, nonceS: SigningNonce?, enrol: String?, echo: SigningNonce?,
+        isConfirmed: Bool
+    ) {
         let known = [offer != nil, nonceD != nil, nonceS != nil, enrol != nil, echo != nil, isConfirmed]
-        guard !zip(known, known.dropFirst()).contains(where: { !$0 && $1 }) else {
-            throw .invalid("offer", "is missing, or another member of the same enrolment")
-        }
+        guard !zip(known, known.dropFirst()).contains(where: { !$0 && $1 }) else { return nil }
         self = .begun
         guard let offer else { return }
         self = .offered(offer: offer)
@@ -111,18 +102,5 @@ extension KeyPhase {
         self = .signed(signed)
         guard let echo else { return }
         self = isConfirmed ? .confirmed(signed, echo: echo) : .completed(signed, echo: echo)
-    }
-
-    /// A member of a stored record; `nil` for one that the phase does not have.
-    package func member(_ name: String) -> JSONValue? {
-        switch name {
-        case "offer": offer.map { .string($0) }
-        case "nonceD": made?.nonceD.json
-        case "nonceS": committed?.nonceS.json
-        case "enrol": signed.map { .string($0.enrol) }
-        case "echo": echo?.json
-        case "confirmed": isConfirmed ? true : nil
-        default: nil
-        }
     }
 }

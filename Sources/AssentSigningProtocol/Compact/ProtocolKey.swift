@@ -3,7 +3,6 @@ package import AssentJOSE
 
 /// A public key on P-256 with its thumbprint: every key of the protocol.
 package struct ProtocolKey: Hashable, Sendable {
-    /// The key.
     package let jwk: JWK
 
     /// The RFC 7638 SHA-256 thumbprint: the key's `kid`.
@@ -13,8 +12,7 @@ package struct ProtocolKey: Hashable, Sendable {
         guard jwk.verifies(.es256), let thumbprint = KeyThumbprint(text: jwk.thumbprint) else {
             throw .invalid(place, "is not a key on P-256")
         }
-        self.jwk = jwk
-        self.thumbprint = thumbprint
+        (self.jwk, self.thumbprint) = (jwk, thumbprint)
     }
 
     /// Reads exactly `crv`, `kty`, `x` and `y`.
@@ -57,7 +55,6 @@ package struct ProtocolKey: Hashable, Sendable {
         }
     }
 
-    /// The key as it stands in messages.
     package var json: JSONValue {
         let object = jwk.json.object ?? JSONObject()
         return .object(

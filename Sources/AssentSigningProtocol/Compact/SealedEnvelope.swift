@@ -6,9 +6,7 @@ import AssentJOSE
 package struct SealedEnvelope: Sendable {
     /// What is inside.
     package enum Content: String, Hashable, Sendable {
-        /// A request's JSON.
         case request = "json"
-        /// A reply's signed message.
         case reply = "JWT"
     }
 
@@ -65,7 +63,7 @@ package struct SealedEnvelope: Sendable {
         with key: any KeyAgreementKey, content: Content, sender: String, recipient: String
     ) async throws -> [UInt8] {
         let header = message.header
-        guard kid == (try ProtocolKey(key).thumbprint), header["cty"] == content.json,
+        guard kid == (try ProtocolKey(key).thumbprint), header["cty"] == .string(content.rawValue),
             header["apu"] == .string(Self.encoded(sender)), header["apv"] == .string(Self.encoded(recipient))
         else {
             throw SigningProtocolError(
@@ -94,7 +92,7 @@ package struct SealedEnvelope: Sendable {
         random: any RandomSource = SystemRandom()
     ) throws(SigningProtocolError) -> String {
         let header: JSONObject = [
-            "cty": content.json, "kid": key.thumbprint.json, "apu": .string(encoded(sender)),
+            "cty": .string(content.rawValue), "kid": key.thumbprint.json, "apu": .string(encoded(sender)),
             "apv": .string(encoded(recipient)),
         ]
         let compact: String

@@ -3,7 +3,6 @@ import AssentJOSE
 
 /// A signed message whose form is right and whose signature nobody has verified yet.
 package struct UnverifiedMessage<Content: SignedContent>: Sendable {
-    /// The message as it was sent.
     package let compact: String
 
     /// The key that is said to have signed it.
@@ -15,8 +14,6 @@ package struct UnverifiedMessage<Content: SignedContent>: Sendable {
     private let message: UnverifiedJWS
 
     /// Reads a message.
-    ///
-    /// - Throws: ``SigningProtocolError``.
     package init(_ compact: String) throws(SigningProtocolError) {
         let type = Content.type
         guard compact.utf8.count <= type.limit else {
@@ -40,11 +37,8 @@ package struct UnverifiedMessage<Content: SignedContent>: Sendable {
         guard let kid = KeyThumbprint(text: text) else {
             throw SigningProtocolError(.malformed, "The header's kid is not a thumbprint.")
         }
-        var reader = MemberReader(try StrictJSON.object(message.payload, limit: type.contentLimit))
-        content = try Content(reading: &reader)
-        try reader.finish()
-        self.kid = kid
-        self.compact = compact
+        content = try Content(plaintext: message.payload, limit: type.contentLimit)
+        (self.kid, self.compact) = (kid, compact)
     }
 
     /// Verifies the signature with a key that was stored under the message's `kid`.
@@ -92,7 +86,6 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
     /// The key that signed it.
     package let kid: KeyThumbprint
 
-    /// What it says.
     package let content: Content
 
     fileprivate init(verified message: UnverifiedMessage<Content>) {
@@ -102,21 +95,15 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
     }
 
     private init(compact: String, kid: KeyThumbprint, content: Content) {
-        self.compact = compact
-        self.kid = kid
-        self.content = content
+        (self.compact, self.kid, self.content) = (compact, kid, content)
     }
 
     /// Reads and verifies a message with the key that `keys` has under its `kid`.
-    ///
-    /// - Throws: ``SigningProtocolError``.
     package init(_ compact: String, keys: (KeyThumbprint) -> ProtocolKey?) throws(SigningProtocolError) {
         self = try UnverifiedMessage(compact).verified(by: keys)
     }
 
     /// Reads and verifies a message with one key.
-    ///
-    /// - Throws: ``SigningProtocolError``.
     package init(_ compact: String, key: ProtocolKey) throws(SigningProtocolError) {
         self = try UnverifiedMessage(compact).verified(with: key)
     }
@@ -128,7 +115,7 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
     package static func sign(_ content: Content, with key: any SigningKey) async throws -> SignedMessage {
         let kid = try ProtocolKey(key).thumbprint
         let payload = content.encoded()
-        let header: JSONObject = ["typ": Content.type.json, "kid": kid.json]
+        let header: JSONObject = ["typ": .string(Content.type.rawValue), "kid": kid.json]
         let compact = try await JWS.sign(payload, header: header, with: key)
         guard compact.utf8.count <= Content.type.limit, payload.count <= Content.type.contentLimit else {
             throw SigningProtocolError(.tooLarge, "The message \(Content.type.rawValue) would be too long.")

@@ -4,13 +4,11 @@ import Crypto
 
 /// The secret of an invite, as people type it: 10 random bytes and their CRC-16/ARC in Base32, 20 characters.
 package struct InviteCode: Hashable, Sendable, CustomStringConvertible {
-    /// The random bytes of a code.
     package static let byteCount = 10
 
     /// The canonical form: 20 characters `A`–`Z`, `2`–`7`, without hyphens.
     package let canonical: Secret
 
-    /// Nothing of the code.
     package var description: String { "InviteCode" }
 
     /// The code of 10 random bytes; `nil` for another number of them.

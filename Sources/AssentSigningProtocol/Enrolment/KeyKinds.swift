@@ -1,5 +1,7 @@
+package import AssentCore
+
 /// What a key of a container is for.
-public enum SigningKeyUsage: String, Hashable, Sendable, CaseIterable {
+public enum SigningKeyUsage: String, Hashable, MemberValue, CaseIterable {
     /// Proofs of possession with each call, and refusals.
     case device
     /// Decrypting replies.
@@ -35,7 +37,7 @@ public enum SigningKeyUsage: String, Hashable, Sendable, CaseIterable {
 }
 
 /// The keys that one password opens.
-public enum PasswordSlot: String, Hashable, Sendable, CaseIterable {
+public enum PasswordSlot: String, Hashable, MemberValue, CaseIterable {
     /// The transport key.
     case session
     /// `sign` and `auth` keys.
@@ -50,26 +52,26 @@ public enum PasswordMode: String, Hashable, Sendable, CaseIterable {
     case local
     /// By opening the sealed key, after an evaluation by the server.
     case assisted
+}
 
+extension PasswordMode: MemberValue {
     /// The mode that a message names.
     ///
     /// - Throws: ``SigningProtocolError`` with `modeUnsupported` for `silent`: a key on P-256 that opens to a wrong key
     ///   gives itself away by its public key.
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        let text = try reader.ascii("mode", 1...16)
-        guard let mode = PasswordMode(rawValue: text) else {
-            guard !StrictJSON.same(text, "silent") else {
-                throw SigningProtocolError(
-                    .modeUnsupported, "The mode silent is not supported.", member: reader.path("mode"))
-            }
-            throw .invalid(reader.path("mode"), "has a value that is not known")
+    package init(_ json: JSONValue, at place: String) throws(SigningProtocolError) {
+        let text = try MemberRule.ascii(1...16).read(json, place)
+        if let mode = PasswordMode(rawValue: text) {
+            self = mode
+            return
         }
-        self = mode
+        guard StrictJSON.same(text, "silent") else { throw .invalid(place, "has a value that is not known") }
+        throw SigningProtocolError(.modeUnsupported, "The mode silent is not supported.", member: place)
     }
 }
 
 /// What a device can do: a ``PasswordMode``, or keys without a password.
-public enum ProtectionMode: String, Hashable, Sendable, CaseIterable {
+public enum ProtectionMode: String, Hashable, MemberValue, CaseIterable {
     /// Keys without a password.
     case device
     /// Passwords that are checked on the device.
@@ -79,7 +81,7 @@ public enum ProtectionMode: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Whether the user's digits end the enrolment.
-package enum CommitMode: String, Hashable, Sendable, CaseIterable {
+package enum CommitMode: String, Hashable, MemberValue, CaseIterable {
     /// The user types digits that the device shows.
     case digits
     /// The exchange is enough: the invite was scanned and no key approves, or an old key endorsed the new ones.
@@ -87,8 +89,7 @@ package enum CommitMode: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What holds a private key.
-package struct Keystore: RawRepresentable, Hashable, Sendable {
-    /// The name in messages.
+package struct Keystore: RawRepresentable, Hashable, MemberValue {
     package let rawValue: String
 
     /// A keystore by its name; `nil` when it is not known.

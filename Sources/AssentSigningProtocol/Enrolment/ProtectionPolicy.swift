@@ -3,86 +3,58 @@ package import AssentCore
 /// How keys are protected: an entry of an offer's `policies`.
 package struct ProtectionPolicy: MessagePart {
     /// What opens a key.
-    package enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// Nothing more than the device.
+    package enum Kind: String, Hashable, MemberValue, CaseIterable {
         case device
-        /// A password.
         case password
-        /// A password or biometry.
         case bioPassword
     }
 
     /// What a policy with a password asks for.
     package struct Password: Sendable {
-        /// Where a guess is checked.
         package let mode: PasswordMode
-        /// The cost of a guess.
         package let cost: PasswordCost
-        /// Which passwords are allowed.
         package let rules: PasswordRules
-        /// What happens after wrong passwords.
         package let lock: PasswordLock
 
-        /// What a policy with a password asks for.
         package init(mode: PasswordMode, cost: PasswordCost, rules: PasswordRules, lock: PasswordLock) {
-            self.mode = mode
-            self.cost = cost
-            self.rules = rules
-            self.lock = lock
+            (self.mode, self.cost, self.rules, self.lock) = (mode, cost, rules, lock)
         }
     }
 
     /// Its name in the offer.
     package let id: String
-    /// What opens a key.
     package let kind: Kind
-    /// What is asked of the password; `nil` for keys without one.
+    /// `nil` for keys without a password.
     package let password: Password?
 
     /// A policy for keys without a password.
     package init(deviceOnly id: String) {
-        self.id = id
-        kind = .device
-        password = nil
+        (self.id, kind, password) = (id, .device, nil)
     }
 
     /// A policy with a password.
     package init(id: String, biometry: Bool, password: Password) {
-        self.id = id
-        kind = biometry ? .bioPassword : .password
-        self.password = password
+        (self.id, kind, self.password) = (id, biometry ? .bioPassword : .password, password)
     }
 
-    /// Reads the members and checks their bounds.
+    /// Takes what the kind of policy has.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        id = try reader.label("id")
-        kind = try reader.choice("type")
+        id = try reader.read("id", .label)
+        kind = try reader.read("type")
         guard kind != .device else {
             password = nil
             return
         }
-        let mode = try PasswordMode(reading: &reader)
-        let text = try reader.ascii("kdf", 1...64)
-        guard let cost = PasswordCost(text) else {
-            throw .invalid(reader.path("kdf"), "is not scrypt at a cost that is allowed")
-        }
+        let mode: PasswordMode = try reader.read("mode")
         password = Password(
-            mode: mode, cost: cost, rules: try reader.object("password"),
-            lock: mode == .local
-                ? .local(try reader.object("lock")) : .assisted(try reader.object("lock")))
+            mode: mode, cost: try reader.read("kdf"), rules: try reader.read("password"),
+            lock: mode == .local ? .local(try reader.read("lock")) : .assisted(try reader.read("lock")))
     }
 
-    /// The members, in the order of the specification's example.
     package var members: JSONObject {
         JSONObject(omittingNil: [
-            "id": .string(id), "type": kind.json, "mode": password?.mode.json,
-            "kdf": password.map { .string($0.cost.text) }, "password": password?.rules.json,
-            "lock": password.map { password in
-                switch password.lock {
-                case .local(let lock): lock.json
-                case .assisted(let lock): lock.json
-                }
-            },
+            "id": .string(id), "type": kind.json, "mode": password?.mode.json, "kdf": password?.cost.json,
+            "password": password?.rules.json, "lock": password?.lock.json,
         ])
     }
 }
@@ -99,9 +71,7 @@ package struct PasswordCost: Hashable, Sendable {
     /// A cost; `nil` when it is not one that is allowed.
     package init?(logN: Int, r: Int, p: Int) {
         guard (14...18).contains(logN), (8...16).contains(r), (1...4).contains(p) else { return nil }
-        self.logN = logN
-        self.r = r
-        self.p = p
+        (self.logN, self.r, self.p) = (logN, r, p)
     }
 
     /// Reads the one text that a cost has.
@@ -121,13 +91,22 @@ package struct PasswordCost: Hashable, Sendable {
     package var text: String { "$scrypt$ln=\(logN),r=\(r),p=\(p)" }
 }
 
+extension PasswordCost: MemberValue {
+    package init(_ json: JSONValue, at place: String) throws(SigningProtocolError) {
+        guard let cost = PasswordCost(try MemberRule.ascii(1...64).read(json, place)) else {
+            throw .invalid(place, "is not scrypt at a cost that is allowed")
+        }
+        self = cost
+    }
+
+    package var json: JSONValue { .string(text) }
+}
+
 /// Which passwords are allowed. Lengths are counted in Unicode scalars.
 package struct PasswordRules: MessagePart {
-    /// The shortest.
     package var minLength: Int
-    /// The longest.
     package var maxLength: Int
-    /// How many characters of a kind there must or may be, by the member's name without `min` or `max`.
+    /// How many characters of a kind there must be.
     package var least: [CharacterKind: Int] = [:]
     /// How many characters of a kind there may be.
     package var most: [CharacterKind: Int] = [:]
@@ -149,28 +128,29 @@ package struct PasswordRules: MessagePart {
 
     /// Rules about the length only.
     package init(minLength: Int, maxLength: Int) {
-        self.minLength = minLength
-        self.maxLength = maxLength
+        (self.minLength, self.maxLength) = (minLength, maxLength)
     }
 
-    /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        minLength = try reader.integer("minLength", 4...64)
-        maxLength = try reader.integer("maxLength", 4...128)
+        minLength = try reader.read("minLength", .integer(4...64))
+        maxLength = try reader.read("maxLength", .integer(4...128))
         guard minLength <= maxLength else { throw .invalid(reader.path("maxLength"), "is less than minLength") }
         for kind in CharacterKind.allCases {
-            if reader.has("min" + kind.rawValue) { least[kind] = try reader.integer("min" + kind.rawValue, 0...128) }
-            if reader.has("max" + kind.rawValue) { most[kind] = try reader.integer("max" + kind.rawValue, 0...128) }
+            if reader.has("min" + kind.rawValue) {
+                least[kind] = try reader.read("min" + kind.rawValue, .integer(0...128))
+            }
+            if reader.has("max" + kind.rawValue) {
+                most[kind] = try reader.read("max" + kind.rawValue, .integer(0...128))
+            }
         }
-        sequences = try reader.bool("sequences")
-        common = try reader.bool("common")
-        history = try reader.integer("history", 0...24)
-        minAge = try reader.integer("minAge", 0...3650)
-        maxAge = try reader.integer("maxAge", 0...3650)
-        cache = try reader.integer("cache", 0...3600)
+        sequences = try reader.read("sequences")
+        common = try reader.read("common")
+        history = try reader.read("history", .integer(0...24))
+        minAge = try reader.read("minAge", .integer(0...3650))
+        maxAge = try reader.read("maxAge", .integer(0...3650))
+        cache = try reader.read("cache", .integer(0...3600))
     }
 
-    /// The members, in the order of the specification's example.
     package var members: JSONObject {
         var members: JSONObject = ["minLength": .integer(minLength), "maxLength": .integer(maxLength)]
         for kind in CharacterKind.allCases {
@@ -188,34 +168,37 @@ package struct PasswordRules: MessagePart {
 
 /// What happens after wrong passwords.
 package enum PasswordLock: Sendable {
-    /// On the device.
     case local(LocalPasswordLock)
-    /// At the server.
     case assisted(AssistedPasswordLock)
+
+    var json: JSONValue {
+        switch self {
+        case .local(let lock): lock.json
+        case .assisted(let lock): lock.json
+        }
+    }
 }
 
 /// What a device does after wrong passwords of a `local` slot.
 package enum LocalPasswordLock: MessagePart, Hashable {
-    /// Nothing.
     case none
     /// It waits, longer each time: `seconds`·2^(*i*−1) after failure *i*, *i* at most `counter`.
     case delay(seconds: Int, counter: Int)
     /// It destroys what the password opens after so many failures.
     case counter(max: Int)
 
-    /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        switch try reader.ascii("type", 1...16) {
+        switch try reader.read("type", .ascii(1...16)) {
         case "none": self = .none
         case "delay":
             self = .delay(
-                seconds: try reader.integer("delay", 1...3600), counter: try reader.integer("counter", 1...16))
-        case "counter": self = .counter(max: try reader.integer("max", 1...10))
+                seconds: try reader.read("delay", .integer(1...3600)),
+                counter: try reader.read("counter", .integer(1...16)))
+        case "counter": self = .counter(max: try reader.read("max", .integer(1...10)))
         default: throw .invalid(reader.path("type"), "has a value that is not known")
         }
     }
 
-    /// The members, in the order of the specification's example.
     package var members: JSONObject {
         switch self {
         case .none: ["type": "none"]
@@ -235,22 +218,18 @@ package struct AssistedPasswordLock: MessagePart, Hashable {
     /// Seconds to wait after the first, second, … try; the last one repeats.
     package let delays: [Int]
 
-    /// What a server does after evaluations that were never confirmed.
     package init(max: Int, cap: Int, delays: [Int]) {
-        self.max = max
-        self.cap = cap
-        self.delays = delays
+        (self.max, self.cap, self.delays) = (max, cap, delays)
     }
 
-    /// Reads the members and checks their bounds.
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        guard try reader.ascii("type", 1...16) == "counter" else {
+        guard try reader.read("type", .ascii(1...16)) == "counter" else {
             throw .invalid(reader.path("type"), "has a value that is not known")
         }
-        max = try reader.integer("max", 1...10)
-        cap = try reader.integer("cap", max...100)
+        max = try reader.read("max", .integer(1...10))
+        cap = try reader.read("cap", .integer(max...100))
         var delays: [Int] = []
-        for element in try reader.elements("delays", 0...16) {
+        for element in try MemberRule<[Int]>.elements(reader.value("delays"), 0...16, at: reader.path("delays")) {
             guard case .number(let number) = element, let delay = StrictJSON.integer(number), delay <= 86400 else {
                 throw .invalid(reader.path("delays"), "has a value that is not 0 to 86400 seconds")
             }
@@ -259,7 +238,6 @@ package struct AssistedPasswordLock: MessagePart, Hashable {
         self.delays = delays
     }
 
-    /// The members, in the order of the specification's example.
     package var members: JSONObject {
         [
             "type": "counter", "max": .integer(max), "cap": .integer(cap),

@@ -8,16 +8,12 @@ package struct EvidenceReport: Sendable {
     /// Whether whoever verifies named an identity key. A bundle cannot vouch for its own.
     package let hasTrustAnchor: Bool
 
-    /// What follows from signatures and hashes.
     package internal(set) var established: [EvidenceFinding] = []
 
-    /// What only the server says.
     package internal(set) var attested: [EvidenceAttestation] = []
 
-    /// What the bundle does not show.
     package internal(set) var notEstablished: [EvidenceGap] = EvidenceGap.always
 
-    /// Every check that failed.
     package internal(set) var contradicted: [EvidenceContradiction] = []
 
     /// 0: the root is trusted and nothing is contradicted. 64: nobody said which root is trusted. 2: otherwise.
@@ -34,20 +30,15 @@ package enum EvidenceFinding: Hashable, Sendable {
     /// The device's keys at this point of the container's life are those that its device key signed, each with a proof
     /// of possession.
     case keySet(sequence: Int, keys: [KeyThumbprint])
-    /// An old key of the container endorsed the new ones.
     case endorsed(sequence: Int, by: KeyThumbprint)
-    /// A key signed a status for a document with these texts.
     case decided(txn: SigningID, kid: KeyThumbprint, status: String, label: String, texts: [String])
     /// The device key refused or reported a transaction whose document was not opened.
     case refusedBlindly(txn: SigningID, kid: KeyThumbprint, status: String)
-    /// The device key signed the same decision.
     case sameDecision(txn: SigningID, device: KeyThumbprint)
     /// What was asked is this: the text that a relying party sent, or the fields of a policy transaction.
     case request(txn: SigningID, EvidenceRequest)
-    /// A key of the slot confirmed the evaluation of a password.
     case confirmed(txn: SigningID, slot: PasswordSlot, evaluation: Int)
 
-    /// The finding in a sentence.
     package var sentence: String {
         switch self {
         case .certified(let identity):
@@ -81,20 +72,14 @@ package enum EvidenceRequest: Hashable, Sendable {
 
 /// Something that only the server says.
 package enum EvidenceAttestation: Hashable, Sendable {
-    /// The keys belonged to this user.
     case user(sub: String, name: String)
-    /// The decision was made at this time.
     case decidedAt(txn: SigningID, time: Int)
     /// The key was active then, since this time.
     case keyActive(txn: SigningID, kid: KeyThumbprint, since: Int)
-    /// The number that the user typed was right.
     case numberMatched(txn: SigningID)
-    /// The password's tries were counted.
     case passwordCounted(txn: SigningID)
-    /// There is an audit record.
     case audit(txn: SigningID, id: String)
 
-    /// The attestation in a sentence.
     package var sentence: String {
         switch self {
         case .user(let sub, let name): "The keys belonged to the user \(sub) (\(name))."
@@ -110,7 +95,6 @@ package enum EvidenceAttestation: Hashable, Sendable {
 
 /// Something that the bundle does not show.
 package enum EvidenceGap: Hashable, Sendable {
-    /// Who held the device.
     case person
     /// That the key is the user's, and not one of the server's own.
     case keyIsTheUsers
@@ -127,10 +111,8 @@ package enum EvidenceGap: Hashable, Sendable {
     /// What was shown: the user refused without opening the document.
     case shown(txn: SigningID)
 
-    /// What no bundle shows.
     package static let always: [EvidenceGap] = [.person, .keyIsTheUsers, .screen, .time]
 
-    /// What is not shown, in a sentence.
     package var sentence: String {
         switch self {
         case .person: "Who the person in front of the device was."
@@ -151,9 +133,7 @@ package struct EvidenceContradiction: Hashable, Sendable {
     /// Where, as a path in the bundle, for example `transactions[0].receipt.dh`.
     package let member: String
 
-    /// What is wrong.
     package let reason: String
 
-    /// The contradiction in a sentence.
     package var sentence: String { "\(member): \(reason)" }
 }

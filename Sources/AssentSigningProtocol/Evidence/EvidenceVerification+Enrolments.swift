@@ -17,9 +17,7 @@ extension EvidenceVerification {
     private mutating func read(_ enrolment: EvidenceEnrolment, _ member: String) -> KeySet? {
         let record: SignedMessage<EnrolmentRecord>? = serverMessage(enrolment.record, "\(member).record")
         let offer: SignedMessage<Offer>? = serverMessage(enrolment.offer, "\(member).offer")
-        let enrol = attempt("\(member).enrol") { () throws(SigningProtocolError) in
-            try UnverifiedMessage<Enrolment>(enrolment.enrol).verifiedByItself()
-        }
+        let enrol = attempt("\(member).enrol", try UnverifiedMessage<Enrolment>(enrolment.enrol).verifiedByItself())
         guard let record, let offer, let enrol else { return nil }
         return KeySet(
             record: record.content, recordHash: .record(record.compact), enrolment: enrol.content, offer: offer.content)
@@ -77,12 +75,7 @@ extension EvidenceVerification {
         for (index, key) in enrol.keys.enumerated() {
             guard let compact = key.possession else { continue }
             let place = "\(member).enrol.keys[\(index)].pop"
-            guard
-                let proof = attempt(
-                    place,
-                    { () throws(SigningProtocolError) in
-                        try SignedMessage<KeyPossession>(compact, key: key.jwk).content
-                    })
+            guard let proof = attempt(place, try SignedMessage<KeyPossession>(compact, key: key.jwk).content)
             else { continue }
             check(
                 StrictJSON.same(proof.issuer, enrol.issuer) && proof.did == enrol.did && proof.nonceS == enrol.nonceS
@@ -105,17 +98,15 @@ extension EvidenceVerification {
         }
         var usages: Set<SigningKeyUsage> = []
         for (index, compact) in sent.endorsements.enumerated() {
+            let place = "\(place)[\(index)]"
             guard
-                let message = attempt(
-                    "\(place)[\(index)]",
-                    { () throws(SigningProtocolError) in
-                        try SignedMessage<Endorsement>(compact, keys: { before.key($0)?.jwk })
-                    }), let key = before.key(message.kid)
+                let message = attempt(place, try SignedMessage<Endorsement>(compact, keys: { before.key($0)?.jwk })),
+                let key = before.key(message.kid)
             else { continue }
             guard
                 check(
                     StrictJSON.same(message.content.issuer, bundle.issuer) && message.content.did == set.record.did
-                        && message.content.enrol == set.record.enrol, "\(place)[\(index)]", "It is for other keys.")
+                        && message.content.enrol == set.record.enrol, place, "It is for other keys.")
             else { continue }
             usages.insert(key.usage)
             report.established.append(.endorsed(sequence: set.record.sequence, by: message.kid))

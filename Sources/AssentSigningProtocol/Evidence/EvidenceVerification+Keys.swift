@@ -42,12 +42,7 @@ extension EvidenceVerification {
     }
 
     private mutating func judgeCertificate(_ compact: String, _ member: String, _ latest: [KeyThumbprint: Int?]) {
-        guard
-            let message = attempt(
-                member,
-                { () throws(SigningProtocolError) in
-                    try UnverifiedMessage<KeyCertificate>(compact)
-                })
+        guard let message = attempt(member, try UnverifiedMessage<KeyCertificate>(compact))
         else { return }
         guard let identity = bundle.identities.first(where: { $0.thumbprint == message.kid }),
             let time = latest[message.kid]
@@ -55,12 +50,7 @@ extension EvidenceVerification {
             check(false, member, "It is not signed by an identity key that the trusted one leads to.")
             return
         }
-        guard
-            let certificate = attempt(
-                member,
-                { () throws(SigningProtocolError) in
-                    try message.verified(with: identity)
-                })?.content
+        guard let certificate = attempt(member, try message.verified(with: identity))?.content
         else { return }
         guard check(StrictJSON.same(certificate.issuer, bundle.issuer), "\(member).iss", "It is another issuer's.")
         else { return }
@@ -118,8 +108,7 @@ extension EvidenceVerification {
         _ compact: String, _ member: String
     ) -> SignedMessage<Content>? {
         let identities = bundle.identities
-        return attempt(member) { () throws(SigningProtocolError) in
-            try SignedMessage<Content>(compact, keys: { kid in identities.first { $0.thumbprint == kid } })
-        }
+        return attempt(
+            member, try SignedMessage<Content>(compact, keys: { kid in identities.first { $0.thumbprint == kid } }))
     }
 }

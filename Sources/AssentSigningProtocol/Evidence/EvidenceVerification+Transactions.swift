@@ -17,11 +17,7 @@ extension EvidenceVerification {
     mutating func judge(_ sent: EvidenceTransaction, at member: String) {
         let failures = report.contradicted.count
         guard let receipt: SignedMessage<Receipt> = serverMessage(sent.receipt, "\(member).receipt"),
-            let unverified = attempt(
-                "\(member).decision",
-                { () throws(SigningProtocolError) in
-                    try UnverifiedMessage<Decision>(sent.decision)
-                })
+            let unverified = attempt("\(member).decision", try UnverifiedMessage<Decision>(sent.decision))
         else { return }
         guard let keys = keySets.first(where: { $0.recordHash == receipt.content.record }) else {
             check(false, "\(member).receipt.record", "It is not the hash of a record in the bundle.")
@@ -31,12 +27,7 @@ extension EvidenceVerification {
             check(false, "\(member).decision", "It is signed by a key that is not in the record.")
             return
         }
-        guard
-            let decision = attempt(
-                "\(member).decision",
-                { () throws(SigningProtocolError) in
-                    try unverified.verified(with: signer.jwk)
-                })
+        guard let decision = attempt("\(member).decision", try unverified.verified(with: signer.jwk))
         else { return }
         let document: SignedMessage<TransactionDocument>? = sent.document.flatMap { serverMessage($0, "\(member).txd") }
         let one = Case(
@@ -100,9 +91,7 @@ extension EvidenceVerification {
             one.keys.enrolment.keys.map { ($0.kid, $0.usage) }, uniquingKeysWith: { first, _ in first })
         let audience = DocumentAudience(
             issuer: bundle.issuer, did: one.receipt.did, sub: one.receipt.sub, keys: keys)
-        _ = attempt(member) { () throws(SigningProtocolError) in
-            try content.check(for: audience, txn: one.receipt.txn)
-        }
+        _ = attempt(member, try content.check(for: audience, txn: one.receipt.txn))
         check(content.request == one.receipt.request, "\(member).req", "It is not what the receipt says.")
         check(
             StrictJSON.same(content.relyingParty.id, one.receipt.relyingParty), "\(one.member).receipt.rp",
@@ -142,11 +131,7 @@ extension EvidenceVerification {
             return
         }
         guard check(one.signer.usage != .device, member, "The decision is signed by the device key itself."),
-            let message = attempt(
-                member,
-                { () throws(SigningProtocolError) in
-                    try SignedMessage<Possession>(compact, key: one.keys.enrolment.device.jwk)
-                })
+            let message = attempt(member, try SignedMessage<Possession>(compact, key: one.keys.enrolment.device.jwk))
         else { return }
         let possession = message.content
         guard
@@ -176,13 +161,9 @@ extension EvidenceVerification {
         guard let evaluation: SignedMessage<Evaluation> = serverMessage(eval, "\(member).eval"),
             let confirmation = attempt(
                 "\(member).confirm",
-                { () throws(SigningProtocolError) in
-                    try SignedMessage<EvaluationConfirmation>(
-                        confirm,
-                        keys: { kid in
-                            one.keys.key(kid).flatMap { $0.slot == one.signer.slot ? $0.jwk : nil }
-                        })
-                })?.content
+                try SignedMessage<EvaluationConfirmation>(
+                    confirm, keys: { kid in one.keys.key(kid).flatMap { $0.slot == one.signer.slot ? $0.jwk : nil } })
+            )?.content
         else { return }
         let made = evaluation.content
         check(made.head.audience == one.receipt.did.text, "\(member).eval.aud", "It is for another container.")

@@ -48,8 +48,7 @@ package struct EvidenceVerification {
     }
 
     private init(bundle: EvidenceBundle, report: EvidenceReport) {
-        self.bundle = bundle
-        self.report = report
+        (self.bundle, self.report) = (bundle, report)
     }
 
     // MARK: Checks
@@ -61,9 +60,9 @@ package struct EvidenceVerification {
         return condition
     }
 
-    /// Runs `body`; what it throws is a contradiction.
+    /// The value of `body`; what it throws is a contradiction.
     mutating func attempt<Value>(
-        _ member: String, _ body: () throws(SigningProtocolError) -> Value
+        _ member: String, _ body: @autoclosure () throws(SigningProtocolError) -> Value
     ) -> Value? {
         do {
             return try body()
@@ -77,12 +76,7 @@ package struct EvidenceVerification {
     mutating func serverMessage<Content: ServerContent>(
         _ compact: String, _ member: String, as type: Content.Type = Content.self
     ) -> SignedMessage<Content>? {
-        guard
-            let message = attempt(
-                member,
-                { () throws(SigningProtocolError) in
-                    try UnverifiedMessage<Content>(compact)
-                })
+        guard let message = attempt(member, try UnverifiedMessage<Content>(compact))
         else { return nil }
         let keys = serverKeys.filter { $0.certificate.use == .sig && $0.certificate.jwk.thumbprint == message.kid }
         guard check(!keys.isEmpty, member, "The key that signed it is not certified by the trusted identity key.")
@@ -94,12 +88,7 @@ package struct EvidenceVerification {
                 false, "\(member).iat", "It was not made within the time of the certificate of the key that signed it.")
             return nil
         }
-        guard
-            let verified = attempt(
-                member,
-                { () throws(SigningProtocolError) in
-                    try message.verified(with: key.certificate.jwk)
-                })
+        guard let verified = attempt(member, try message.verified(with: key.certificate.jwk))
         else { return nil }
         guard
             check(

@@ -2,19 +2,16 @@ package import AssentCore
 
 /// How many bytes a ``FixedBytes`` has.
 package protocol FixedByteCount: Sendable {
-    /// The number of bytes.
     static var byteCount: Int { get }
 }
 
 /// A value of a fixed number of bytes that messages carry as base64url, and that hashes take as that text.
 package struct FixedBytes<Size: FixedByteCount>: Hashable, Sendable, CustomStringConvertible {
-    /// The bytes.
     package let bytes: [UInt8]
 
     /// The value as it stands in messages: base64url without padding.
     package var text: String { Base64URL.encode(bytes) }
 
-    /// The value as it stands in messages.
     package var description: String { text }
 
     /// The value with these bytes; `nil` when it is not exactly as many as it should be.
@@ -41,25 +38,21 @@ package struct FixedBytes<Size: FixedByteCount>: Hashable, Sendable, CustomStrin
 
 /// 16 bytes.
 package enum SixteenBytes: FixedByteCount {
-    /// 16.
     package static let byteCount = 16
 }
 
 /// 32 bytes of a hash.
 package enum HashBytes: FixedByteCount {
-    /// 32.
     package static let byteCount = 32
 }
 
 /// 32 bytes of a thumbprint.
 package enum ThumbprintBytes: FixedByteCount {
-    /// 32.
     package static let byteCount = 32
 }
 
 /// 32 random bytes.
 package enum RandomBytes: FixedByteCount {
-    /// 32.
     package static let byteCount = 32
 }
 

@@ -21,7 +21,6 @@ package struct Frame: Hashable, Sendable {
         bytes += Self.bigEndian(UInt32(truncatingIfNeeded: content.count)) + content
     }
 
-    /// The SHA-256 of the frame.
     package var hash: SigningHash { SigningHash(sha256: bytes) }
 
     /// One field of a frame.

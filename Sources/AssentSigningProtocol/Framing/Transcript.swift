@@ -4,17 +4,11 @@ import AssentCore
 package struct SigningKeyList: Hashable, Sendable {
     /// One key.
     package struct Entry: Hashable, Sendable {
-        /// What it is for.
         package let usage: SigningKeyUsage
-        /// Its name in the container.
         package let label: String
-        /// Its thumbprint.
         package let kid: KeyThumbprint
-        /// The slot of the password that opens it.
         package let slot: PasswordSlot?
-        /// The id of its policy.
         package let policy: String
-        /// What holds it.
         package let keystore: Keystore
 
         /// One key.
@@ -22,16 +16,11 @@ package struct SigningKeyList: Hashable, Sendable {
             usage: SigningKeyUsage, label: String, kid: KeyThumbprint, slot: PasswordSlot?, policy: String,
             keystore: Keystore
         ) {
-            self.usage = usage
-            self.label = label
-            self.kid = kid
-            self.slot = slot
-            self.policy = policy
+            (self.usage, self.label, self.kid, self.slot, self.policy) = (usage, label, kid, slot, policy)
             self.keystore = keystore
         }
     }
 
-    /// The keys.
     package let entries: [Entry]
 
     /// A list of these keys.
@@ -55,7 +44,6 @@ package struct SigningKeyList: Hashable, Sendable {
 
 /// All that both sides must agree on at enrolment. Its digits are typed by the user.
 package struct EnrolmentTranscript: Hashable, Sendable {
-    /// The transcript's bytes.
     package let frame: Frame
 
     /// - Parameters:

@@ -35,8 +35,7 @@ struct ObliviousProof {
             let challenge = try? P384.KeyAgreement.PrivateKey(rawRepresentation: bytes.prefix(48)),
             let response = try? P384.KeyAgreement.PrivateKey(rawRepresentation: bytes.suffix(48))
         else { throw Self.refused }
-        self.challenge = challenge
-        self.response = response
+        (self.challenge, self.response) = (challenge, response)
     }
 
     /// Refuses a proof that would make *s*·G + *c*·pk or *s*·B + *c*·E infinity, B being the blinded and E the

@@ -11,7 +11,6 @@ package struct ObliviousKey: Sendable {
     /// *k*: 48 bytes.
     package let secret: Secret
 
-    /// What devices pin.
     package let publicKey: ObliviousElement
 
     /// An element and the proof that it was evaluated with *k*.

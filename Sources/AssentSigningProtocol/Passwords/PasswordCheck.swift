@@ -51,7 +51,6 @@ public enum PasswordCharacters: String, Hashable, Sendable, CaseIterable {
 
 /// A password as the protocol takes it: UTF-8 after Unicode normalisation form C, 1 to 128 bytes.
 package struct NormalizedPassword: Sendable {
-    /// The bytes.
     package let secret: Secret
 
     /// A password; `nil` when it is not one.

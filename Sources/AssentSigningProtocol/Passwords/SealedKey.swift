@@ -4,19 +4,12 @@ import Foundation
 
 /// Where a private key that a password protects belongs: the associated data of its blob (TSP/1 "Sealed keys").
 package struct SealedKeyContext: Sendable {
-    /// Where a guess of the password is checked.
     package let mode: PasswordMode
-    /// The issuer.
     package let issuer: String
-    /// The container.
     package let did: SigningID
-    /// The password's slot.
     package let slot: PasswordSlot
-    /// The key's thumbprint.
     package let kid: KeyThumbprint
-    /// The slot's generation.
     package let generation: Int
-    /// What a guess costs.
     package let cost: PasswordCost
     /// The slot's salt: 16 bytes.
     package let salt: [UInt8]
@@ -26,14 +19,8 @@ package struct SealedKeyContext: Sendable {
         mode: PasswordMode, issuer: String, did: SigningID, slot: PasswordSlot, kid: KeyThumbprint, generation: Int,
         cost: PasswordCost, salt: [UInt8]
     ) {
-        self.mode = mode
-        self.issuer = issuer
-        self.did = did
-        self.slot = slot
-        self.kid = kid
-        self.generation = generation
-        self.cost = cost
-        self.salt = salt
+        (self.mode, self.issuer, self.did, self.slot, self.kid) = (mode, issuer, did, slot, kid)
+        (self.generation, self.cost, self.salt) = (generation, cost, salt)
     }
 
     /// All of it, as it stands at the beginning of the blob.
@@ -68,15 +55,13 @@ package struct SealedKeyContext: Sendable {
 package struct SealedKeyContent: Sendable {
     /// A password that was replaced.
     package struct Earlier: Sendable {
-        /// Its salt.
         package let salt: [UInt8]
         /// What scrypt made of it.
         package let s: Secret
 
         /// A password that was replaced.
         package init(salt: [UInt8], s: Secret) {
-            self.salt = salt
-            self.s = s
+            (self.salt, self.s) = (salt, s)
         }
     }
 
@@ -89,9 +74,7 @@ package struct SealedKeyContent: Sendable {
 
     /// What is sealed.
     package init(scalar: Secret, passwordTime: Int, history: [Earlier]) {
-        self.scalar = scalar
-        self.passwordTime = passwordTime
-        self.history = history
+        (self.scalar, self.passwordTime, self.history) = (scalar, passwordTime, history)
     }
 
     var bytes: Secret {

@@ -1,7 +1,11 @@
 package import AssentCore
 
 /// A part of a message, or the content of a request: an object whose members are all known.
-package protocol MessagePart: Sendable {
+///
+/// Names are those of the specification: `did` the container, `pid` the invite, `sub` the user, `txn` the transaction,
+/// `unl` an evaluation, `rid` and `jti` a request and a message, `kid` a key by its thumbprint, `nonceD` and `nonceS`
+/// the nonces of device and server. Times are seconds since 1970. Initialisers check no bounds; the reader does.
+package protocol MessagePart: MemberValue {
     /// Takes the members from `reader`, checking all bounds.
     init(reading reader: inout MemberReader) throws(SigningProtocolError)
 
@@ -10,16 +14,30 @@ package protocol MessagePart: Sendable {
 }
 
 extension MessagePart {
-    /// Reads the plaintext of a request's body.
+    /// Reads the plaintext of a request's body, or what was stored.
     ///
+    /// - Parameters:
+    ///   - plaintext: JSON.
+    ///   - limit: the most bytes that it may have.
     /// - Throws: ``SigningProtocolError``.
-    package init(plaintext: [UInt8]) throws(SigningProtocolError) {
-        var reader = MemberReader(try StrictJSON.object(plaintext, limit: MessageType.maximumBody))
+    package init(
+        plaintext: some Collection<UInt8>, limit: Int = MessageType.maximumBody
+    ) throws(SigningProtocolError) {
+        try self.init(StrictJSON.object(Array(plaintext), limit: limit), at: "")
+    }
+
+    /// Reads an object that stands at `place`, and refuses members that are not known.
+    init(_ object: JSONObject, at place: String) throws(SigningProtocolError) {
+        var reader = MemberReader(object, at: place)
         try self.init(reading: &reader)
         try reader.finish()
     }
 
-    /// The JSON.
+    package init(_ json: JSONValue, at place: String) throws(SigningProtocolError) {
+        guard let object = json.object else { throw .invalid(place, "is not an object") }
+        try self.init(object, at: place)
+    }
+
     package var json: JSONValue { .object(members) }
 
     /// The JSON's bytes: what is signed or encrypted.
@@ -27,8 +45,8 @@ extension MessagePart {
 }
 
 /// The content of a signed message.
-package protocol SignedContent: MessagePart {
-    /// The message's `typ`.
+package protocol SignedContent: ShapedPart {
+    /// The `typ`.
     static var type: MessageType { get }
 }
 
@@ -45,58 +63,22 @@ package protocol ReplyContent: ServerContent {
 }
 
 /// The members that every reply to a device has.
-package struct SigningReplyHead: Hashable, Sendable {
-    /// `iss`: the issuer.
+package struct SigningReplyHead: ShapedPart, Hashable {
     package let issuer: String
-    /// `aud`: the container's `did`; of an offer, the thumbprint of the device key.
+    /// The container's `did`; of an offer, the thumbprint of the device key.
     package let audience: String
-    /// `iat`: when it was made.
     package let issuedAt: Int
-    /// `rqh`: the hash of the request that it answers.
+    /// The hash of the request that it answers.
     package let request: SigningHash
 
-    /// The head of a reply.
     package init(issuer: String, audience: String, issuedAt: Int, request: SigningHash) {
-        self.issuer = issuer
-        self.audience = audience
-        self.issuedAt = issuedAt
-        self.request = request
+        (self.issuer, self.audience, self.issuedAt, self.request) = (issuer, audience, issuedAt, request)
     }
 
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        try reader.version()
-        issuer = try reader.issuer("iss")
-        audience = try reader.ascii("aud", 22...43)
-        issuedAt = try reader.integer("iat")
-        request = try reader.fixed("rqh")
-    }
-
-    func with(_ members: KeyValuePairs<String, JSONValue?>) -> JSONObject {
-        let head: JSONObject = [
-            "v": 1, "iss": .string(issuer), "aud": .string(audience), "iat": .integer(issuedAt), "rqh": request.json,
-        ]
-        return JSONObject(head.members + JSONObject(omittingNil: members).members)
-    }
-}
-
-extension FixedBytes {
-    var json: JSONValue { .string(text) }
-}
-
-extension RawRepresentable<String> {
-    var json: JSONValue { .string(rawValue) }
-}
-
-extension Sequence {
-    func jsonArray(_ value: (Element) -> JSONValue) -> JSONValue { .array(map(value)) }
-}
-
-extension JSONValue {
-    static func texts(_ texts: [String: String], order: [String]? = nil) -> JSONValue {
-        .object(
-            JSONObject(
-                (order ?? texts.keys.sorted()).compactMap { name in
-                    texts[name].map { JSONObject.Member(name: name, value: .string($0)) }
-                }))
+    package static let shape = MessageShape<Self>(versioned: true, Self.init) {
+        Member("iss", \.issuer, .issuer)
+        Member("aud", \.audience, .ascii(22...43))
+        Member("iat", \.issuedAt)
+        Member("rqh", \.request)
     }
 }

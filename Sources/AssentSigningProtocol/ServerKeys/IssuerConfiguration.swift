@@ -5,11 +5,8 @@ import AssentCore
 package struct IssuerConfiguration: Sendable {
     /// The versions of the protocol that it speaks.
     package let versions: [Int]
-    /// The issuer.
     package let issuer: String
-    /// Its name.
     package let name: String
-    /// The identity key in use.
     package let identity: ProtocolKey
     /// Compact `tsp-next+jwt` messages, all that there ever were.
     package let next: [String]
@@ -24,10 +21,7 @@ package struct IssuerConfiguration: Sendable {
         issuer: String, name: String, identity: ProtocolKey, next: [String], certificates: [String]
     ) {
         versions = [1]
-        self.issuer = issuer
-        self.name = name
-        self.identity = identity
-        self.next = next
+        (self.issuer, self.name, self.identity, self.next) = (issuer, name, identity, next)
         self.certificates = certificates
     }
 
@@ -36,23 +30,25 @@ package struct IssuerConfiguration: Sendable {
     /// - Throws: ``SigningProtocolError``, with `versionUnsupported` when version 1 is not among its versions.
     package init(reading bytes: [UInt8]) throws(SigningProtocolError) {
         var reader = MemberReader(try StrictJSON.object(bytes, limit: Self.limit))
-        versions = try reader.elements("v", 1...16).compactMap { $0.integer.map(Int.init) }
+        versions = try MemberRule<[Int]>.elements(reader.value("v"), 1...16, at: "v").compactMap {
+            $0.integer.map(Int.init)
+        }
         guard versions.contains(1) else {
             throw SigningProtocolError(.versionUnsupported, "The server does not speak version 1.", member: "v")
         }
-        issuer = try reader.issuer("iss")
-        name = try reader.shown("name", 1...64)
-        identity = try reader.key("identity")
-        next = try reader.compacts("next", 0...16)
-        certificates = try reader.compacts("certs", 1...64)
+        issuer = try reader.read("iss", .issuer)
+        name = try reader.read("name", .shown(1...64))
+        identity = try reader.read("identity")
+        next = try reader.read("next", .compacts(0...16))
+        certificates = try reader.read("certs", .compacts(1...64))
     }
 
     /// The JSON's bytes.
     package func encoded() -> [UInt8] {
         let object: JSONObject = [
             "v": .array(versions.map { .integer($0) }), "iss": .string(issuer), "name": .string(name),
-            "identity": identity.json, "next": next.jsonArray(JSONValue.string),
-            "certs": certificates.jsonArray(JSONValue.string),
+            "identity": identity.json, "next": .array(next.map(JSONValue.string)),
+            "certs": .array(certificates.map(JSONValue.string)),
         ]
         return JSONValue.object(object).serializedBytes()
     }

@@ -10,7 +10,6 @@ package struct IssuerTrust: Sendable {
         case none
     }
 
-    /// The issuer.
     package let issuer: String
 
     /// The identity key that is to be pinned.
@@ -47,14 +46,10 @@ package struct IssuerTrust: Sendable {
     }
 
     /// What a device has stored.
-    ///
-    /// - Throws: ``SigningProtocolError``.
     package init(
         issuer: String, identity: ProtocolKey, minimum: Int, certificates: [String]
     ) throws(SigningProtocolError) {
-        self.issuer = issuer
-        self.identity = identity
-        self.minimum = minimum
+        (self.issuer, self.identity, self.minimum) = (issuer, identity, minimum)
         self.certificates = Self.valid(certificates, issuer, identity).filter { $0.content.generation >= minimum }
     }
 

@@ -1,7 +1,7 @@
-package import AssentCore
+import AssentCore
 
 /// What a user's answer does.
-public enum DecisionEffect: String, Hashable, Sendable, CaseIterable {
+public enum DecisionEffect: String, Hashable, MemberValue, CaseIterable {
     /// The transaction is approved.
     case approve
     /// It is refused.
@@ -23,29 +23,19 @@ public enum DecisionEffect: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What became of a transaction that was decided.
-package enum DecidedState: String, Hashable, Sendable, CaseIterable {
-    /// The user approved.
+package enum DecidedState: String, Hashable, MemberValue, CaseIterable {
     case approved = "APPROVED"
-    /// The user refused.
     case denied = "DENIED"
-    /// The user reported it.
     case reported = "REPORTED"
-    /// The user gave it up.
     case canceled = "CANCELED"
 }
 
 /// A user's decision, signed by a key that the document names.
 package struct Decision: SignedContent {
-    /// `tsp-decision+jwt`.
     package static let type = MessageType.decision
-
-    /// The issuer.
     package let issuer: String
-    /// The container.
     package let did: SigningID
-    /// The user's id.
     package let sub: String
-    /// The transaction.
     package let txn: SigningID
     /// Whether the user refused without having opened the document.
     package let isBlind: Bool
@@ -55,58 +45,43 @@ package struct Decision: SignedContent {
     package let document: SigningHash?
     /// The hash of the texts that were shown; not when blind.
     package let displayed: SigningHash?
-    /// The status' name.
     package let status: String
-    /// Its effect.
     package let effect: DecisionEffect
-    /// The user's reason.
     package let reason: String?
     /// The number that the user typed.
     package let match: String?
     /// The confirmed evaluation that opened the key.
     package let unl: SigningID?
-    /// The message's id.
     package let jti: SigningID
 
-    /// The content with these members; the reader checks their bounds.
     package init(
         issuer: String, did: SigningID, sub: String, txn: SigningID, isBlind: Bool = false, nonce: SigningID? = nil,
         document: SigningHash? = nil, displayed: SigningHash? = nil, status: String, effect: DecisionEffect,
         reason: String? = nil, match: String? = nil, unl: SigningID? = nil, jti: SigningID
     ) {
-        self.issuer = issuer
-        self.did = did
-        self.sub = sub
-        self.txn = txn
-        self.isBlind = isBlind
-        self.nonce = nonce
-        self.document = document
-        self.displayed = displayed
-        self.status = status
-        self.effect = effect
-        self.reason = reason
-        self.match = match
-        self.unl = unl
-        self.jti = jti
+        (self.issuer, self.did, self.sub, self.txn, self.isBlind, self.nonce) = (issuer, did, sub, txn, isBlind, nonce)
+        (self.document, self.displayed, self.status, self.effect) = (document, displayed, status, effect)
+        (self.reason, self.match, self.unl, self.jti) = (reason, match, unl, jti)
     }
 
-    /// Reads the members and checks their bounds.
-    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        try reader.version()
-        issuer = try reader.issuer("aud")
-        did = try reader.fixed("did")
-        sub = try reader.ascii("sub", 1...64)
-        txn = try reader.fixed("txn")
-        isBlind = try reader.flag("blind")
-        nonce = reader.has("nonce") ? try reader.fixed("nonce") : nil
-        document = reader.has("txh") ? try reader.fixed("txh") : nil
-        displayed = reader.has("dsp") ? try reader.fixed("dsp") : nil
-        status = try reader.label("status")
-        effect = try reader.choice("effect")
-        reason = reader.has("reason") ? try reader.shown("reason", 1...200) : nil
-        match = reader.has("match") ? try reader.ascii("match", 2...2) : nil
-        unl = reader.has("unl") ? try reader.fixed("unl") : nil
-        jti = try reader.fixed("jti")
+    package static let shape = MessageShape<Self>(versioned: true, Self.init) {
+        Member("aud", \.issuer, .issuer)
+        Member("did", \.did)
+        Member("sub", \.sub, .ascii(1...64))
+        Member("txn", \.txn)
+        Member(flag: "blind", \.isBlind)
+        Member(optional: "nonce", \.nonce)
+        Member(optional: "txh", \.document)
+        Member(optional: "dsp", \.displayed)
+        Member("status", \.status, .label)
+        Member("effect", \.effect)
+        Member(optional: "reason", \.reason, .shown(1...200))
+        Member(optional: "match", \.match, .ascii(2...2))
+        Member(optional: "unl", \.unl)
+        Member("jti", \.jti)
+    }
+
+    package func check(in reader: MemberReader) throws(SigningProtocolError) {
         if let match, !match.utf8.allSatisfy(\.isASCIIDigit) { throw .invalid("match", "is not a number of 2 digits") }
         if isBlind {
             guard nonce == nil, document == nil, displayed == nil, match == nil, unl == nil,
@@ -118,56 +93,24 @@ package struct Decision: SignedContent {
             }
         }
     }
-
-    /// The members, in the order of the specification's example.
-    package var members: JSONObject {
-        JSONObject(omittingNil: [
-            "v": 1, "aud": .string(issuer), "did": did.json, "sub": .string(sub), "txn": txn.json,
-            "blind": isBlind ? true : nil, "nonce": nonce.map { $0.json }, "txh": document.map { $0.json },
-            "dsp": displayed.map { $0.json }, "status": .string(status), "effect": effect.json,
-            "reason": reason.map { .string($0) }, "match": match.map { .string($0) }, "unl": unl.map { $0.json },
-            "jti": jti.json,
-        ])
-    }
 }
 
 /// The device key's signature over a decision of another key.
 package struct Possession: SignedContent {
-    /// `tsp-possession+jwt`.
     package static let type = MessageType.possession
-
-    /// The issuer.
     package let issuer: String
-    /// The container.
     package let did: SigningID
-    /// The transaction.
     package let txn: SigningID
-    /// The decision's hash.
     package let decision: SigningHash
 
-    /// The content with these members; the reader checks their bounds.
-    package init(
-        issuer: String, did: SigningID, txn: SigningID, decision: SigningHash
-    ) {
-        self.issuer = issuer
-        self.did = did
-        self.txn = txn
-        self.decision = decision
+    package init(issuer: String, did: SigningID, txn: SigningID, decision: SigningHash) {
+        (self.issuer, self.did, self.txn, self.decision) = (issuer, did, txn, decision)
     }
 
-    /// Reads the members and checks their bounds.
-    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        try reader.version()
-        issuer = try reader.issuer("aud")
-        did = try reader.fixed("did")
-        txn = try reader.fixed("txn")
-        decision = try reader.fixed("dh")
-    }
-
-    /// The members, in the order of the specification's example.
-    package var members: JSONObject {
-        JSONObject(omittingNil: [
-            "v": 1, "aud": .string(issuer), "did": did.json, "txn": txn.json, "dh": decision.json,
-        ])
+    package static let shape = MessageShape<Self>(versioned: true, Self.init) {
+        Member("aud", \.issuer, .issuer)
+        Member("did", \.did)
+        Member("txn", \.txn)
+        Member("dh", \.decision)
     }
 }

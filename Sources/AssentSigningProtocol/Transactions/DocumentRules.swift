@@ -1,20 +1,14 @@
 /// What a device knows of its container when it judges a document.
 package struct DocumentAudience: Sendable {
-    /// The issuer.
     package let issuer: String
-    /// The container.
     package let did: SigningID
-    /// The user's id.
     package let sub: String
     /// The container's keys and what they are for.
     package let keys: [KeyThumbprint: SigningKeyUsage]
 
     /// What a device knows of its container.
     package init(issuer: String, did: SigningID, sub: String, keys: [KeyThumbprint: SigningKeyUsage]) {
-        self.issuer = issuer
-        self.did = did
-        self.sub = sub
-        self.keys = keys
+        (self.issuer, self.did, self.sub, self.keys) = (issuer, did, sub, keys)
     }
 }
 

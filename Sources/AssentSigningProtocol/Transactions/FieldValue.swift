@@ -1,26 +1,19 @@
 package import AssentCore
 
 /// What kind of value a document's field has.
-package enum FieldType: String, Hashable, Sendable, CaseIterable {
-    /// A text.
+package enum FieldType: String, Hashable, MemberValue, CaseIterable {
     case text
-    /// An amount of money.
     case amount
     /// The most that may be taken.
     case maxAmount
-    /// An account.
     case account
-    /// A person or a company.
     case party
-    /// A day.
     case date
-    /// Several texts.
     case list
 }
 
 /// The typed value of a field. The server makes the text to show from it; a device shows that text and formats nothing.
 package enum FieldValue: Hashable, Sendable {
-    /// A text.
     case text(String)
     /// An amount of money: digits, and three capital letters.
     case amount(String, currency: String)
@@ -28,19 +21,14 @@ package enum FieldValue: Hashable, Sendable {
     case maxAmount(String, currency: String)
     /// An International Bank Account Number, without blanks.
     case iban(String)
-    /// Another account.
     case otherAccount(String)
-    /// A person or a company.
     case party(String)
     /// `YYYY-MM-DD`.
     case date(String)
-    /// Several texts.
     case list([String])
 
-    /// The longest text to show.
     package static let displayLimit = 2000
 
-    /// What kind of value it is.
     package var type: FieldType {
         switch self {
         case .text: .text
@@ -73,11 +61,12 @@ package enum FieldValue: Hashable, Sendable {
         case .text: self = .text(try Self.text(value, 1...200, at: place))
         case .party: self = .party(try Self.text(value, 1...200, at: place))
         case .amount, .maxAmount:
-            let money: Money = try Self.part(value, at: place)
+            let money = try Money(value, at: place)
             self =
                 type == .amount
                 ? .amount(money.amount, currency: money.currency) : .maxAmount(money.amount, currency: money.currency)
-        case .account: self = try Self.part(value, at: place, as: Account.self).value
+        case .account:
+            self = try Account(value, at: place).value
         case .date:
             let text = try Self.text(value, 10...10, at: place)
             guard Self.isDate(text) else { throw .invalid(place, "is not a date YYYY-MM-DD") }
@@ -95,7 +84,6 @@ package enum FieldValue: Hashable, Sendable {
         }
     }
 
-    /// The value as it stands in a document.
     package var json: JSONValue {
         switch self {
         case .text(let text), .party(let text), .date(let text): .string(text)
@@ -115,16 +103,6 @@ package enum FieldValue: Hashable, Sendable {
         return text
     }
 
-    private static func part<Part: MessagePart>(
-        _ value: JSONValue, at place: String, as type: Part.Type = Part.self
-    ) throws(SigningProtocolError) -> Part {
-        guard let object = value.object else { throw .invalid(place, "is not an object") }
-        var reader = MemberReader(object, at: place)
-        let part = try Part(reading: &reader)
-        try reader.finish()
-        return part
-    }
-
     private static func isDate(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         guard bytes.count == 10, bytes[4] == 0x2D, bytes[7] == 0x2D else { return false }
@@ -136,13 +114,16 @@ package enum FieldValue: Hashable, Sendable {
     }
 }
 
-private struct Money: MessagePart {
+private struct Money: ShapedPart {
     let amount: String
     let currency: String
 
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        amount = try reader.ascii("amount", 1...32)
-        currency = try reader.ascii("currency", 3...3)
+    static let shape = MessageShape<Self>(Self.init) {
+        Member("amount", \.amount, .ascii(1...32))
+        Member("currency", \.currency, .ascii(3...3))
+    }
+
+    func check(in reader: MemberReader) throws(SigningProtocolError) {
         guard currency.utf8.allSatisfy({ $0.isASCIILetter && $0 != $0.asciiLowercased }) else {
             throw .invalid(reader.path("currency"), "is not three capital letters")
         }
@@ -153,8 +134,6 @@ private struct Money: MessagePart {
             parts.count == 1 || parts.last.map({ $0.count <= 6 }) ?? false
         else { throw .invalid(reader.path("amount"), "is not an amount") }
     }
-
-    var members: JSONObject { ["amount": .string(amount), "currency": .string(currency)] }
 }
 
 private struct Account: MessagePart {
@@ -162,10 +141,10 @@ private struct Account: MessagePart {
 
     init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         guard reader.has("iban") else {
-            value = .otherAccount(try reader.shown("other", 4...34))
+            value = .otherAccount(try reader.read("other", .shown(4...34)))
             return
         }
-        let iban = try reader.ascii("iban", 4...34)
+        let iban = try reader.read("iban", .ascii(4...34))
         guard iban.utf8.allSatisfy({ $0.isASCIIDigit || ($0.isASCIILetter && $0 != $0.asciiLowercased) }) else {
             throw .invalid(reader.path("iban"), "has characters other than A–Z and 0–9")
         }

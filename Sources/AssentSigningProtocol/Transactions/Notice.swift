@@ -1,7 +1,5 @@
-package import AssentCore
-
 /// What happened to a device, as the user's other devices hear it.
-public enum DeviceEvent: String, Hashable, Sendable, CaseIterable {
+public enum DeviceEvent: String, Hashable, MemberValue, CaseIterable {
     /// It was enrolled.
     case enrolled
     /// It has new keys and, where it has one, a new PIN, for which no old key has vouched.
@@ -13,44 +11,26 @@ public enum DeviceEvent: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Something that has happened to another device of the user.
-package struct Notice: MessagePart, Hashable {
+package struct Notice: ShapedPart, Hashable {
     /// The most of one list.
     package static let limit = 16
 
-    /// Its id.
     package let id: SigningID
     /// When it happened.
     package let at: Int
-    /// What.
     package let event: DeviceEvent
-    /// The device.
     package let did: SigningID
-    /// The device's name.
     package let name: String
 
-    /// The content with these members; the reader checks their bounds.
     package init(id: SigningID, at: Int, event: DeviceEvent, did: SigningID, name: String) {
-        self.id = id
-        self.at = at
-        self.event = event
-        self.did = did
-        self.name = name
+        (self.id, self.at, self.event, self.did, self.name) = (id, at, event, did, name)
     }
 
-    /// Reads the members and checks their bounds.
-    package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        id = try reader.fixed("id")
-        at = try reader.integer("at")
-        event = try reader.choice("event")
-        did = try reader.fixed("did")
-        name = try reader.shown("name", 1...128)
-    }
-
-    /// The members, in the order of the specification's example.
-    package var members: JSONObject {
-        [
-            "id": id.json, "at": .integer(at), "event": .string(event.rawValue), "did": did.json,
-            "name": .string(name),
-        ]
+    package static let shape = MessageShape<Self>(Self.init) {
+        Member("id", \.id)
+        Member("at", \.at)
+        Member("event", \.event)
+        Member("did", \.did)
+        Member("name", \.name, .shown(1...128))
     }
 }

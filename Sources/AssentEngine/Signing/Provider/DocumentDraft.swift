@@ -20,11 +20,11 @@ struct DocumentDraft: MessagePart {
         }
 
         init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-            name = try reader.label("name")
-            label = try reader.shown("label", 1...40)
-            effect = try reader.choice("effect")
+            name = try reader.read("name", .label)
+            label = try reader.read("label", .shown(1...40))
+            effect = try reader.read("effect")
             keys = try reader.value("keys").array?.compactMap(\.string) ?? []
-            reason = try reader.choice("reason")
+            reason = try reader.read("reason")
         }
 
         var members: JSONObject {
@@ -119,14 +119,14 @@ struct DocumentDraft: MessagePart {
 
     /// Reads a stored draft.
     init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        relyingParty = try reader.object("rp")
-        locale = try reader.locale("locale")
-        title = try reader.shown("title", 1...100)
-        text = reader.has("text") ? try reader.shown("text", 1...1000) : nil
-        warning = reader.has("warning") ? try reader.shown("warning", 1...200) : nil
-        origin = reader.has("origin") ? try reader.object("origin") : nil
-        fields = try reader.objects("fields", 0...16)
-        statuses = try reader.objects("statuses", 2...8)
+        relyingParty = try reader.read("rp")
+        locale = try reader.read("locale", .locale)
+        title = try reader.read("title", .shown(1...100))
+        text = reader.has("text") ? try reader.read("text", .shown(1...1000)) : nil
+        warning = reader.has("warning") ? try reader.read("warning", .shown(1...200)) : nil
+        origin = reader.has("origin") ? try reader.read("origin") : nil
+        fields = try reader.read("fields", .objects(0...16))
+        statuses = try reader.read("statuses", .objects(2...8))
         guard Set(statuses.map { Array($0.label.utf8) }).count == statuses.count else {
             throw SigningProtocolError(.invalidMember, "Two statuses have the same label.", member: "statuses")
         }
