@@ -54,7 +54,8 @@ public struct SigningContainer: Sendable, Identifiable {
 
     /// The container of a record; `nil` for an enrolment that is not finished, and for one that is deleted.
     init?(_ stored: ContainerRecord, on device: SigningDevice) throws {
-        guard stored.step == .done, stored.deletion == nil, !stored.ended, let did = stored.did, let sub = stored.sub,
+        guard stored.phase.isConfirmed, stored.deletion == nil, !stored.ended, let did = stored.did,
+            let sub = stored.sub,
             let user = stored.user, let enrolment = try stored.enrolment()
         else { return nil }
         func date(_ seconds: Int?) -> Date { Date(timeIntervalSince1970: TimeInterval(seconds ?? 0)) }
@@ -94,7 +95,7 @@ public struct SigningContainer: Sendable, Identifiable {
     ///
     /// - Throws: ``SigningError``.
     @discardableResult
-    public func status() async throws -> SigningContainerStatus { try await device.status(of: record) }
+    public func status() async throws -> SigningContainerStatus { try await device.parts.containers.status(of: record) }
 
     /// Waits until the user has typed the digits: asks for the status every two seconds.
     ///
@@ -104,7 +105,7 @@ public struct SigningContainer: Sendable, Identifiable {
     public func activated() async throws -> SigningContainer {
         while true {
             switch try await status().state {
-            case .unconfirmed: try await device.clock.sleep(until: device.clock.now.addingTimeInterval(2))
+            case .unconfirmed: try await device.parts.pause()
             case .void, .revoked: throw SigningError(.enrolmentVoid)
             case .active, .suspect, .blocked: return try await device.container(id)
             }
@@ -120,7 +121,7 @@ public struct SigningContainer: Sendable, Identifiable {
     /// - Returns: texts for ``SigningDevice/retrieveTransactionInfo(_:user:)``.
     /// - Throws: ``SigningError``.
     public func transactionIDs(wait: Int = 0, password: Secret? = nil) async throws -> [String] {
-        try await device.transactionIDs(of: record, wait: wait, password: password)
+        try await Documents(parts: device.parts).list(of: record, wait: wait, password: password)
     }
 
     /// Open transactions as they come, each once.
@@ -139,25 +140,27 @@ public struct SigningContainer: Sendable, Identifiable {
     public func password(_ slot: PasswordSlot) -> SigningPassword? { passwords.first { $0.slot == slot } }
 
     /// Forgets what the device remembers of the container's passwords.
-    public func forgetPasswords() async { await device.forget(record) }
+    public func forgetPasswords() async { await device.parts.memory.forget(record) }
 
     /// Gives the container another name, 1 to 128 characters.
     ///
     /// - Throws: ``SigningError``.
-    public func rename(_ name: String) async throws { try await device.update(record, name: name) }
+    public func rename(_ name: String) async throws { try await device.parts.containers.update(record, name: name) }
 
     /// Sets the app's own texts in place of all that there are: at most 16 of at most 256 characters, by names of 1 to
     /// 32 ASCII characters.
     ///
     /// - Throws: ``SigningError``.
     public func setProperties(_ properties: [String: String]) async throws {
-        try await device.update(record, properties: properties)
+        try await device.parts.containers.update(record, properties: properties)
     }
 
     /// Sets where push messages go; an empty text ends them.
     ///
     /// - Throws: ``SigningError``.
-    public func setPushID(_ pushID: String) async throws { try await device.update(record, pushID: pushID) }
+    public func setPushID(_ pushID: String) async throws {
+        try await device.parts.containers.update(record, pushID: pushID)
+    }
 
     /// Deletes the container: its keys are destroyed at once, and the server is told, now or as soon as it can be
     /// reached (``SigningDevice/sendQueued(onReceipt:)``).
@@ -167,7 +170,7 @@ public struct SigningContainer: Sendable, Identifiable {
     /// - Throws: ``SigningError`` with code `invalidArgument`, and what the store and the key provider throw.
     @discardableResult
     public func delete(reason: String = "USER") async throws -> Bool {
-        try await device.delete(record, reason: reason)
+        try await device.parts.containers.delete(record, reason: reason)
     }
 }
 

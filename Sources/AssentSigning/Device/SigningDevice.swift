@@ -23,41 +23,7 @@ public import Logging
 ///
 /// Its methods throw ``SigningError``, and what the store and the key provider throw.
 public actor SigningDevice {
-    let records: ContainerStore
-    let keys: any KeyProvider
-    let calls: SigningCalls
-    let configuration: SigningDeviceConfiguration
-    let clock: any WallClock
-    let random: any RandomSource
-    let logger: Logger
-    let uptime: @Sendable () -> Duration
-    let stretch: PasswordStretching
-
-    /// The newest nonce of each issuer.
-    var nonces: [String: String] = [:]
-
-    /// The newest decisions that have a receipt, by container and transaction.
-    var decided: [[SigningID]: (decision: String, receipt: SigningReceipt)] = [:]
-
-    /// What is remembered of passwords, by record and slot.
-    var remembered: [[String]: RememberedPassword] = [:]
-
-    /// When a `local` password was wrong last, by record and slot.
-    var failedAt: [[String]: Duration] = [:]
-
-    /// Private keys that an enrolment has sealed and still needs, by record and label: they cannot be opened again
-    /// before the enrolment is complete.
-    var unsealedKeys: [SigningID: [String: Secret]] = [:]
-
-    /// What was heard of the user's other devices, by record.
-    var heardNotices: [SigningID: HeardNotices] = [:]
-
-    /// Keys of the session that were opened by what ``SigningDeviceConfiguration/sessionPassword`` has asked for, by
-    /// record.
-    var openSessions: [SigningID: OpenSession] = [:]
-
-    /// Old keys behind a password that are to vouch for new ones, by record: while a renewal needs them.
-    var endorsers: [SigningID: SoftwareSigningKey] = [:]
+    nonisolated let parts: DeviceParts
 
     /// A device with what is in `store` and `keys`. Nothing is sent.
     ///
@@ -96,15 +62,10 @@ public actor SigningDevice {
             try password.stretched(salt: salt, cost: cost)
         }
     ) {
-        records = ContainerStore(store: store)
-        self.keys = keys
-        calls = SigningCalls(transport: transport, limits: configuration.limits)
-        self.configuration = configuration
-        self.clock = clock
-        self.random = random
-        self.logger = logger
-        self.uptime = uptime
-        self.stretch = stretch
+        parts = DeviceParts(
+            records: ContainerStore(store: store), keys: keys,
+            http: SigningHTTP(transport: transport, limits: configuration.limits), configuration: configuration,
+            clock: clock, random: random, logger: logger, uptime: uptime, stretch: stretch)
     }
 
     // MARK: Containers
@@ -113,7 +74,7 @@ public actor SigningDevice {
     ///
     /// - Throws: ``SigningError``.
     public func containers(matching filter: ContainerFilter = ContainerFilter()) async throws -> [SigningContainer] {
-        try await records.all().compactMap { try SigningContainer($0, on: self) }.filter(filter.matches)
+        try await parts.records.all().compactMap { try SigningContainer($0, on: self) }.filter(filter.matches)
     }
 
     /// The container with this id.
@@ -133,14 +94,7 @@ public actor SigningDevice {
     /// - Throws: ``SigningError`` with code `invalidContainer` when there is none, `inexplicitContainer` with the users
     ///   when there are several.
     public func container(of user: String? = nil) async throws -> SigningContainer {
-        let fitting = try await containers(matching: ContainerFilter(user: user))
-        guard let first = fitting.first else { throw SigningError(.invalidContainer) }
-        guard fitting.count == 1 else {
-            var error = SigningError(.inexplicitContainer)
-            error.users = fitting.map(\.userID)
-            throw error
-        }
-        return first
+        try await containers(matching: ContainerFilter(user: user)).single()
     }
 
     /// Sends what could not be sent before: deletions, and decisions that were signed. Call it when the app starts and
@@ -152,24 +106,7 @@ public actor SigningDevice {
     /// - Parameter onReceipt: hears the receipt of each decision, also where another call fails later.
     /// - Throws: what the first call that failed threw, after all were tried.
     public func sendQueued(onReceipt: (SigningReceipt) async -> Void = { _ in }) async throws {
-        var errors: [any Error] = []
-        for record in try await records.all() {
-            let known = errors.count
-            do {
-                for send in try await queued(for: record) {
-                    do {
-                        if let receipt = try await send() { await onReceipt(receipt) }
-                    } catch {
-                        errors.append(error)
-                    }
-                }
-            } catch {
-                errors.append(error)
-            }
-            guard errors.count > known else { continue }
-            logger.info("what was queued could not be sent", metadata: ["container": "\(record.did?.text ?? "-")"])
-        }
-        if let first = errors.first { throw first }
+        try await SendQueue(parts: parts).send(onReceipt: onReceipt)
     }
 
     /// The transactions that were answered on this device and whose receipt is missing: the server may have taken the
@@ -179,112 +116,98 @@ public actor SigningDevice {
     /// - Throws: what the store throws.
     public func unreceiptedTransactions() async throws -> [String] {
         var ids: [String] = []
-        for record in try await records.all() {
+        for record in try await parts.records.all() {
             guard let did = record.did else { continue }
-            ids += try await records.decisions(of: did).map(\.txn.text)
+            ids += try await parts.records.decisions(of: did).map(\.txn.text)
         }
         return ids
     }
 
-    /// What a container has to send, and what a decision among it gets. None of it keeps the rest from being sent.
-    private func queued(for record: ContainerRecord) async throws -> [() async throws -> SigningReceipt?] {
-        func plain(_ send: @escaping () async throws -> Void) -> () async throws -> SigningReceipt? {
-            {
-                try await send()
-                return nil
-            }
-        }
-        if record.ended { return [plain { try await self.removeAll(of: record) }] }
-        if record.deletion != nil { return [plain { try await self.sendDeletion(record.id) }] }
-        var queued: [() async throws -> SigningReceipt?] = []
-        for slot in record.slots where slot.confirmation != nil {
-            queued.append(
-                plain {
-                    try await self.withCurrentKeys(record.id) {
-                        try await self.alone(record.id, slot.slot) {
-                            try await self.sendConfirmation(record.id, slot.slot)
-                        }
-                    }
-                })
-        }
-        if let did = record.did {
-            for decision in try await records.decisions(of: did) {
-                queued.append { try await self.sendQueued(decision, record) }
-            }
-        }
-        if try await records.renewal(of: record.id) != nil {
-            queued.append(plain { try await self.finishRenewal(record.id) })
-        }
-        return queued
+    // MARK: Enrolments
+
+    /// Enrols this device: makes keys and has the server accept them. Then the user types the digits of the result into
+    /// the page that made the invite, and the container becomes active.
+    ///
+    /// If it fails on the way, call it again with the same invite, or ``resumeEnrolment(_:password:)``: it goes on
+    /// where it was.
+    ///
+    /// - Parameters:
+    ///   - invite: what was scanned or typed.
+    ///   - name: what the container is to be called, 1 to 128 characters.
+    ///   - pushID: where push messages go.
+    ///   - password: asks the user for each password that the server's policy wants. Without it such an enrolment
+    ///     stops with code `passwordRequired`.
+    /// - Returns: the digits, and the names that are shown with them.
+    /// - Throws: ``SigningError``, for example with code `invalid_code`, `untrustedIssuer`, `untrustedIdentity`,
+    ///   `protectionPolicy`, `invalidPassword` with the rule that a password breaks; and what `password` throws.
+    public func enrol(
+        _ invite: SigningInvite, name: String? = nil, pushID: String? = nil, password: SigningPasswordPrompt? = nil
+    ) async throws -> SigningEnrolment {
+        try await Enrolments(parts: parts).enrol(invite, name: name, pushID: pushID, password: password)
     }
 
-    private func sendQueued(_ decision: DecisionRecord, _ record: ContainerRecord) async throws -> SigningReceipt? {
-        // Only a time that the server signed says that a transaction is over.
-        if decision.expires < record.serverTime {
-            try await records.remove(decision)
-            return nil
-        }
-        return try await send(decision, record.id)
+    /// Goes on with an enrolment that was interrupted.
+    ///
+    /// - Parameters:
+    ///   - id: the enrolment.
+    ///   - password: as for ``enrol(_:name:pushID:password:)``. A `local` password may be asked again.
+    /// - Returns: the digits, and the names that are shown with them.
+    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none with this id, `enrolment_void` when
+    ///   the process has ended between the making of keys behind an `assisted` password and the server's answer: begin
+    ///   again with a new invite.
+    public func resumeEnrolment(
+        _ id: UnfinishedEnrolment.ID, password: SigningPasswordPrompt? = nil
+    ) async throws -> SigningEnrolment {
+        guard let id = SigningID(text: id) else { throw SigningError(.invalidContainer) }
+        return try await Enrolments(parts: parts).resume(id, password)
     }
 
-    // MARK: Keys
-
-    func signingKey(_ record: ContainerRecord, _ usage: SigningKeyUsage, _ label: String) async throws -> any SigningKey
-    {
-        guard let key = try await keys.signingKey(named: record.keyName(usage, label)) else {
-            throw SigningError(.credentialsLost)
-        }
-        return key
+    /// Enrolments that were interrupted, the oldest first.
+    ///
+    /// - Throws: ``SigningError`` with code `secureData`.
+    public func unfinishedEnrolments() async throws -> [UnfinishedEnrolment] {
+        try await parts.records.all().filter { !$0.phase.isConfirmed && !$0.ended }.map(UnfinishedEnrolment.init)
     }
 
-    func deviceKey(_ record: ContainerRecord) async throws -> any SigningKey {
-        try await signingKey(record, .device, "")
+    /// Gives up an enrolment that was interrupted, and removes its keys. The server forgets it by itself.
+    ///
+    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none with this id, or it is finished.
+    public func abandonEnrolment(_ id: UnfinishedEnrolment.ID) async throws {
+        guard let id = SigningID(text: id), try await !parts.records.load(id).phase.isConfirmed else {
+            throw SigningError(.invalidContainer)
+        }
+        try await parts.containers.removeAll(of: parts.records.modify(id) { $0.ended = true })
     }
 
-    /// The key that decrypts replies; it may need the password of the session.
-    func transportKey(_ record: ContainerRecord, _ password: Secret? = nil) async throws -> any KeyAgreementKey {
-        guard let offered = try record.offerContent()?.keys.first(where: { $0.usage == .transport }) else {
-            throw SigningError(.credentialsLost)
-        }
-        if let slot = offered.slot {
-            return try await sessionKey(record, slot, offered.label, password)
-        }
-        guard let key = try await keys.agreementKey(named: record.keyName(.transport, offered.label)) else {
-            throw SigningError(.credentialsLost)
-        }
-        return key
-    }
+    // MARK: Transactions
 
-    /// Removes a container of which the server, or the app for an unfinished one, said that it has ended.
-    func removeAll(of record: ContainerRecord) async throws {
-        try await removeKeys(of: record)
-        if let renewal = try await records.renewal(of: record.id) {
-            let isTaken = record.keyID == renewal.next.keyID
-            if isTaken { try await removeOldKeys(renewal) } else { try await give(up: renewal) }
-        }
-        try await keys.removeKey(named: record.keyName(.device, ""))
-        if let did = record.did {
-            for decision in try await records.decisions(of: did) { try await records.remove(decision) }
-            try await records.removeOneTimeKeys(of: did)
-        }
-        try await records.remove(record.id)
+    /// Reads a transaction's id: of a push message, of ``SigningContainer/transactionIDs(wait:password:)``, or of a QR
+    /// code.
+    /// Nothing is sent.
+    ///
+    /// - Parameters:
+    ///   - id: the compact text.
+    ///   - user: which user's container is meant, when several fit: the id or the name.
+    /// - Returns: whose transaction it is, and how to get it.
+    /// - Throws: ``SigningError`` with code `invalidArgument` when it is no such id, `invalidContainer` when it is for
+    ///   none of the containers, `inexplicitContainer` when several fit, `serverAuthentication` when it is forged.
+    public func retrieveTransactionInfo(_ id: String, user: String? = nil) async throws -> SigningTransactionInfo {
+        try await Documents(parts: parts).info(id, user: user, on: self)
     }
+}
 
-    /// Removes all keys but the device key, and that of a renewal of which the server has keys.
-    func removeKeys(of record: ContainerRecord) async throws {
-        forget(record.id)
-        forgetSealedKeys(record.id)
-        if !record.slots.isEmpty {
-            try await records.modify(record.id) { record in
-                for index in record.slots.indices { record.slots[index].shred() }
-            }
+extension [SigningContainer] {
+    /// The only one.
+    ///
+    /// - Throws: ``SigningError`` with code `invalidContainer` when there is none, `inexplicitContainer` with the users
+    ///   when there are several.
+    func single() throws(SigningError) -> SigningContainer {
+        guard let first else { throw SigningError(.invalidContainer) }
+        guard count == 1 else {
+            var error = SigningError(.inexplicitContainer)
+            error.users = map(\.userID)
+            throw error
         }
-        if try record.offerContent()?.slots.isEmpty == false { try await keys.removeKey(named: record.sealingKeyName) }
-        for key in try record.offerContent()?.keys ?? [] where key.usage != .device && key.usage != .otp {
-            try await keys.removeKey(named: record.keyName(key.usage, key.label))
-        }
-        if let did = record.did { try await records.removeOneTimeKeys(of: did) }
-        guard let renewal = try await records.renewal(of: record.id) else { return }
-        if renewal.next.echo == nil { try await give(up: renewal) } else { try await removeKeys(of: renewal) }
+        return first
     }
 }

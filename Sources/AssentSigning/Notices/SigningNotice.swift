@@ -41,33 +41,17 @@ struct HeardNotices {
     var received: [SigningID] = []
 }
 
-extension SigningDevice {
-    /// Keeps what came with a list.
-    func hear(_ notices: [Notice], _ id: SigningID) {
-        var heard = heardNotices[id] ?? HeardNotices()
-        for notice in notices where !heard.received.contains(notice.id) {
-            heard.waiting.append(SigningNotice(notice))
-        }
-        heard.waiting = heard.waiting.suffix(HeardNotices.limit)
-        heard.received = notices.map(\.id)
-        heardNotices[id] = heard
-    }
-
-    /// What was heard since the last time.
-    func takeNotices(_ id: SigningID) -> [SigningNotice] {
-        defer { heardNotices[id]?.waiting = [] }
-        return heardNotices[id]?.waiting ?? []
-    }
-
+extension Renewals {
     /// Seconds after the end of an offer for which the digits of a reset may still come.
     private static let completion = 600
 
     /// Whether new keys are due, by the last time that the server has signed, and whether they need a password. They
     /// are not while a reset is under way: a renewal would give it up, and the user has its digits.
-    func renewalDue(_ id: SigningID) async throws -> Bool? {
-        let record = try await records.load(id)
+    func due(_ id: SigningID) async throws -> Bool? {
+        let record = try await parts.records.load(id)
         guard let renewable = record.renewable, record.serverTime >= renewable else { return nil }
-        if let reset = try await records.renewal(of: id), reset.hasCode, let offer = try reset.next.offerContent(),
+        if let reset = try await parts.records.renewal(of: id), reset.hasCode,
+            let offer = try reset.next.offerContent(),
             record.serverTime <= offer.expiresAt + Self.completion
         {
             return nil
@@ -84,5 +68,5 @@ extension SigningContainer {
     /// app that lists by itself must take them after each list, and keep or show them before it lists again: else they
     /// are lost when it ends. ``transactions(password:onEvent:)`` gives each to `onEvent` before it lists again, and
     /// without `onEvent` keeps them for this.
-    public func notices() async -> [SigningNotice] { await device.takeNotices(record) }
+    public func notices() async -> [SigningNotice] { await device.parts.memory.takeNotices(record) }
 }

@@ -96,7 +96,7 @@ public struct SigningPassword: Sendable, Identifiable {
 
     /// Whether the device remembers it, so that the next use needs no password.
     public var isRemembered: Bool {
-        get async { await device.isRemembered(record, slot) }
+        get async { await device.parts.memory.isRemembered(record, slot, at: device.parts.uptime()) }
     }
 
     /// Finds out whether a password is the right one. A wrong one counts like any other try. The right one is
@@ -105,7 +105,7 @@ public struct SigningPassword: Sendable, Identifiable {
     /// - Throws: ``SigningError``: with code `wrongPassword` and what is left; `wait` with the seconds, `locked`,
     ///   `credentialsLost` when the keys are destroyed, `password_expired`.
     public func verify(_ password: Secret) async throws {
-        _ = try await device.opened(record, slot, password, for: .use)
+        _ = try await device.parts.passwords.opened(record, slot, password, for: .use)
     }
 
     /// Changes the password. If it fails on the way, call it again: what was sent counts once, and until the server
@@ -117,11 +117,11 @@ public struct SigningPassword: Sendable, Identifiable {
     /// - Throws: ``SigningError``: with code `invalidPassword` and the rule that the new one breaks, `wrongPassword`
     ///   for the old one, `password_too_young`.
     public func change(from old: Secret, to new: Secret) async throws {
-        try await device.changePassword(record, slot, from: old, to: new)
+        try await PasswordChanges(parts: device.parts).change(record, slot, from: old, to: new)
     }
 
     /// Forgets what the device remembers of it.
-    public func forget() async { await device.forget(record, slot) }
+    public func forget() async { await device.parts.memory.forget(record, slot) }
 }
 
 extension ContainerRecord {
@@ -129,6 +129,12 @@ extension ContainerRecord {
     func policy(_ slot: PasswordSlot) throws(SigningProtocolError) -> ProtectionPolicy.Password? {
         guard let offer = try offerContent(), let key = offer.keys.first(where: { $0.slot == slot }) else { return nil }
         return offer.policies.first { $0.id == key.policy }?.password
+    }
+
+    /// The policy of a slot's keys; an error of the SDK's own when there is none.
+    func knownPolicy(_ slot: PasswordSlot) throws -> ProtectionPolicy.Password {
+        guard let policy = try policy(slot) else { throw SigningError(.internal) }
+        return policy
     }
 
     /// What is kept of a slot; `nil` when it has no password.

@@ -1,48 +1,39 @@
 import AssentCore
 import AssentSigningProtocol
 
-/// New keys for a container, on their way: what it will be when they count, and what is to be removed then.
-struct RenewalRecord: MessagePart {
-    /// The form of this record.
-    var format: Int
+/// New keys for a container, on their way: what it will be when they are the container's, and what is to be removed
+/// then.
+struct RenewalRecord: ShapedPart {
+    /// The form of this record: 1.
+    var format = 1
     /// The container with its new keys, as far as the renewal has come.
     var next: ContainerRecord
     /// Whether the user has a code for it.
     var hasCode: Bool
     /// What names the old keys at the key provider.
     var oldKeys: SigningID
-    /// The offer of the old keys.
+    /// The `tsp-offer+jwt` of the old keys.
     var oldOffer: String
-    /// What old keys have signed. It is stored before it is sent: a repetition must be the same bytes.
-    var endorsements: [String]
+    /// What old keys have signed, at most 2. It is stored before it is sent: a repetition must be the same bytes.
+    var endorsements: [String] = []
 
-    /// The content with these members; the reader checks their bounds.
-    init(next: ContainerRecord, hasCode: Bool, oldKeys: SigningID, oldOffer: String) {
-        format = 1
-        self.next = next
-        self.hasCode = hasCode
-        self.oldKeys = oldKeys
-        self.oldOffer = oldOffer
-        endorsements = []
+    static let shape = MessageShape<Self>(Self.init) {
+        Member("format", \.format, .integer(1...1))
+        Member("next", \.next)
+        Member(flag: "hasCode", \.hasCode)
+        Member("oldKeys", \.oldKeys)
+        Member("oldOffer", \.oldOffer, .compact)
+        Member("endorsements", \.endorsements, .compacts(0...2))
     }
 
-    /// Reads the members and checks their bounds.
-    init(reading reader: inout MemberReader) throws(SigningProtocolError) {
-        format = try reader.read("format", .integer(1...1))
-        next = try reader.read("next")
-        hasCode = try reader.flag("hasCode")
-        oldKeys = try reader.read("oldKeys")
-        oldOffer = try reader.read("oldOffer", .compact)
-        endorsements = try reader.read("endorsements", .compacts(0...2))
+    /// The offer of the old keys.
+    func oldOfferContent() throws(SigningError) -> Offer {
+        try SigningError.mapped { () throws(SigningProtocolError) in try UnverifiedMessage<Offer>(oldOffer).content }
     }
 
-    /// The members, in the order of the specification's example.
-    var members: JSONObject {
-        JSONObject(omittingNil: [
-            "format": .integer(format), "next": .object(next.members), "hasCode": hasCode ? true : nil,
-            "oldKeys": .string(oldKeys.text), "oldOffer": .string(oldOffer),
-            "endorsements": .array(endorsements.map(JSONValue.string)),
-        ])
+    /// The thumbprint of the device key that is to be replaced: the offer of the renewal is for it.
+    var oldDeviceKey: KeyThumbprint? {
+        get throws { try next.offerContent().flatMap { KeyThumbprint(text: $0.head.audience) } }
     }
 }
 

@@ -42,7 +42,7 @@ extension SigningContainer {
     public func renew(
         invite: SigningInvite? = nil, password: SigningPasswordPrompt? = nil
     ) async throws -> SigningRenewal {
-        try await device.renew(record, invite: invite, password: password)
+        try await device.parts.renewals.renew(record, invite: invite, password: password)
     }
 
     /// Waits until the new keys of a renewal count: asks for the status every two seconds.
@@ -52,9 +52,9 @@ extension SigningContainer {
     ///   `CancellationError`.
     public func renewed() async throws -> SigningContainer {
         while true {
-            switch try await device.finishRenewal(record) {
+            switch try await device.parts.renewals.finish(record) {
             case .done, .none: return try await device.container(id)
-            case .waiting: try await device.clock.sleep(until: device.clock.now.addingTimeInterval(2))
+            case .waiting: try await device.parts.pause()
             case .over: throw SigningError(.enrolmentVoid)
             }
         }

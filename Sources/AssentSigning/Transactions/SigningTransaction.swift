@@ -73,7 +73,8 @@ public struct SigningTransaction: Sendable, Identifiable {
     /// How long it is still open: for display only, the server decides. It depends on no clock of this device but the
     /// one that measures durations.
     public func remaining() -> Duration {
-        let left = Duration.seconds(document.content.expiresAt - serverTime) - (container.device.uptime() - fetchedAt)
+        let left =
+            Duration.seconds(document.content.expiresAt - serverTime) - (container.device.parts.uptime() - fetchedAt)
         return max(left, .zero)
     }
 
@@ -121,8 +122,10 @@ public struct SigningTransaction: Sendable, Identifiable {
                 .invalidArgument,
                 needsNumber ? "This status needs the two digits." : "This status takes no number.")
         }
-        return try await container.device.decide(
-            self, status, password: password, number: number, reason: reason)
+        let answer = Answer(
+            subject: .shown(self, status, password: password), txn: document.content.txn, status: status.name,
+            effect: status.effect, number: number, reason: reason)
+        return try await Decisions(parts: container.device.parts).decide(answer, in: container.record)
     }
 
     /// Gives the transaction up, or reports it.

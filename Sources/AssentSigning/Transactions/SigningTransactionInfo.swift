@@ -35,7 +35,7 @@ public struct SigningTransactionInfo: Sendable {
     /// - Throws: ``SigningError``, for example with code `tx_unknown`, `tx_expired`, `documentRefused`, or
     ///   `passwordRequired`.
     public func transaction(password: Secret? = nil) async throws -> SigningTransaction {
-        try await container.device.fetch(self, password: password)
+        try await Documents(parts: container.device.parts).fetch(self, password: password)
     }
 
     /// Refuses the transaction without opening it.
@@ -46,7 +46,7 @@ public struct SigningTransactionInfo: Sendable {
     @discardableResult
     public func deny(reason: String? = nil) async throws -> SigningReceipt {
         try SigningTransaction.check(reason: reason)
-        return try await container.device.refuse(self, .deny, reason: reason)
+        return try await refuse(.deny, reason)
     }
 
     /// Refuses the transaction without opening it, and reports it as suspicious.
@@ -57,6 +57,12 @@ public struct SigningTransactionInfo: Sendable {
     @discardableResult
     public func report(reason: String? = nil) async throws -> SigningReceipt {
         try SigningTransaction.check(reason: reason)
-        return try await container.device.refuse(self, .report, reason: reason)
+        return try await refuse(.report, reason)
+    }
+
+    private func refuse(_ effect: DecisionEffect, _ reason: String?) async throws -> SigningReceipt {
+        let answer = Answer(
+            subject: .unseen(expires: expires), txn: txn, status: effect.rawValue, effect: effect, reason: reason)
+        return try await Decisions(parts: container.device.parts).decide(answer, in: container.record)
     }
 }

@@ -28,10 +28,6 @@ public struct SigningTransactions: AsyncSequence, Sendable {
             .transactionUnknown, .transactionExpired, .transactionCanceled, .transactionFailed, .alreadyDecided,
         ]
 
-        /// Seconds between two lists when the first one had nothing new: the server answers at once as long as
-        /// something is open.
-        private static let pause: TimeInterval = 2
-
         /// Seconds after which it is said again that keys are due.
         private static let reminder: TimeInterval = 3600
 
@@ -81,9 +77,9 @@ public struct SigningTransactions: AsyncSequence, Sendable {
                 }
                 waiting = open.filter { !seen.contains($0.txn) }.map(\.id)
                 seen = Set(open.map(\.txn))
+                // The server answers at once as long as something is open.
                 if waiting.isEmpty, !open.isEmpty {
-                    let clock = container.device.clock
-                    try await clock.sleep(until: clock.now.addingTimeInterval(Self.pause))
+                    try await container.device.parts.pause()
                 }
             }
         }
@@ -95,10 +91,10 @@ public struct SigningTransactions: AsyncSequence, Sendable {
         private mutating func sayEvents() async {
             guard let onEvent else { return }
             for notice in await container.notices() { await onEvent(.notice(notice)) }
-            let device = container.device
+            let parts = container.device.parts
             let due: Bool?
             do {
-                due = try await device.renewalDue(container.record)
+                due = try await parts.renewals.due(container.record)
             } catch {
                 return
             }
@@ -106,7 +102,7 @@ public struct SigningTransactions: AsyncSequence, Sendable {
                 saidDue = nil
                 return
             }
-            let now = device.clock.now
+            let now = parts.clock.now
             // A clock that went back must not silence it.
             if let saidDue, abs(now.timeIntervalSince(saidDue)) < Self.reminder { return }
             saidDue = now

@@ -1,5 +1,6 @@
 import AssentCore
 import NIOCore
+import TestSupport
 import Testing
 
 @testable import AssentTransportNIO

@@ -3,7 +3,7 @@ import AssentSigningProtocol
 import HTTPTypes
 
 /// Sends requests of a device and reads what comes back, without judging it.
-struct SigningCalls: Sendable {
+struct SigningHTTP: Sendable {
     let transport: any HTTPTransport
     let limits: HTTPLimits
 
@@ -26,17 +26,8 @@ struct SigningCalls: Sendable {
         }
     }
 
-    /// Sends an encrypted request.
-    func post(_ url: String, body: String, proof: String?, wait: Int = 0) async throws -> Reply {
-        var fields: HTTPFields = [.contentType: "application/jose"]
-        fields[.signingProof] = proof
-        var limits = limits
-        limits.read += .seconds(wait)
-        limits.total += .seconds(wait)
-        return try await send(HTTPCall(.post, url: url, headerFields: fields, body: HTTPBody(body), limits: limits))
-    }
-
-    private func send(_ call: HTTPCall) async throws -> Reply {
+    /// Sends a request.
+    func send(_ call: HTTPCall) async throws -> Reply {
         do {
             let reply = try await transport.send(call)
             let bytes = try await reply.body.collect(upTo: limits.replyBytes)

@@ -1,33 +1,37 @@
 import AssentCore
 import AssentSigningProtocol
 
-/// What an enrolment does next. It follows from what is stored, so an enrolment goes on after a crash where it was.
-enum EnrolmentStep: Hashable {
-    /// Send the code and the device key.
-    case start
-    /// Make the keys, and choose the nonce that the commitment will bind.
-    case makeKeys
-    /// Send the commitment.
-    case commit
-    /// Sign the key list. It is stored before it is sent: a repetition must be the same bytes.
-    case sign
-    /// Send the key list.
-    case complete
-    /// Send back the echo.
-    case confirm
-    /// The user types the digits.
-    case done
-}
-
 extension ContainerRecord {
-    /// What an enrolment does next.
-    var step: EnrolmentStep {
-        if offer == nil || did == nil { return .start }
-        if nonceD == nil { return .makeKeys }
-        if nonceS == nil || sub == nil { return .commit }
-        if enrol == nil { return .sign }
-        if echo == nil || handle == nil { return .complete }
-        return confirmed ? .done : .confirm
+    /// Takes an event of the ceremony that gives it keys.
+    ///
+    /// - Returns: whether it belongs to the phase; else nothing is changed.
+    mutating func take(
+        _ event: KeyCeremony.Event, in beginning: KeyCeremony.Beginning
+    ) throws(SigningProtocolError) -> Bool {
+        var ceremony = KeyCeremony(beginning, at: phase)
+        guard try ceremony.take(event) else { return false }
+        phase = ceremony.phase
+        switch event {
+        case .offer(let offer):
+            did = offer.content.did
+            if !ceremony.isRenewal { issuerName = offer.content.name }
+        case .nonce(let reply): (sub, user) = (reply.sub, reply.user)
+        case .enrolled(let reply):
+            if !ceremony.isRenewal { serial = reply.serial }
+            (name, handle) = (reply.name, reply.handle)
+            (expires, renewable) = (reply.expiresAt, reply.renewableFrom)
+        case .keysForgotten: slots = []
+        case .keys, .signed, .confirmed: break
+        }
+        return true
+    }
+
+    /// The container's id; an error of the SDK's own before there is one.
+    var knownDid: SigningID {
+        get throws(SigningError) {
+            guard let did else { throw SigningError(.internal) }
+            return did
+        }
     }
 
     /// The name of a key at the key provider.
@@ -36,14 +40,19 @@ extension ContainerRecord {
         return usage == .device ? "\(prefix):device" : "\(prefix).\(label)"
     }
 
+    /// The name of the provider's key for which sealed keys are sealed once more.
+    var sealingKeyName: String { "tsp.\(id):seal" }
+
     /// The offer, which was verified when it came.
     func offerContent() throws(SigningProtocolError) -> Offer? {
-        try offer.map { compact throws(SigningProtocolError) in try UnverifiedMessage<Offer>(compact).content }
+        try phase.offer.map { compact throws(SigningProtocolError) in try UnverifiedMessage<Offer>(compact).content }
     }
 
     /// The key list, which this device signed.
     func enrolment() throws(SigningProtocolError) -> Enrolment? {
-        try enrol.map { compact throws(SigningProtocolError) in try UnverifiedMessage<Enrolment>(compact).content }
+        try phase.signed.map { signed throws(SigningProtocolError) in
+            try UnverifiedMessage<Enrolment>(signed.enrol).content
+        }
     }
 
     /// What this device trusts of the issuer.
@@ -68,9 +77,8 @@ extension ContainerRecord {
 
     /// What an app gets to see once the server has confirmed; `nil` before.
     func enrolmentValue() throws(SigningProtocolError) -> SigningEnrolment? {
-        guard confirmed, let did, let user, let offer = try offerContent(), let enrolment = try enrolment() else {
-            return nil
-        }
+        guard phase.isConfirmed, let did, let user, let offer = try offerContent(), let enrolment = try enrolment()
+        else { return nil }
         let digits = enrolment.transcript(identity: offer.identity).digits
         return SigningEnrolment(
             containerID: did.text, issuerName: issuerName, userName: user,
@@ -78,8 +86,8 @@ extension ContainerRecord {
     }
 
     /// What is checked of a document for this container.
-    func audience() throws(SigningProtocolError) -> DocumentAudience? {
-        guard let did, let sub, let enrolment = try enrolment() else { return nil }
+    func audience() throws -> DocumentAudience {
+        guard let did, let sub, let enrolment = try enrolment() else { throw SigningError(.internal) }
         return DocumentAudience(
             issuer: issuer, did: did, sub: sub,
             keys: Dictionary(enrolment.keys.map { ($0.kid, $0.usage) }, uniquingKeysWith: { first, _ in first }))

@@ -1,0 +1,239 @@
+import AssentCore
+import AssentSigningProtocol
+import Foundation
+import HTTPTypes
+
+/// Makes calls: encrypts and proves them, and does after a failure what ``CallRetry`` says.
+struct CallRunner: Sendable {
+    let parts: DeviceParts
+
+    private struct Refused: Error {
+        let problem: SigningError
+        let hasNonce: Bool
+    }
+
+    private struct Unprepared: Error {}
+
+    /// Makes one call.
+    ///
+    /// - Parameters:
+    ///   - request: what is asked.
+    ///   - record: the container. Its keys prove the call.
+    ///   - prover: whose key proves it.
+    ///   - read: verifies the reply. One that it throws `SigningProtocolError` for counts as no reply.
+    /// - Returns: what the reply says.
+    /// - Throws: ``SigningError``, and what the store and the key provider throw.
+    func ask<Value>(
+        _ request: Request, of record: ContainerRecord, by prover: Prover = .current,
+        read: (Received) async throws -> Value
+    ) async throws -> Value {
+        var (record, earlier) = (record, Received?.none)
+        var retry = CallRetry(sends: sends(request.call))
+        var next = CallRetry.Next.send
+        while true {
+            do {
+                if next == .refreshAndSend || next == .refreshAndRead { record = try await refresh(record) }
+                let received: Received
+                if next == .refreshAndRead, let earlier {
+                    received = Received(
+                        trust: try SigningError.mapped { () throws(SigningProtocolError) in try record.trust() },
+                        record: record, text: earlier.text, request: earlier.request)
+                } else {
+                    let prepared = try await prepared(request, record, prover)
+                    let reply = try await parts.http.send(prepared.call)
+                    if let nonce = reply.nonce { await parts.memory.keep(nonce: nonce, of: record.issuer) }
+                    if let problem = reply.problem {
+                        throw Refused(problem: problem, hasNonce: reply.nonce != nil)
+                    }
+                    received = Received(
+                        trust: prepared.trust, record: record, text: reply.body, request: prepared.hash)
+                }
+                earlier = received
+                return try await read(received)
+            } catch {
+                next = retry.next(after: Self.failure(error))
+                switch (next, prover) {
+                case (.takeNewKeys, .current): record = try await newer(record, after: Self.said(error))
+                case (.fail, _), (.signAgain, _), (.takeNewKeys, _): throw Self.said(error)
+                case (.send, _), (.refreshAndSend, _), (.refreshAndRead, _): break
+                }
+            }
+        }
+    }
+
+    /// Reads a reply `status` of this container.
+    func status(_ received: Received) async throws -> ContainerStatus {
+        let status = try await verified(received, as: ContainerStatus.self).content
+        guard status.did == received.record.did else {
+            throw SigningProtocolError(.wrongAudience, "The status is that of another container.", member: "did")
+        }
+        return status
+    }
+
+    /// Verifies a reply to this container, and remembers the latest time that the server signed, in steps of a minute:
+    /// it is only needed to forget decisions, and for the age of keys and passwords.
+    func verified<Content: ReplyContent>(
+        _ received: Received, as type: Content.Type
+    ) async throws -> SignedMessage<Content> {
+        let record = received.record
+        let reply = try received.trust.reply(
+            received.text, as: Content.self, audience: record.knownDid.text, request: received.request)
+        let time = reply.content.head.issuedAt
+        if time > record.serverTime + 60 {
+            try await parts.records.modify(record.id) { $0.serverTime = max($0.serverTime, time) }
+        }
+        return reply
+    }
+
+    // MARK: Repetitions
+
+    /// Goes on with an operation that holds keys of `record` which may not count any more: takes the new ones.
+    ///
+    /// - Throws: `error` when there are none, or for another failure.
+    func recover(
+        _ record: inout ContainerRecord, _ retry: inout CallRetry, from error: any Error
+    ) async throws {
+        guard retry.next(after: Self.failure(error)) == .takeNewKeys else { throw error }
+        record = try await newer(record, after: error)
+    }
+
+    /// The container with the keys that have taken the place of those of `record`.
+    private func newer(_ record: ContainerRecord, after error: any Error) async throws -> ContainerRecord {
+        if Self.failure(error) == .keyRetired { _ = try await parts.renewals.finish(record.id) }
+        // Another task may have ended a renewal, just before, and removed the old keys.
+        let now = try await parts.records.load(record.id)
+        guard now.keyID != record.keyID else { throw error }
+        return now
+    }
+
+    /// How often the same is sent again while there is no answer: what the app says, or once where a lost answer would
+    /// cost the user a try of a password or make a second record.
+    private func sends(_ call: DeviceCall) -> Int {
+        let isCostly = [DeviceCall.unlock, .confirmEvaluation, .create].contains(call)
+        return min(max(parts.configuration.retries ?? (isCostly ? 1 : 0), 0), 5)
+    }
+
+    /// What an error means for a repetition.
+    static func failure(_ error: any Error) -> CallRetry.Failure {
+        switch error {
+        case is Unprepared: .unprepared
+        case let refused as Refused where refused.problem.code == .useNonce && !refused.hasNonce: .refused
+        case let refused as Refused: failure(refused.problem)
+        case let error as SigningProtocolError where asksForNewKeys(error): .uncertified
+        case let error as SigningError where error.code == .remote: .noAnswer
+        case let error as SigningError where error.code == .credentialsLost: .keyGone
+        case let error as SigningError: CallRetry.Failure(RefusalCode(rawValue: error.code.rawValue))
+        default: .refused
+        }
+    }
+
+    /// Whether a newer configuration may have the key, or a certificate of it for this time.
+    static func asksForNewKeys(_ error: SigningProtocolError) -> Bool {
+        error.code == .unknownKey || error.code == .outsideCertificate
+    }
+
+    /// An error as the app hears it.
+    private static func said(_ error: any Error) -> any Error {
+        switch error {
+        case is Unprepared:
+            SigningError(.serverAuthentication, "The server offers no key or no nonce for requests.")
+        case let refused as Refused: refused.problem
+        case let error as SigningProtocolError: SigningError(error)
+        default: error
+        }
+    }
+
+    // MARK: Requests
+
+    /// A request as it is sent, with the hash that its reply has to have.
+    private typealias Prepared = (call: HTTPCall, hash: SigningHash, trust: IssuerTrust)
+
+    /// Encrypts and proves a request.
+    private func prepared(
+        _ request: Request, _ record: ContainerRecord, _ prover: Prover
+    ) async throws -> Prepared {
+        let trust = try SigningError.mapped { () throws(SigningProtocolError) in try record.trust() }
+        guard let encryption = trust.encryptionKey, let nonce = await parts.memory.nonce(of: record.issuer) else {
+            throw Unprepared()
+        }
+        let url = record.issuer + request.call.path
+        var fields: HTTPFields = [.contentType: "application/jose"]
+        let (body, answered): (String, String)
+        switch request.body {
+        case .start(let message):
+            answered = try await message.signed(record, nonce)
+            body = try seal(
+                StartBody(start: answered).encoded(), to: encryption, from: message.jwk.thumbprint.text, record)
+        case .content(let content):
+            let did = try record.knownDid
+            let key = if case .new(let key) = prover { key } else { try await parts.provider.device(record) }
+            body = try seal(content, to: encryption, from: did.text, record)
+            let proof = CallProof(
+                issuer: record.issuer, did: did, method: "POST", url: url,
+                bodyHash: SigningHash(sha256: Array(body.utf8)), nonce: nonce, jti: SigningID(random: parts.random))
+            answered = try await SignedMessage.sign(proof, with: key).compact
+            fields[.signingProof] = answered
+        }
+        var limits = parts.http.limits
+        limits.read += .seconds(request.wait)
+        limits.total += .seconds(request.wait)
+        let call = try HTTPCall(.post, url: url, headerFields: fields, body: HTTPBody(body), limits: limits)
+        return (call, .request(answered), trust)
+    }
+
+    private func seal(
+        _ content: [UInt8], to key: ProtocolKey, from sender: String, _ record: ContainerRecord
+    ) throws(SigningError) -> String {
+        do {
+            return try SealedEnvelope.seal(
+                content, to: key, content: .request, sender: sender, recipient: record.issuer, random: parts.random)
+        } catch {
+            throw SigningError(.invalidArgument, "The request is too long.")
+        }
+    }
+
+    /// Reads the issuer's configuration again. What follows from it is stored before it is used: a successor of the
+    /// pinned identity key, and certificates that do not count any more.
+    func refresh(_ record: ContainerRecord) async throws -> ContainerRecord {
+        let (configuration, nonce) = try await parts.http.configuration(of: record.issuer)
+        let trust = try SigningError.mapped { () throws(SigningProtocolError) in
+            try IssuerTrust(
+                configuration, issuer: record.issuer, anchor: .pinned(record.identity), minimum: record.minimum)
+        }
+        let newer = try await parts.records.modify(record.id) { current in
+            // Another task or process may have gone further meanwhile: a pin never goes back.
+            guard current.identity == record.identity, current.minimum <= trust.minimum else { return }
+            current.adopt(trust)
+        }
+        await parts.memory.keep(nonce: nonce, of: record.issuer)
+        return newer
+    }
+
+    /// Reads something that is not a call of the device, again while there is no answer as often as the app allows.
+    func answered<Value>(_ read: () async throws -> Value) async throws -> Value {
+        var retry = CallRetry(sends: sends(.status))
+        while true {
+            do {
+                return try await read()
+            } catch {
+                guard retry.next(after: Self.failure(error)) == .send else { throw error }
+            }
+        }
+    }
+}
+
+extension SigningError {
+    /// The protocol's errors as the app hears them.
+    static func mapped<Value>(_ body: () throws(SigningProtocolError) -> Value) throws(SigningError) -> Value {
+        do {
+            return try body()
+        } catch {
+            throw SigningError(error)
+        }
+    }
+}
+
+extension SigningError.Code {
+    static let useNonce = Self(RefusalCode.useNonce)
+    static let badProof = Self(RefusalCode.badProof)
+}

@@ -1,0 +1,163 @@
+import AssentCore
+import AssentSigningProtocol
+import Foundation
+import Logging
+
+/// How containers stand at the server, what is said of them there, and how they end.
+struct Containers: Sendable {
+    let parts: DeviceParts
+
+    // MARK: Status
+
+    /// Takes over a signed status. Only this ends a container.
+    @discardableResult
+    func adopt(
+        _ status: ContainerStatus, _ id: SigningID, also change: (inout ContainerRecord) -> Void = { _ in }
+    ) async throws -> ContainerRecord {
+        let record = try await parts.records.modify(id) { record in
+            record.adopt(status)
+            change(&record)
+            if status.hasEnded { record.ended = true }
+        }
+        if record.ended { try await removeAll(of: record) }
+        return record
+    }
+
+    func status(of id: SigningID) async throws -> SigningContainerStatus {
+        let status = try await parts.calls.ask(
+            Request(.status, EmptyBody()), of: parts.records.load(id), read: parts.calls.status)
+        try await adopt(status, id)
+        return SigningContainerStatus(status)
+    }
+
+    func update(
+        _ id: SigningID, name: String? = nil, pushID: String? = nil, properties: [String: String]? = nil
+    ) async throws {
+        try Self.check(name: name, pushID: pushID)
+        let areFine =
+            properties.map { properties in
+                properties.count <= 16
+                    && properties.allSatisfy { name, text in
+                        UpdateBody.isPropertyName(name)
+                            && (try? ShownText.check(text, 0...256, at: "properties")) != nil
+                    }
+            } ?? true
+        guard areFine else {
+            throw SigningError(
+                .invalidArgument, "Properties are at most 16 texts of at most 256 characters that can be shown.")
+        }
+        let body = UpdateBody(name: name, pushId: pushID, properties: properties)
+        let status = try await parts.calls.ask(
+            Request(.update, body), of: parts.records.load(id), read: parts.calls.status)
+        try await parts.records.modify(id) { record in
+            if let name { record.name = name }
+            if let pushID { record.pushID = pushID }
+            if let properties { record.properties = properties }
+        }
+        try await adopt(status, id)
+    }
+
+    static func check(name: String?, pushID: String?) throws(SigningError) {
+        if let name {
+            do {
+                try ShownText.check(name, 1...128, at: "name")
+            } catch {
+                throw SigningError(.invalidArgument, error.detail)
+            }
+        }
+        guard pushID.map({ $0.utf8.count <= 1024 && $0.utf8.allSatisfy(\.isASCIIPrintable) }) ?? true else {
+            throw SigningError(.invalidArgument, "A push address has at most 1024 printable ASCII characters.")
+        }
+    }
+
+    // MARK: The end
+
+    func delete(_ id: SigningID, reason: String) async throws -> Bool {
+        do {
+            try ShownText.check(reason, 1...1000, at: "reason")
+        } catch {
+            throw SigningError(.invalidArgument, error.detail)
+        }
+        let record = try await parts.records.modify(id) { $0.deletion = $0.deletion ?? reason }
+        try await removeKeys(of: record)
+        do {
+            try await sendDeletion(id)
+            return true
+        } catch let error as SigningError {
+            // Whatever the server says without a signature, the call is repeated until it signs that this has ended.
+            parts.logger.info("the server could not be told of a deletion", metadata: ["code": "\(error.code)"])
+            return false
+        }
+    }
+
+    func sendDeletion(_ id: SigningID) async throws {
+        let record = try await parts.records.load(id)
+        try await removeKeys(of: record)
+        let body = DeleteBody(reason: record.deletion ?? "USER")
+        let status = try await parts.calls.ask(Request(.delete, body), of: record, read: parts.calls.status)
+        guard status.hasEnded else {
+            throw SigningError(.serverAuthentication, "The server has not ended the container.")
+        }
+        try await adopt(status, id)
+    }
+
+    /// Removes a container of which the server, or the app for an unfinished one, said that it has ended.
+    func removeAll(of record: ContainerRecord) async throws {
+        let (records, renewals) = (parts.records, parts.renewals)
+        try await removeKeys(of: record)
+        if let renewal = try await records.renewal(of: record.id) {
+            if record.keyID == renewal.next.keyID {
+                try await renewals.removeOldKeys(renewal)
+            } else {
+                try await renewals.giveUp(renewal)
+            }
+        }
+        try await parts.keys.removeKey(named: record.keyName(.device, ""))
+        if let did = record.did {
+            for decision in try await records.decisions(of: did) { try await records.remove(decision) }
+            try await records.removeOneTimeKeys(of: did)
+        }
+        try await records.remove(record.id)
+    }
+
+    /// Removes all keys but the device key, and that of a renewal of which the server has keys.
+    private func removeKeys(of record: ContainerRecord) async throws {
+        let records = parts.records
+        await parts.memory.forget(record.id)
+        await parts.memory.forgetNewKeys(record.id)
+        if !record.slots.isEmpty {
+            try await records.modify(record.id) { record in
+                for index in record.slots.indices { record.slots[index].shred() }
+            }
+        }
+        let offer = try record.offerContent()
+        if offer?.slots.isEmpty == false { try await parts.keys.removeKey(named: record.sealingKeyName) }
+        try await parts.provider.remove(offer, record, withDeviceKey: false)
+        if let did = record.did { try await records.removeOneTimeKeys(of: did) }
+        guard let renewal = try await records.renewal(of: record.id) else { return }
+        if renewal.next.phase.echo == nil {
+            try await parts.renewals.giveUp(renewal)
+        } else {
+            try await parts.renewals.removeKeys(of: renewal)
+        }
+    }
+}
+
+extension ContainerStatus {
+    /// Whether the container's id will never be used again.
+    var hasEnded: Bool { state == .revoked || state == .void }
+}
+
+extension SigningContainerStatus {
+    init(_ status: ContainerStatus) {
+        self.init(
+            state: status.state, pending: status.pending,
+            approvalsFrom: Date(timeIntervalSince1970: TimeInterval(status.approvalsFrom)),
+            expiresAt: Date(timeIntervalSince1970: TimeInterval(status.expiresAt)),
+            passwords: status.slots.map { slot in
+                SigningPasswordStatus(
+                    slot: slot.slot, state: slot.state, remaining: slot.tries, spare: slot.spare,
+                    retryAfter: slot.wait)
+            })
+    }
+}

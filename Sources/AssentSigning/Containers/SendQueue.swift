@@ -1,0 +1,68 @@
+import AssentCore
+import AssentSigningProtocol
+import Logging
+
+/// What could not be sent before: deletions, confirmations, decisions and renewals.
+struct SendQueue: Sendable {
+    let parts: DeviceParts
+
+    /// One thing to send.
+    private enum Item {
+        case removal(ContainerRecord)
+        case deletion
+        case confirmation(PasswordSlot)
+        case decision(DecisionRecord)
+        case renewal
+    }
+
+    /// Sends everything. Nothing of it keeps the rest from being sent.
+    ///
+    /// - Throws: what the first call that failed threw, after all were tried.
+    func send(onReceipt: (SigningReceipt) async -> Void) async throws {
+        var errors: [any Error] = []
+        for record in try await parts.records.all() {
+            let known = errors.count
+            do {
+                for item in try await items(for: record) {
+                    do {
+                        if let receipt = try await send(item, record) { await onReceipt(receipt) }
+                    } catch {
+                        errors.append(error)
+                    }
+                }
+            } catch {
+                errors.append(error)
+            }
+            guard errors.count > known else { continue }
+            parts.logger.info(
+                "what was queued could not be sent", metadata: ["container": "\(record.did?.text ?? "-")"])
+        }
+        if let first = errors.first { throw first }
+    }
+
+    private func items(for record: ContainerRecord) async throws -> [Item] {
+        if record.ended { return [.removal(record)] }
+        if record.deletion != nil { return [.deletion] }
+        var items = record.slots.filter { $0.confirmation != nil }.map { Item.confirmation($0.slot) }
+        if let did = record.did { items += try await parts.records.decisions(of: did).map(Item.decision) }
+        if try await parts.records.renewal(of: record.id) != nil { items.append(.renewal) }
+        return items
+    }
+
+    private func send(_ item: Item, _ record: ContainerRecord) async throws -> SigningReceipt? {
+        switch item {
+        case .removal(let record): try await parts.containers.removeAll(of: record)
+        case .deletion: try await parts.containers.sendDeletion(record.id)
+        case .confirmation(let slot): try await parts.passwords.sendConfirmation(record.id, slot)
+        case .renewal: _ = try await parts.renewals.finish(record.id)
+        case .decision(let decision):
+            // Only a time that the server signed says that a transaction has expired.
+            guard decision.expires >= record.serverTime else {
+                try await parts.records.remove(decision)
+                return nil
+            }
+            return try await Decisions(parts: parts).send(decision, parts.records.load(record.id), by: .current)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,228 @@
+import AssentCore
+import AssentJOSE
+import AssentSigningProtocol
+import Logging
+
+/// What an unlock has at hand on its way (``UnlockCeremony``).
+private struct Unlock {
+    var opening: Opening
+    var ceremony: UnlockCeremony
+    /// The blinded password, which is never stored.
+    var blinded: (plan: SealingPlan, input: ObliviousInput)?
+    var next: Secret?
+    var evaluation: SignedMessage<Evaluation>?
+    var opened: OpenedKeys?
+    var error: (any Error)?
+}
+
+extension KeyOpening {
+    /// Opens the keys of an `assisted` password.
+    func unlock(_ opening: Opening) async throws -> OpenedKeys {
+        var unlock = Unlock(
+            opening: opening,
+            ceremony: UnlockCeremony(
+                hasChange: opening.kept.commit != nil, hasConfirmation: opening.kept.confirmation != nil))
+        while true {
+            let step = unlock.ceremony.next
+            if step == .done, let opened = unlock.opened {
+                if opening.password != nil { await remember(opened.s, unlock.opening) }
+                return opened
+            }
+            if step == .fail { throw unlock.error ?? SigningError(.internal) }
+            do {
+                let event = try await perform(step, &unlock)
+                _ = unlock.ceremony.take(event)
+            } catch {
+                unlock.error = error
+                let refusal = (error as? SigningError).flatMap {
+                    $0.isTransient ? nil : RefusalCode(rawValue: $0.code.rawValue)
+                }
+                // What is not the server's word ends it.
+                guard error is SigningError, unlock.ceremony.take(.failed(refusal)) else { throw error }
+                if unlock.ceremony.phase == .closed {
+                    parts.logger.info("a confirmation was not taken", metadata: ["code": "\(refusal?.rawValue ?? "-")"])
+                }
+            }
+        }
+    }
+
+    private func perform(_ step: UnlockCeremony.Step, _ unlock: inout Unlock) async throws -> UnlockCeremony.Event {
+        let (records, kept) = (parts.records, unlock.opening.kept)
+        switch step {
+        case .settleChange:
+            unlock.opening = try await unlock.opening.with(settleChange(unlock.opening))
+            return .settled
+        case .sendConfirmation:
+            let record = try await send(unlock.opening.record, kept.slot, by: .given)
+            // The keys that are open stay so, whatever the status says of the password.
+            if unlock.opened == nil { unlock.opening = try unlock.opening.with(record) }
+        case .storeRatchet: try await storeRatchet(&unlock)
+        case .evaluate:
+            let request = Request(.unlock, try unlockBody(unlock))
+            let evaluation = try await parts.calls.ask(request, of: unlock.opening.record, by: .given) { received in
+                try await self.evaluation(
+                    received, .unlock, kept.slot, kept.current.generation, publicKey: kept.current.publicKey)
+            }
+            unlock.evaluation = evaluation
+            let (content, next) = (evaluation.content, unlock.next)
+            try await records.modify(unlock.opening.id) { record in
+                record.modify(kept.slot) { slot in
+                    slot.last = evaluation.compact
+                    slot.ratchet = next
+                    slot.ratchetNext = nil
+                    slot.tries = content.tries
+                    slot.spare = content.spare
+                    slot.state = content.tries == 0 ? .locked : .open
+                }
+            }
+        case .open: return try await openEvaluated(&unlock)
+        case .confirm: try await storeConfirmation(&unlock)
+        case .askStatus: unlock.error = try await judged(unlock.error, unlock.opening)
+        case .done, .fail: break
+        }
+        return .done
+    }
+
+    /// Blinds the password, and stores *r'* before the server hears of the try.
+    private func storeRatchet(_ unlock: inout Unlock) async throws {
+        let opening = unlock.opening
+        let kept = opening.kept
+        let typed = try opening.password.map { password in
+            try parts.sealing.stretch(password.normalized, kept.current.salt, kept.current.cost)
+        }
+        let remembered = typed == nil ? await parts.memory.takeRemembered(opening.id, kept, at: parts.uptime()) : nil
+        guard let s = typed ?? remembered else { throw SigningError(.passwordRequired) }
+        guard kept.ratchet != nil else { throw SigningError(.secureData) }
+        let plan = SealingPlan(kept, s: s)
+        unlock.blinded = (plan, try plan.input(opening.record))
+        let next = kept.ratchetNext ?? Secret(bytes: parts.random.bytes(32))
+        unlock.next = next
+        try await parts.records.modify(opening.id) { $0.modify(kept.slot) { $0.ratchetNext = next } }
+    }
+
+    /// What has the blinded password evaluated.
+    private func unlockBody(_ unlock: Unlock) throws -> UnlockBody {
+        let kept = unlock.opening.kept
+        guard let ratchet = kept.ratchet, let next = unlock.next, let element = unlock.blinded?.input.element else {
+            throw SigningError(.internal)
+        }
+        return UnlockBody(
+            slot: kept.slot, generation: kept.current.generation, rid: SigningID(random: parts.random),
+            blinded: element.bytes, r: ratchet, next: .ratchet(next), last: kept.last)
+    }
+
+    /// Verifies an evaluation: for this purpose, slot and generation, and by the pinned key if there is one already.
+    func evaluation(
+        _ received: Received, _ purpose: EvaluationPurpose, _ slot: PasswordSlot, _ generation: Int,
+        publicKey: [UInt8]?
+    ) async throws -> SignedMessage<Evaluation> {
+        let evaluation = try await parts.calls.verified(received, as: Evaluation.self)
+        let content = evaluation.content
+        guard content.purpose == purpose, content.slot == slot, content.generation == generation else {
+            throw SigningProtocolError(.wrongRequest, "The evaluation is for something else.", member: "purpose")
+        }
+        guard publicKey.map({ $0 == content.publicKey }) ?? true else {
+            throw SigningProtocolError(.wrongRequest, "The evaluation is by another key.", member: "pk")
+        }
+        return evaluation
+    }
+
+    /// Opens the keys with the evaluation, or says that the password was wrong.
+    private func openEvaluated(_ unlock: inout Unlock) async throws -> UnlockCeremony.Event {
+        let opening = unlock.opening
+        guard let blinded = unlock.blinded, let evaluation = unlock.evaluation?.content else {
+            throw SigningError(.internal)
+        }
+        var plan = blinded.plan
+        try plan.evaluate(evaluation, blinded.input)
+        if let contents = try await parts.sealing.unsealed(opening.kept.current, plan, opening.record) {
+            unlock.opened = OpenedKeys(contents: contents, s: plan.s, unl: evaluation.unl)
+            return .done
+        }
+        await parts.memory.forget(opening.id, opening.kept.slot)
+        var error = SigningError(.wrongPassword)
+        error.remaining = evaluation.tries
+        error.spare = evaluation.spare
+        error.retryAfter = evaluation.wait.flatMap { $0 > 0 ? $0 : nil }
+        error.passwordState = evaluation.tries == 0 ? .locked : .open
+        unlock.error = error
+        return .wrong
+    }
+
+    // MARK: Confirmation
+
+    /// Signs that the password was right, and stores that.
+    private func storeConfirmation(_ unlock: inout Unlock) async throws {
+        let (record, kept) = (unlock.opening.record, unlock.opening.kept)
+        guard let evaluation = unlock.evaluation, let opened = unlock.opened, let n = evaluation.content.n,
+            let unl = evaluation.content.unl, let label = kept.current.keys.first?.label
+        else { throw SigningError(.internal) }
+        let confirmation = try await SignedMessage.sign(
+            EvaluationConfirmation(
+                issuer: record.issuer, did: record.knownDid, slot: kept.slot,
+                generation: evaluation.content.generation, n: n, unl: unl,
+                evaluation: .evaluation(evaluation.compact)), with: opened.signingKey(label))
+        let stored = try await parts.records.modify(record.id) { record in
+            record.modify(kept.slot) { slot in
+                slot.confirmation = confirmation.compact
+                slot.confirmed = evaluation.compact
+            }
+        }
+        unlock.opening = try unlock.opening.with(stored)
+    }
+
+    /// Sends a confirmation that an earlier unlock has left.
+    func sendConfirmation(_ id: SigningID, _ slot: PasswordSlot) async throws {
+        var record = try await parts.records.load(id)
+        var retry = CallRetry(sends: 0)
+        while true {
+            do {
+                try await parts.alone(.password(id, slot)) {
+                    _ = try await send(parts.records.load(id), slot, by: .given)
+                }
+                return
+            } catch {
+                try await parts.calls.recover(&record, &retry, from: error)
+            }
+        }
+    }
+
+    /// Sends a stored confirmation, and forgets it when it is acknowledged.
+    private func send(
+        _ record: ContainerRecord, _ slot: PasswordSlot, by prover: Prover
+    ) async throws -> ContainerRecord {
+        guard let kept = record.slotRecord(slot), let confirmation = kept.confirmation,
+            let evaluation = kept.confirmed
+        else { return record }
+        let body = ConfirmEvaluationBody(confirmation: confirmation, evaluation: evaluation)
+        let status = try await parts.calls.ask(
+            Request(.confirmEvaluation, body), of: record, by: prover, read: parts.calls.status)
+        return try await parts.containers.adopt(status, record.id) { record in
+            record.modify(slot) { slot in
+                if slot.confirmation == confirmation { (slot.confirmation, slot.confirmed) = (nil, nil) }
+            }
+        }
+    }
+
+    // MARK: Refusals
+
+    /// What became of a password that the server refused to evaluate. Errors are not signed, so the server is asked for
+    /// its signed word; only that locks or destroys something here.
+    private func judged(_ refusal: (any Error)?, _ opening: Opening) async throws -> any Error {
+        guard var error = refusal as? SigningError else { return refusal ?? SigningError(.internal) }
+        let (id, slot) = (opening.id, opening.kept.slot)
+        let status = try await parts.calls.ask(
+            Request(.status, EmptyBody()), of: opening.record, by: .given, read: parts.calls.status)
+        try await parts.containers.adopt(status, id)
+        guard let said = status.slots.first(where: { $0.slot == slot }) else { return error }
+        if said.state == .shredded {
+            await parts.memory.forget(id, slot)
+            return SigningError.destroyed
+        }
+        error.passwordState = said.state
+        error.remaining = said.tries
+        error.spare = said.spare
+        error.retryAfter = said.wait > 0 ? said.wait : error.retryAfter
+        return error
+    }
+}
