@@ -88,7 +88,7 @@ final class SigningWorld: TestIssuer {
     var answered: Int { calls.withLock { $0 } }
 
     func configuration() async throws -> (bytes: [UInt8], nonce: String) {
-        (try await provider.configuration(), provider.nonce())
+        (try await provider.door.configuration(), provider.door.nonce())
     }
 
     func send(_ path: String, proof: String?, body: String) async throws -> String {
@@ -100,7 +100,7 @@ final class SigningWorld: TestIssuer {
         clock.advance(by: 0.6)
         calls.withLock { $0 += 1 }
         do {
-            return try await provider.answer(call, proof: proof, body: body, address: "192.0.2.1")
+            return try await provider.door.answer(call, proof: proof, body: body, address: "192.0.2.1")
         } catch {
             throw BenchFailure("\(call) is refused: \(error.code.rawValue)")
         }
@@ -108,11 +108,11 @@ final class SigningWorld: TestIssuer {
 
     /// A device that may approve.
     func enrolled() async throws -> (device: TestDevice, container: TestDevice.Enrolled) {
-        let invite = try await provider.invite(caller, user: nil)
+        let invite = try await provider.invites.make(caller, user: nil)
         guard let code = InviteCode(typed: invite.code.reveal()) else { throw BenchFailure("no code") }
         let device = try TestDevice(self)
         let container = try await device.enrol(code)
-        _ = try await provider.enter(digits: container.digits, caller, pid: invite.pid)
+        _ = try await provider.invites.enter(digits: container.digits, caller, pid: invite.pid)
         return (device, container)
     }
 
@@ -120,11 +120,11 @@ final class SigningWorld: TestIssuer {
     func enrolledWithPIN() async throws -> (
         device: TestDevice, container: TestDevice.Enrolled, pin: TestPIN
     ) {
-        let invite = try await provider.invite(caller, user: nil)
+        let invite = try await provider.invites.make(caller, user: nil)
         guard let code = InviteCode(typed: invite.code.reveal()) else { throw BenchFailure("no code") }
         let device = try TestDevice(self, modes: [.device, .assisted])
         let (container, pin) = try await device.enrol(code, pin: "2580")
-        _ = try await provider.enter(digits: container.digits, caller, pid: invite.pid)
+        _ = try await provider.invites.enter(digits: container.digits, caller, pid: invite.pid)
         return (device, container, pin)
     }
 
@@ -134,11 +134,11 @@ final class SigningWorld: TestIssuer {
     {
         var prepared: [Prepared] = []
         for _ in 0..<count {
-            let made = try await provider.create(
+            let made = try await provider.parties.create(
                 TransactionWish(
                     clientID: "shop", clientName: "Example Shop", user: "ana", template: "payment",
                     details: Self.details, idempotencyKey: context.random.uuid()))
-            guard let txn = SigningID(text: made.txn) else { throw BenchFailure("no id") }
+            let txn = made.txn
             let document = try await device.fetch(txn, container)
             let body = try await device.signed(
                 try device.decision(document, status: "accept"), label: "payments")

@@ -20,7 +20,7 @@ struct JourneyEnd: Sendable {
             var completion = engine.transactions.completion(of: approval, session: session)
             if state.progress.isSigned {
                 guard let signing = engine.services.signing[state.realm] else { throw EngineError.unavailable }
-                completion += try await signing.taking(approval)
+                completion += try await signing.questions.taking(approval)
             }
             return JourneyOutcome(
                 result: .success(reply(token: turn.request.sessionToken, isNew: false)),

@@ -67,18 +67,15 @@ struct JourneyTurn: Sendable {
     }
 
     private func commit(_ outcome: JourneyOutcome, _ claim: StepClaim?) async throws {
-        var statements = outcome.statements
+        // The transaction or the session ended between our look and this.
+        let ended = approval == nil ? EngineError(.stepExpired) : EngineError.transactionUnreadable
+        var statements = outcome.statements.map { GuardedStatement($0, else: ended) }
         if let claim {
             let reply = StoredReply(outcome.result, sessionID: approval == nil ? nil : session?.id)
-            statements.insert(try engine.steps.finishing(claim, reply: reply), at: 0)
+            let finishing = try engine.steps.finishing(claim, reply: reply)
+            statements.insert(GuardedStatement(finishing, else: EngineError(.stepAnsweredDifferently)), at: 0)
         }
-        do {
-            _ = try await engine.context.database.run(statements)
-        } catch let error as StoreError where error.code == .unexpectedCount {
-            if error.statement == 0, claim != nil { throw EngineError(.stepAnsweredDifferently) }
-            // The transaction or the session ended between our look and this.
-            throw approval == nil ? EngineError(.stepExpired) : EngineError.transactionUnreadable
-        }
+        if case .refused(let error) = try await engine.context.database.attempt(statements) { throw error }
     }
 
     private func decline() async {

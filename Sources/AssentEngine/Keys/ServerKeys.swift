@@ -140,6 +140,8 @@ package final class ServerKeys: Sendable {
         return (try? JWTClaims(payload: verified.payload)).map { ($0, keyID) }
     }
 
+    private struct AnotherNodeWasFaster: Sendable {}
+
     /// Makes new keys for a purpose, one for each algorithm that has one. The old ones sign no more and stay published
     /// until what they signed has expired. When another node rotates at the same moment, that counts for both. With
     /// `discardingOld` the old keys' signatures stop counting, on other nodes within ``staleness``: the key may be in
@@ -159,17 +161,15 @@ package final class ServerKeys: Sendable {
         }
         var insertions: [SQLStatement] = []
         for slot in slots { insertions.append(try await insertion(of: slot, at: now)) }
-        let retire = SQLStatement(
+        let retire = GuardedStatement.one(
             "UPDATE server_keys SET retired_at = \(now) WHERE kid = \(old) AND retired_at IS NULL",
-            expecting: .exactly(1))
+            else: AnotherNodeWasFaster())
         let retireOthers = SQLStatement(
             "UPDATE server_keys SET retired_at = \(now) WHERE purpose = \(purpose.rawValue) AND retired_at IS NULL")
         let discard = SQLStatement("DELETE FROM server_keys WHERE purpose = \(purpose.rawValue)")
+        let rest = [discardingOld ? discard : retireOthers] + insertions + accompanying
         var isFirst = true
-        do {
-            _ = try await context.database.run(
-                [retire, discardingOld ? discard : retireOthers] + insertions + accompanying)
-        } catch let error as StoreError where error.code == .unexpectedCount && error.statement == 0 {
+        if case .refused = try await context.database.attempt([retire] + rest.map(GuardedStatement.also)) {
             guard !discardingOld else { throw EngineError.unavailable }
             isFirst = false
         }

@@ -15,7 +15,7 @@ struct SigningPartyRoutes: Sendable {
         switch (call.rule.path, call.request.method) {
         case ("transactions", _): return try await create()
         case ("transactions/*", .delete):
-            try await provider.cancel(call.id, client: party.id)
+            try await provider.parties.cancel(call.id, client: party.id)
             return Response(status: .noContent)
         default: return try await view()
         }
@@ -51,13 +51,13 @@ struct SigningPartyRoutes: Sendable {
             }
             wish.origin = DocumentOrigin(place: place, address: address)
         }
-        let made = try await provider.create(wish)
-        let ticket = user == nil ? try await provider.ticket(of: made) : nil
+        let made = try await provider.parties.create(wish)
+        let ticket = user == nil ? try await provider.parties.ticket(of: made) : nil
         return .json(
             201,
             .object(
                 JSONObject(omittingNil: [
-                    "txn": .string(made.txn), "exp": .integer(made.expiresAt),
+                    "txn": .string(made.txn.text), "exp": .integer(made.expiresAt),
                     "number": made.matchNumber.map(JSONValue.string), "tds": ticket.map(JSONValue.string),
                 ])))
     }
@@ -70,12 +70,12 @@ struct SigningPartyRoutes: Sendable {
             }
             seconds = value
         }
-        let view = try await provider.view(call.id, client: party.id, wait: seconds)
+        let view = try await provider.parties.view(call.id, client: party.id, wait: seconds)
         return .json(
             200,
             .object(
                 JSONObject(omittingNil: [
-                    "txn": .string(view.transaction.txn), "state": .string(view.state.rawValue),
+                    "txn": .string(view.transaction.txn.text), "state": .string(view.state.rawValue),
                     "status": view.transaction.status.map(JSONValue.string),
                     "reason": view.reason.map(JSONValue.string), "receipt": view.receipt.map(JSONValue.string),
                 ])))

@@ -48,7 +48,7 @@ struct SigningRoutes: Sendable {
         }
         // Also an error brings the nonce for the next try.
         if rule.path == "configuration" || rule.path.hasPrefix("device/") {
-            response.headers[.signingNonce] = provider.nonce()
+            response.headers[.signingNonce] = provider.door.nonce()
         }
         trusted.open(&response, to: request.headers)
         return response
@@ -79,7 +79,7 @@ struct SigningRoutes: Sendable {
         let forgery = ForgeryCheck(cookie: cookie).refusal(call.request.method, call.request.headers, trusted)
         if let forgery { throw SigningRefusal(.forbidden, forgery) }
         switch call.rule.path {
-        case "configuration": return .json(200, bytes: try await call.provider.configuration())
+        case "configuration": return .json(200, bytes: try await call.provider.door.configuration())
         case "invites", "invites/*", "invites/*/digits", "containers", "containers/*", "keys":
             return try await SigningUserRoutes(call: call, caller: try await user(call)).respond()
         case "transactions", "transactions/*":
@@ -98,7 +98,7 @@ struct SigningRoutes: Sendable {
         guard proofs.count <= 1 else { throw SigningRefusal(.badProof) }
         let body = try await call.request.bytes(upTo: call.rule.bodyLimit)
         return .jose(
-            try await call.provider.answer(
+            try await call.provider.door.answer(
                 device, proof: proofs.first, body: body, address: call.client.limitKey ?? "none"))
     }
 
@@ -125,13 +125,13 @@ struct SigningRoutes: Sendable {
     }
 
     private func evidence(_ call: SigningCall) async throws -> Response {
-        let reader: SigningProvider.EvidenceReader =
+        let reader: SigningEvidence.Reader =
             if call.request.headers.contains(.authorization) {
                 .client(try await party(call).id)
             } else {
                 .caller(try await user(call))
             }
-        return .json(200, bytes: try await call.provider.evidence(call.id, for: reader))
+        return .json(200, bytes: try await call.provider.evidence.bundle(call.id, for: reader))
     }
 }
 

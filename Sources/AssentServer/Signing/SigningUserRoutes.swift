@@ -14,24 +14,20 @@ struct SigningUserRoutes: Sendable {
         switch (call.rule.path, call.request.method) {
         case ("invites", _): return try await invite()
         case ("invites/*", .delete):
-            try await provider.withdraw(caller, pid: call.id)
+            try await provider.invites.withdraw(caller, pid: call.id)
             return Response(status: .noContent)
-        case ("invites/*", _): return .json(200, json(try await provider.inviteStatus(caller, pid: call.id)))
+        case ("invites/*", _): return .json(200, json(try await provider.invites.status(caller, pid: call.id)))
         case ("invites/*/digits", _):
             let body = try await call.json()
             try body.allow(["digits"])
             guard let digits = try body.signingText("digits"), digits.utf8.count <= 64 else {
                 throw SigningRefusal(.invalidRequest, "digits is missing.")
             }
-            let status = try await provider.enter(digits: digits, caller, pid: call.id)
+            let status = try await provider.invites.enter(digits: digits, caller, pid: call.id)
             return .json(200, ["state": .string(status.state)])
         case ("containers", _):
-            let found = try await provider.containers(caller, user: try call.request.query("user"))
-            var containers: [JSONValue] = []
-            for (container, keys) in found {
-                containers.append(
-                    Self.json(container, keys, slots: try await provider.slots(of: container), at: provider.now))
-            }
+            let found = try await provider.devices.list(caller, user: try call.request.query("user"))
+            let containers = found.map { Self.json($0.container, $0.keys, slots: $0.slots, at: provider.now) }
             return .json(200, ["containers": .array(containers)])
         case ("containers/*", _): return try await change()
         case ("keys", _): return try await changeKeys()
@@ -42,7 +38,7 @@ struct SigningUserRoutes: Sendable {
     private func invite() async throws -> Response {
         let body = try await call.json()
         try body.allow(["user", "did"])
-        let invite = try await provider.invite(
+        let invite = try await provider.invites.make(
             caller, user: try body.signingText("user"), did: try body.signingText("did"))
         return .json(
             201,
@@ -67,7 +63,7 @@ struct SigningUserRoutes: Sendable {
             guard let slot = try body.signingText("slot"), body["name"] == nil else {
                 throw SigningRefusal(.invalidRequest, "slot is missing.")
             }
-            let state = try await provider.act(caller, did: call.id, action, on: slot)
+            let state = try await provider.slots.act(caller, did: call.id, action, on: slot)
             return .json(200, ["state": .string(state.rawValue)])
         }
         guard body["slot"] == nil else { throw SigningRefusal(.invalidRequest, "This action is not about a slot.") }
@@ -80,20 +76,20 @@ struct SigningUserRoutes: Sendable {
         default:
             throw SigningRefusal(.invalidRequest, "action is rename, block, unblock, revoke, lock, unlock or wipe.")
         }
-        let state = try await provider.change(caller, did: call.id, change)
+        let state = try await provider.devices.change(caller, did: call.id, change)
         return .json(200, ["state": .string(state.rawValue)])
     }
 
     private func changeKeys() async throws -> Response {
         let body = try await call.json()
         try body.allow(["action"])
-        let change: SigningProvider.KeyChange
+        let change: SigningKeyAdministration.KeyChange
         switch try body.signingText("action") {
         case "rotateIdentity": change = .rotateIdentity
         case "withdrawOnline": change = .withdrawOnlineKeys
         default: throw SigningRefusal(.invalidRequest, "action is rotateIdentity or withdrawOnline.")
         }
-        let keys = try await provider.change(caller, change)
+        let keys = try await provider.administration.change(caller, change)
         return .json(200, ["identity": .string(keys.identity), "min": .integer(Int64(keys.minimum))])
     }
 
@@ -102,13 +98,14 @@ struct SigningUserRoutes: Sendable {
     ) -> JSONValue {
         let keys = keys.map { key -> JSONValue in
             [
-                "kid": .string(key.kid), "usage": .string(key.usage), "label": .string(key.label),
-                "state": .string(key.isActive ? "ACTIVE" : "RETIRED"), "since": .integer(key.since),
+                "kid": .string(key.kid.text), "usage": .string(key.usage.rawValue), "label": .string(key.label),
+                "state": .string(key.state.rawValue), "since": .integer(key.since),
             ]
         }
         return .object(
             JSONObject(omittingNil: [
-                "did": .string(container.did), "name": .string(container.name), "serial": .string(container.serial),
+                "did": .string(container.did.text), "name": .string(container.name),
+                "serial": .string(container.serial),
                 "state": .string(container.state(at: now).rawValue), "created": .integer(container.createdAt),
                 "approvals": .integer(container.approvalsFrom), "renew": .integer(container.renewAt),
                 "exp": .integer(container.expiresAt), "ended": container.endedAt.map { .integer($0) },

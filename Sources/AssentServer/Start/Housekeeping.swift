@@ -67,7 +67,7 @@ struct Housekeeping: Service {
         _ = try await authentication.purge()
         for provider in providers { _ = try await provider.purge() }
         _ = try await keys.purge()
-        try await SigningStore.purge(context)
+        try await SigningHousekeeping.purge(context)
         try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
     }
 }

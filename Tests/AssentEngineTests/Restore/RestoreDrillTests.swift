@@ -120,26 +120,28 @@ struct RestoreDrillTests {
     @Test("Transactions, approvals of devices, invites, enrolments, PINs")
     func approvals() async throws {
         let fixture = try await SigningStoreFixture(isRestorable: true)
-        let (base, store, now) = (fixture.base, fixture.store, fixture.now)
+        let (base, store, now) = (fixture.base, fixture, fixture.now)
         let spent = try await base.approved()
         let open = try await base.create(try base.binding(session: base.ben))
         let container = try await fixture.active()
         let pending = try await fixture.pending()
-        let forPolicy = try await store.create(fixture.transaction(policy: "policy"), limits: SigningLimits())
-        _ = try await store.decide(
+        let forPolicy = try await store.documents.create(fixture.transaction(policy: "policy"), limits: SigningLimits())
+        _ = try await store.decisions.decide(
             fixture.decision(forPolicy, container), container: container, proof: fixture.proof(container.did), at: now)
         let invite = try await fixture.invited()
         let (started, waiting) = (try await fixture.started(try await fixture.invited()), try await fixture.completed())
         let pin = try await fixture.withSlot()
         _ = try await fixture.unlock(pin)
-        try await store.confirm(fixture.confirmed(pin, 1), of: pin)
+        try await store.slots.confirm(fixture.confirmed(pin, 1), of: pin)
         let tried = try await fixture.withSlot()
         @Sendable func isTaken(_ policy: String) async throws -> Bool {
-            try await !base.database.run(SQLStatement(SigningSQL.take(policyTransaction: policy, req: "req"))).isEmpty
+            try await !base.database.run(
+                SQLStatement(SigningTransactionSQL.take(policyTransaction: policy, req: "req"))
+            ).isEmpty
         }
         @Sendable func takeEvaluation() async throws -> Bool {
-            let taking = SigningSQL.take(
-                SpentEvaluation(fixture.confirmed(pin, 1)), dh: fixture.id(), did: pin.did, at: now)
+            let taking = DecisionSQL.take(
+                SpentEvaluation(fixture.confirmed(pin, 1)), dh: "decision", did: pin.did, at: now)
             do {
                 _ = try await base.database.run([SQLStatement(taking, expecting: .exactly(1))])
                 return true
@@ -148,7 +150,7 @@ struct RestoreDrillTests {
             }
         }
         @Sendable func start() async throws -> Bool {
-            try await store.start(fixture.enrolment(invite), user: fixture.user, isAgain: false, at: now)
+            try await store.enrolments.start(fixture.enrolment(invite), user: fixture.user, isAgain: false, at: now)
         }
         let drills = [
             RestoreDrill(.transactions, "an approved transaction") {
@@ -162,12 +164,12 @@ struct RestoreDrillTests {
                 (try? await base.approve(open.id, session: base.ben)) != nil
             },
             RestoreDrill(.signingTransactions, "an open signing transaction") {
-                _ = try await store.decide(
+                _ = try await store.decisions.decide(
                     fixture.decision(pending, container), container: container, proof: fixture.proof(container.did),
                     at: now)
             } again: {
                 try await signingCode {
-                    _ = try await store.decide(
+                    _ = try await store.decisions.decide(
                         fixture.decision(pending, container), container: container,
                         proof: fixture.proof(container.did), at: now)
                 } == nil
@@ -179,15 +181,17 @@ struct RestoreDrillTests {
             },
             RestoreDrill(.invites, "an invite") {
                 try #require(try await start())
-                _ = try await store.void(invite, at: now)
+                _ = try await store.invites.void(invite, at: now)
             } again: {
                 try await start()
             },
             RestoreDrill(.invites, "digits") {
-                _ = try await store.confirm(waiting, echoHash: "echo", activation: fixture.activation(), at: now)
-                try #require(try await store.acceptDigits(waiting, activation: fixture.activation(), at: now))
+                _ = try await store.enrolments.confirm(
+                    waiting, echoHash: "echo", activation: fixture.activation(), at: now)
+                try #require(
+                    try await store.enrolments.acceptDigits(waiting, activation: fixture.activation(), at: now))
             } again: {
-                try await store.acceptDigits(waiting, activation: fixture.activation(), at: now)
+                try await store.enrolments.acceptDigits(waiting, activation: fixture.activation(), at: now)
             },
             RestoreDrill(.enrolments, "an enrolment") {
                 _ = try await fixture.commit(started)
@@ -206,8 +210,8 @@ struct RestoreDrillTests {
             },
         ]
         try await RestoreDrill.run(drills, on: base.context, covering: Self.approvals)
-        #expect(try await store.transaction(pending.txn)?.state == .failed)
-        #expect(try await store.transaction(forPolicy.txn)?.state == .approved)
+        #expect(try await store.documents.find(pending.txn)?.state == .failed)
+        #expect(try await store.documents.find(forPolicy.txn)?.state == .approved)
         #expect(try await fixture.state(container) == .active)
         #expect(try await fixture.state(waiting) == .void)
     }
@@ -227,7 +231,7 @@ struct RestoreDrillTests {
             counted: try await container.oneTimeCode(label: "counted").code.reveal()
         )
         @Sendable func accepts(_ code: String, _ label: String) async throws -> Bool {
-            try await world.provider.verify(oneTimeCode: code, label: label, user: world.base.ana.user) == .accepted
+            try await world.provider.codes.verify(code, label: label, user: world.base.ana.user) == .accepted
         }
         let (device, enrolled) = try await world.enrolled()
         let body = try await device.sealed(UpdateBody(name: "phone").encoded(), sender: enrolled.did.text)

@@ -48,16 +48,16 @@ struct RestoredEnrolmentTests {
             let sdk = try SDKWorld(try await SigningWorld())
             let (device, world) = (sdk.device(), sdk.world)
             let container = try await sdk.enrolled(device)
-            let shown = try await world.provider.invite(world.ana, user: nil, did: container.id)
+            let shown = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
             let renewal = try await container.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
             let digits = try #require(renewal.digits)
-            if isDone { _ = try await world.provider.enter(digits: digits, world.ana, pid: shown.pid) }
+            if isDone { _ = try await world.provider.invites.enter(digits: digits, world.ana, pid: shown.pid) }
             let counts = try await Self.fence(world)
             #expect(counts == (isDone ? [:] : [.invites: 1, .enrolments: 1]))
             #expect(try await Self.fence(world) == [:])
             if !isDone {
                 await #expect(throws: SigningRefusal.self) {
-                    try await world.provider.enter(digits: digits, world.ana, pid: shown.pid)
+                    try await world.provider.invites.enter(digits: digits, world.ana, pid: shown.pid)
                 }
             }
             #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)

@@ -122,10 +122,10 @@ final class SDKWorld: Sendable {
     {
         let path = (exchange.request.path ?? "").components(separatedBy: "/realms/alpha/").last ?? ""
         var fields: HTTPFields = [:]
-        if let name = HTTPField.Name("TSP-Nonce") { fields[name] = world.provider.nonce() }
+        if let name = HTTPField.Name("TSP-Nonce") { fields[name] = world.provider.door.nonce() }
         let ok = HTTPResponse(status: .ok, headerFields: fields)
         if path == "configuration" {
-            return HTTPReply(ok, body: HTTPBody(try await world.provider.configuration()))
+            return HTTPReply(ok, body: HTTPBody(try await world.provider.door.configuration()))
         }
         let proof = HTTPField.Name("TSP-Proof").flatMap { exchange.request.headerFields[$0] }
         do {
@@ -145,11 +145,11 @@ final class SDKWorld: Sendable {
 
     /// A container of Ana's that is active.
     func enrolled(_ device: SigningDevice, pin: Secret? = nil) async throws -> SigningContainer {
-        let shown = try await world.provider.invite(world.ana, user: nil)
+        let shown = try await world.provider.invites.make(world.ana, user: nil)
         let invite = try SigningInvite(scanned: shown.qr.reveal())
         let prompt = pin.map { pin -> SigningPasswordPrompt in { _ in pin } }
         let enrolment = try await device.enrol(invite, name: "Ana's laptop", password: prompt)
-        let status = try await world.provider.enter(
+        let status = try await world.provider.invites.enter(
             digits: try #require(enrolment.digits), world.ana, pid: shown.pid)
         try #require(status.state == "ACTIVE")
         try await device.container(enrolment.containerID).status()
@@ -173,7 +173,7 @@ final class SDKWorld: Sendable {
 
     /// What a verifier says of the evidence of a transaction.
     func report(_ txn: String, trust: KeyThumbprint? = nil) async throws -> EvidenceReport {
-        let bundle = try EvidenceBundle(reading: try await world.provider.evidence(txn, for: .client("shop")))
+        let bundle = try EvidenceBundle(reading: try await world.provider.evidence.bundle(txn, for: .client("shop")))
         let first = bundle.identities.first?.thumbprint
         return EvidenceVerification.report(on: bundle, trust: trust ?? first)
     }

@@ -46,13 +46,13 @@ struct SignTransactionNodeTests {
         var name: String { provider.settings.issuer.name }
 
         func configuration() async throws -> (bytes: [UInt8], nonce: String) {
-            (try await provider.configuration(), provider.nonce())
+            (try await provider.door.configuration(), provider.door.nonce())
         }
 
         func send(_ path: String, proof: String?, body: String) async throws -> String {
             guard let call = DeviceCall(rawValue: path) else { throw TestRefusal("no such call") }
             do {
-                return try await provider.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
+                return try await provider.door.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
             } catch {
                 throw TestRefusal(error.code.rawValue)
             }
@@ -60,10 +60,10 @@ struct SignTransactionNodeTests {
 
         func enrolled() async throws -> (device: TestDevice, container: TestDevice.Enrolled) {
             let caller = SigningCaller(try #require(try await journeys.sessions.live(token: session)))
-            let invite = try await provider.invite(caller, user: nil)
+            let invite = try await provider.invites.make(caller, user: nil)
             let device = try TestDevice(self)
             let container = try await device.enrol(try #require(InviteCode(typed: invite.code.reveal())))
-            _ = try await provider.enter(digits: container.digits, caller, pid: invite.pid)
+            _ = try await provider.invites.enter(digits: container.digits, caller, pid: invite.pid)
             return (device, container)
         }
 
@@ -98,7 +98,7 @@ struct SignTransactionNodeTests {
             ("192.0.2.7", true), ("100.128.0.1", true), ("2001:0db8:0000:0000::/64", true),
         ])
     func origin(address: String, isShown: Bool) {
-        let origin = SigningProvider.origin(address)
+        let origin = SigningQuestions.origin(address)
         #expect(isShown ? origin?.address == address && origin?.place == nil : origin == nil)
     }
 
@@ -116,11 +116,11 @@ struct SignTransactionNodeTests {
         #expect(waiting.outputs["number"]?.string == number)
         #expect(waiting.outputs["expiresAt"]?.integer == asked.expiresAt)
         #expect(waiting.outputs["message"]?.string == "Confirm on your device.\nNumber: \(number)")
-        let txn = try #require(SigningID(text: asked.txn))
+        let txn = asked.txn
         let document = try await device.fetch(txn, container).content
         #expect(document.fields.map(\.display) == ["200.00 EUR", "Bob"] && document.relyingParty.id == "journey")
         #expect(document.origin?.place == nil && document.origin?.address == "192.0.2.7")
-        #expect(world.heard.waiting.withLock { $0.map(\.txn) } == [asked.txn])
+        #expect(world.heard.waiting.withLock { $0.map(\.txn) } == [asked.txn.text])
         _ = try await device.approve(txn, container, number: number)
         #expect(try await world.journeys.state(id) == "IN_PROGRESS")
         #expect(try await world.poll(page).token() == world.session)
@@ -139,7 +139,7 @@ struct SignTransactionNodeTests {
         let (device, container) = try await world.enrolled()
         let denied = try await world.journeys.transaction(world.session, journey: "Sign")
         let page = try await world.begin(denied)
-        let txn = try #require(SigningID(text: try await world.signing().txn))
+        let txn = try await world.signing().txn
         _ = try await device.decide(try await device.signed(device.blind(txn, container), label: nil), container)
         await #expect(throws: EngineError(.declined)) { try await world.poll(page) }
         #expect(try await world.journeys.state(denied) == "DECLINED")
@@ -152,7 +152,7 @@ struct SignTransactionNodeTests {
         let id = try await world.journeys.transaction(world.session, journey: "Sign")
         let page = try await world.begin(id)
         let asked = try await world.signing()
-        let document = try await device.fetch(try #require(SigningID(text: asked.txn)), container)
+        let document = try await device.fetch(asked.txn, container)
         let approval = try await device.signed(
             try device.decision(document, status: "accept", number: asked.matchNumber), label: "payments")
         world.journeys.clock.advance(by: 60)
@@ -175,7 +175,7 @@ struct SignTransactionNodeTests {
             let asked = try await world.journeys.database.run(
                 .read("SELECT * FROM signing_transactions WHERE policy_transaction = \(id)"))
             let transaction = try SigningTransactionRecord(try #require(asked.first))
-            let txn = try #require(SigningID(text: transaction.txn))
+            let txn = transaction.txn
             _ = try await device.approve(txn, container, number: transaction.matchNumber)
             if change != "state = 'DENIED'" {
                 // Changed after the node has looked: what decides is the statement at the end.
@@ -185,7 +185,7 @@ struct SignTransactionNodeTests {
                 _ = try await world.journeys.database.run(
                     SQLStatement("UPDATE signing_transactions SET \(change) WHERE txn = \(txn.text)"))
                 await #expect(throws: StoreError(.unexpectedCount, "")) {
-                    _ = try await world.journeys.database.run(try await world.provider.taking(approval))
+                    _ = try await world.journeys.database.run(try await world.provider.questions.taking(approval))
                 }
             }
             _ = try await world.journeys.database.run(

@@ -21,21 +21,21 @@ struct SigningClaimTests {
         let sdk = try SDKWorld(try await SigningWorld())
         let (device, world) = (sdk.device(), sdk.world)
         let container = try await sdk.enrolled(device)
-        let made = try await world.provider.create(wish(world))
+        let made = try await world.provider.parties.create(wish(world))
         #expect(made.userID.isEmpty && made.expiresAt - made.createdAt == 120)
-        #expect(try await world.provider.view(made.txn, client: "shop").state == .pending)
+        #expect(try await world.provider.parties.view(made.txn.text, client: "shop").state == .pending)
         #expect(try await container.transactionIDs().isEmpty)
-        let text = try await world.provider.ticket(of: made)
+        let text = try await world.provider.parties.ticket(of: made)
         #expect(text.utf8.count <= 800)
         let info = try await device.retrieveTransactionInfo(text)
-        #expect(info.isClaim && info.transactionID == made.txn)
+        #expect(info.isClaim && info.transactionID == made.txn.text)
         let transaction = try await info.transaction()
         #expect(try await info.transaction().id == transaction.id)
         #expect(transaction.displayed.place == "Vienna" && transaction.displayed.address == "192.0.2.7")
         let receipt = try await transaction.setStatus("accept", number: made.matchNumber)
         #expect(receipt.effect == .approve)
-        #expect(try await world.provider.view(made.txn, client: "shop").state == .approved)
-        let report = try await sdk.report(made.txn)
+        #expect(try await world.provider.parties.view(made.txn.text, client: "shop").state == .approved)
+        let report = try await sdk.report(made.txn.text)
         #expect(report.contradicted.isEmpty, "\(report.contradicted)")
     }
 
@@ -44,8 +44,8 @@ struct SigningClaimTests {
         let world = try await SigningWorld { $0.limits.containers = 20 }
         var devices: [(device: TestDevice, container: TestDevice.Enrolled)] = []
         for _ in 0..<6 { devices.append(try await world.enrolled()) }
-        let made = try await world.provider.create(wish(world))
-        let text = try await world.provider.ticket(of: made)
+        let made = try await world.provider.parties.create(wish(world))
+        let text = try await world.provider.parties.ticket(of: made)
         let outcomes = try await withThrowingTaskGroup(of: String?.self) { group in
             for (device, container) in devices {
                 group.addTask {
@@ -58,7 +58,7 @@ struct SigningClaimTests {
         }
         #expect(outcomes.count { $0 == nil } == 1)
         #expect(outcomes.count { $0 == "tx_unknown" } == 5)
-        let txn = try #require(SigningID(text: made.txn))
+        let txn = made.txn
         var fetched = 0
         for (device, container) in devices {
             let found = try await refusal { _ = try await device.fetch(txn, container) }
@@ -72,10 +72,10 @@ struct SigningClaimTests {
     func claimedByAnother() async throws {
         let world = try await SigningWorld()
         let (first, second) = (try await world.enrolled(), try await world.enrolled())
-        let made = try await world.provider.create(wish(world))
-        let body = ClaimBody(ticket: try await world.provider.ticket(of: made))
+        let made = try await world.provider.parties.create(wish(world))
+        let body = ClaimBody(ticket: try await world.provider.parties.ticket(of: made))
         _ = try await first.device.call("transactions/claim", first.container.did, body)
-        let txn = try #require(SigningID(text: made.txn))
+        let txn = made.txn
         for effect in [DecisionEffect.deny, .report] {
             let blind = try await second.device.signed(
                 second.device.blind(txn, second.container, effect), label: nil)
@@ -97,13 +97,13 @@ struct SigningClaimTests {
         let later = SigningProvider(plain.base.context, settings: settings)
         var wish = wish(plain)
         wish.template = "login"
-        let made = try await later.create(wish)
-        let body = ClaimBody(ticket: try await later.ticket(of: made))
+        let made = try await later.parties.create(wish)
+        let body = ClaimBody(ticket: try await later.parties.ticket(of: made))
         #expect(
             try await refusal { _ = try await device.call("transactions/claim", container.did, body) } == "tx_unknown")
         let second = try await SigningWorld.$route.withValue({ later }) { try await plain.enrolled() }
         _ = try await second.device.call("transactions/claim", second.container.did, body)
-        let stored = try await plain.provider.store.transaction(made.txn)
+        let stored = try await plain.provider.documents.find(made.txn)
         #expect(stored?.userID == plain.base.ana.user.id)
     }
 
@@ -117,10 +117,10 @@ struct SigningClaimTests {
         for change in changes {
             var wish = good
             change(&wish)
-            let found = try await refusal { _ = try await world.provider.create(wish) }
+            let found = try await refusal { _ = try await world.provider.parties.create(wish) }
             #expect(found == "invalid_request" || found == "not_found")
         }
-        #expect(try await world.provider.create(good).txn == world.provider.create(good).txn)
+        #expect(try await world.provider.parties.create(good).txn == world.provider.parties.create(good).txn)
     }
 
     @Test("A client has a hundred that nobody has claimed; another client has its own, and time makes room")
@@ -129,7 +129,7 @@ struct SigningClaimTests {
         func make(_ client: String = "shop") async throws -> String? {
             var wanted = wish(world)
             wanted.clientID = client
-            return try await refusal { _ = try await world.provider.create(wanted) }
+            return try await refusal { _ = try await world.provider.parties.create(wanted) }
         }
         for _ in 0..<100 { #expect(try await make() == nil) }
         #expect(try await make() == "rate_limited")
@@ -143,10 +143,10 @@ struct SigningClaimTests {
         let world = try await SigningWorld()
         let (device, container) = try await world.enrolled()
         func claimed() async throws -> (number: String, document: SignedMessage<TransactionDocument>) {
-            let made = try await world.provider.create(wish(world))
-            let ticket = try await world.provider.ticket(of: made)
+            let made = try await world.provider.parties.create(wish(world))
+            let ticket = try await world.provider.parties.ticket(of: made)
             _ = try await device.call("transactions/claim", container.did, ClaimBody(ticket: ticket))
-            let txn = try #require(SigningID(text: made.txn))
+            let txn = made.txn
             return (try #require(made.matchNumber), try await device.fetch(txn, container))
         }
         func approve(
@@ -193,20 +193,20 @@ struct SigningClaimTests {
             issuer: world.name, txn: own.txn, expiresAt: Int(world.provider.now) + 60,
             handle: SigningID(random: SystemRandom()))
         #expect(try await claim(try await world.provider.keys.sign(handle)) == "tx_unknown")
-        let made = try await world.provider.create(wish(world))
+        let made = try await world.provider.parties.create(wish(world))
         let forged = Ticket(
-            issuer: world.name, txn: try #require(SigningID(text: made.txn)), expiresAt: Int(made.expiresAt),
+            issuer: world.name, txn: made.txn, expiresAt: Int(made.expiresAt),
             isClaim: true)
         #expect(try await claim(try await SignedMessage.sign(forged, with: device.deviceKey).compact) == "tx_unknown")
-        let text = try await world.provider.ticket(of: made)
-        try await world.provider.cancel(made.txn, client: "shop")
+        let text = try await world.provider.parties.ticket(of: made)
+        try await world.provider.parties.cancel(made.txn.text, client: "shop")
         #expect(try await claim(text) == "tx_canceled")
-        let late = try await world.provider.ticket(of: try await world.provider.create(wish(world)))
+        let late = try await world.provider.parties.ticket(of: try await world.provider.parties.create(wish(world)))
         world.base.clock.advance(by: 121)
         #expect(try await claim(late) == "tx_expired")
         // A blind refusal needs a transaction of one's own.
-        let other = try await world.provider.create(wish(world))
-        let blind = device.blind(try #require(SigningID(text: other.txn)), container)
+        let other = try await world.provider.parties.create(wish(world))
+        let blind = device.blind(other.txn, container)
         let body = try await device.signed(blind, label: nil)
         #expect(try await refusal { _ = try await device.decide(body, container) } == "tx_unknown")
     }

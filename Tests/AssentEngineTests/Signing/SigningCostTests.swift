@@ -54,7 +54,7 @@ struct SigningCostTests {
             let sealed = try await device.sealed(body.encoded(), sender: container.did.text)
             let proof = try await device.proof(container.did, path: path, body: sealed)
             let call = try #require(DeviceCall(rawValue: path))
-            _ = try await counted.answer(call, proof: proof, body: Array(sealed.utf8), address: "192.0.2.1")
+            _ = try await counted.door.answer(call, proof: proof, body: Array(sealed.utf8), address: "192.0.2.1")
         }
         let kept = pin.kept.withLock { $0 }
         let body = pin.body(kept, next: kept.r, element: kept.publicKey)

@@ -10,11 +10,12 @@ import Testing
 @Suite("Deciding, as statements")
 struct SigningDecisionStoreTests {
     private static func decide(
-        _ fixture: SigningStoreFixture, _ decision: SigningDecision, _ container: SigningContainerRecord,
-        proof: SpentProof? = nil, store: SigningStore? = nil
+        _ fixture: SigningStoreFixture, _ decision: SigningStoreFixture.MadeDecision,
+        _ container: SigningContainerRecord,
+        proof: SpentProof? = nil, store: (any SigningPart)? = nil
     ) async throws -> RefusalCode? {
         try await signingCode {
-            _ = try await (store ?? fixture.store).decide(
+            _ = try await (store ?? fixture).decisions.decide(
                 decision, container: container, proof: proof ?? fixture.proof(container.did), at: fixture.now)
         }
     }
@@ -29,34 +30,34 @@ struct SigningDecisionStoreTests {
         let container = try await fixture.active()
         let transaction = try await fixture.pending()
         let decision = fixture.decision(transaction, container, state)
-        let (store, now) = (fixture.store, fixture.now)
+        let (store, now) = (fixture, fixture.now)
         let proof = fixture.proof(container.did)
         #expect(
-            try await store.decide(decision, container: container, proof: proof, at: now) == decision.receipt)
-        let known = try #require(try await store.transaction(transaction.txn))
+            try await store.decisions.decide(decision, container: container, proof: proof, at: now) == decision.receipt)
+        let known = try #require(try await store.documents.find(transaction.txn))
         #expect(known.state == state && known.decidedBy == container.did && known.status == "accept")
         #expect(try await fixture.audited(.signingDecide, transaction.txn) == ["success -"])
         let later = transaction.expiresAt + 1000
         #expect(
-            try await store.turn(transaction.txn, dh: decision.dh, container: container, at: later)
+            try await store.decisions.turn(transaction.txn, dh: decision.dh, container: container, at: later)
                 == .repeated(receipt: decision.receipt))
         #expect(
             try await signingCode {
-                _ = try await store.turn(transaction.txn, dh: "x", container: container, at: now)
+                _ = try await store.decisions.turn(transaction.txn, dh: "x", container: container, at: now)
             } == .alreadyDecided)
         let second = fixture.decision(transaction, container, .denied)
         #expect(try await Self.decide(fixture, second, container) == .alreadyDecided)
         let again = fixture.decision(transaction, container, state, dh: decision.dh)
         #expect(
-            try await store.decide(again, container: container, proof: fixture.proof(container.did), at: now)
+            try await store.decisions.decide(again, container: container, proof: fixture.proof(container.did), at: now)
                 == decision.receipt)
         let other = try await fixture.active()
         #expect(
             try await signingCode {
-                _ = try await store.turn(transaction.txn, dh: decision.dh, container: other, at: now)
+                _ = try await store.decisions.turn(transaction.txn, dh: decision.dh, container: other, at: now)
             } == .alreadyDecided)
         let audit = try await fixture.base.database.run(
-            .read("SELECT id FROM audit WHERE id = \(decision.auditID)"))
+            .read("SELECT id FROM audit WHERE id = \(decision.effects.auditID)"))
         #expect(audit.count == 1)
     }
 
@@ -65,16 +66,14 @@ struct SigningDecisionStoreTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         let transaction = try await fixture.pending()
-        let (store, now) = (fixture.store, fixture.now)
+        let (store, now) = (fixture, fixture.now)
         let approve = fixture.decision(transaction, container)
         let proof = fixture.proof(container.did)
-        _ = try await store.update(container, name: "a", pushID: nil, properties: nil, proof: proof, at: now)
+        _ = try await store.devices.update(container, name: "a", pushID: nil, properties: nil, proof: proof, at: now)
         #expect(try await Self.decide(fixture, approve, container, proof: proof) == .replay)
         let database = fixture.base.database
-        let foreign = SigningDecision(
-            txn: transaction.txn, did: container.did, kid: "sign of another", dh: fixture.id(), state: .approved,
-            status: "accept", needsNumber: false, decision: "d", possession: nil, txd: nil, receipt: "r",
-            auditID: fixture.base.context.random.uuid())
+        var foreign = fixture.decision(transaction, container)
+        foreign.effects.kid = "sign of another"
         #expect(try await Self.decide(fixture, foreign, container) == .keyRetired)
         _ = try await database.run(SQLStatement("UPDATE signing_containers SET approvals_from = \(now + 60)"))
         #expect(try await Self.decide(fixture, approve, container) == .approvalsNotYet)
@@ -89,7 +88,7 @@ struct SigningDecisionStoreTests {
         _ = try await database.run(SQLStatement("UPDATE signing_containers SET state = 'ACTIVE'"))
         let numbered = try await fixture.pending(number: "42")
         #expect(try await Self.decide(fixture, fixture.decision(numbered, container), container) == .matchUsed)
-        #expect(try await store.transaction(transaction.txn)?.state == .pending)
+        #expect(try await store.documents.find(transaction.txn)?.state == .pending)
         fixture.base.clock.advance(by: 180)
         #expect(try await Self.decide(fixture, approve, container) == .transactionExpired)
         fixture.base.clock.advance(by: 2000)
@@ -120,7 +119,7 @@ struct SigningDecisionStoreTests {
                     let decision = fixture.decision(
                         transaction, container, task.isMultiple(of: 3) ? .denied : .approved)
                     return try await Self.decide(
-                        fixture, decision, container, store: task.isMultiple(of: 2) ? fixture.store : other) == nil
+                        fixture, decision, container, store: task.isMultiple(of: 2) ? fixture : other) == nil
                 }
             }
             return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
@@ -141,9 +140,9 @@ struct SigningDecisionStoreTests {
         let results = try await withThrowingTaskGroup(of: RefusalCode?.self) { group in
             for task in 0..<100 {
                 group.addTask {
-                    let store = task.isMultiple(of: 2) ? fixture.store : other
+                    let store: any SigningPart = task.isMultiple(of: 2) ? fixture : other
                     return try await signingCode {
-                        try await store.compareNumber(
+                        try await store.decisions.compareNumber(
                             task < 10 ? "0\(task)" : "\(task)", txn: transaction.txn, dh: "dh \(task)",
                             container: container, at: fixture.now)
                     }
@@ -160,12 +159,13 @@ struct SigningDecisionStoreTests {
     func number() async throws {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
-        let (store, now) = (fixture.store, fixture.now)
-        func compare(_ number: String, _ transaction: SigningTransactionRecord, dh: String) async throws
+        let (store, now) = (fixture, fixture.now)
+        func compare(_ number: String, _ transaction: SigningTransactionRecord, dh: SigningHash) async throws
             -> RefusalCode?
         {
             try await signingCode {
-                try await store.compareNumber(number, txn: transaction.txn, dh: dh, container: container, at: now)
+                try await store.decisions.compareNumber(
+                    number, txn: transaction.txn, dh: dh, container: container, at: now)
             }
         }
         let right = try await fixture.pending(number: "42")
@@ -178,7 +178,7 @@ struct SigningDecisionStoreTests {
         let wrong = try await fixture.pending(number: "42")
         #expect(try await compare("41", wrong, dh: "a") == .matchWrong)
         #expect(try await compare("42", wrong, dh: "a") == .transactionFailed)
-        #expect(try await store.transaction(wrong.txn)?.state == .failed)
+        #expect(try await store.documents.find(wrong.txn)?.state == .failed)
         #expect(try await fixture.audited(.signingDecide, wrong.txn).first == "failed match_wrong")
     }
 
@@ -189,12 +189,12 @@ struct SigningDecisionStoreTests {
             let container = try await fixture.active()
             let transaction = try await fixture.pending()
             let decision = fixture.decision(transaction, container)
-            async let revoked = fixture.store.change(container, .revoke, by: "user", at: fixture.now)
+            async let revoked = fixture.devices.change(container, .revoke, by: "user", at: fixture.now)
             async let code = Self.decide(fixture, decision, container)
             #expect(try await revoked)
             let refusal = try await code
             #expect(refusal == nil || refusal == .containerRevoked)
-            let state = try await fixture.store.transaction(transaction.txn)?.state
+            let state = try await fixture.documents.find(transaction.txn)?.state
             #expect(state == (refusal == nil ? .approved : .pending))
         }
     }

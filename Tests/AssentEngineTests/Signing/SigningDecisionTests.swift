@@ -26,7 +26,7 @@ struct SigningDecisionTests {
         let receipt = try await device.approve(txn, container)
         #expect(receipt.content.state == .approved && receipt.content.methods == [.possession])
         #expect(receipt.content.relyingParty == "shop" && !receipt.content.matched)
-        let view = try await world.provider.view(txn.text, client: "shop")
+        let view = try await world.provider.parties.view(txn.text, client: "shop")
         #expect(view.state == .approved && view.receipt == receipt.compact && view.transaction.status == "accept")
         #expect(try await device.list(container.did).isEmpty)
         let audit = try await AuditLog(world.base.context).records(transactionID: txn.text)
@@ -39,7 +39,7 @@ struct SigningDecisionTests {
         let (device, container) = try await world.enrolled()
         var wish = world.wish()
         wish.locale = "de-CH"
-        let txn = try #require(SigningID(text: try await world.provider.create(wish).txn))
+        let txn = try await world.provider.parties.create(wish).txn
         let first = try await device.fetch(txn, container)
         #expect(try await device.fetch(txn, container).compact == first.compact)
         #expect(first.content.title == "Zahlung freigeben" && first.content.locale == "de-CH")
@@ -72,7 +72,7 @@ struct SigningDecisionTests {
         let receipt = try await device.decide(blind, container).content
         #expect(receipt.state == .reported && receipt.document == nil)
         let evidence = try EvidenceBundle(
-            reading: try await world.provider.evidence(reported.text, for: .client("shop")))
+            reading: try await world.provider.evidence.bundle(reported.text, for: .client("shop")))
         let identity = try await device.trust().identity.thumbprint
         let report = EvidenceVerification.report(on: evidence, trust: identity)
         #expect(report.exitStatus == 0, "\(report.contradicted)")
@@ -198,7 +198,7 @@ struct SigningDecisionTests {
         let invite = try await world.invite(ben)
         let other = try TestDevice(world)
         let foreign = try await other.enrol(invite.code)
-        _ = try await world.provider.enter(digits: foreign.digits, ben, pid: invite.pid)
+        _ = try await world.provider.invites.enter(digits: foreign.digits, ben, pid: invite.pid)
         #expect(try await other.list(foreign.did).isEmpty)
         #expect(try await refusal { _ = try await other.fetch(txn, foreign) } == "tx_unknown")
         let blind = try await other.signed(other.blind(txn, foreign), label: nil)
@@ -212,7 +212,8 @@ struct SigningDecisionTests {
             jti: decision.jti)
         let body = try await second.signed(moved, label: nil)
         #expect(try await refusal { _ = try await second.decide(body, secondContainer) } == "tx_not_fetched")
-        #expect(try await refusal { _ = try await world.provider.view(txn.text, client: "other") } == "tx_unknown")
+        #expect(
+            try await refusal { _ = try await world.provider.parties.view(txn.text, client: "other") } == "tx_unknown")
     }
 
     @Test("A blocked, new or expired container does not approve")
@@ -226,12 +227,13 @@ struct SigningDecisionTests {
             try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
         let did = container.did.text
         #expect(
-            try await refusal { _ = try await world.provider.change(world.ana, did: did, .block) } == "forbidden")
-        #expect(try await world.provider.change(admin, did: did, .block) == .blocked)
+            try await refusal { _ = try await world.provider.devices.change(world.ana, did: did, .block) }
+                == "forbidden")
+        #expect(try await world.provider.devices.change(admin, did: did, .block) == .blocked)
         #expect(try await refusal { _ = try await device.approve(txn, container) } == "container_blocked")
-        #expect(try await world.provider.change(admin, did: did, .unblock) == .active)
+        #expect(try await world.provider.devices.change(admin, did: did, .unblock) == .active)
         #expect(try await device.approve(txn, container).content.state == .approved)
-        #expect(try await world.provider.change(world.ana, did: did, .revoke) == .revoked)
+        #expect(try await world.provider.devices.change(world.ana, did: did, .revoke) == .revoked)
         #expect(try await device.status(container.did).state == .revoked)
         let audit = try await world.audited(.signingContainer)
         #expect(audit == ["success blocked", "success unblocked", "success revoked"])
@@ -248,7 +250,7 @@ struct SigningDecisionTests {
         settings.templates["login"] = SigningTemplate(
             kind: .authentication, title: LocalizedText("Sign in"), notShown: ["/"])
         let later = SigningProvider(world.base.context, settings: settings)
-        let txn = try #require(SigningID(text: try await later.create(world.wish("login")).txn))
+        let txn = try await later.parties.create(world.wish("login")).txn
         #expect(try await device.list(container.did).isEmpty)
         #expect(try await device.status(container.did).pending == 0)
         #expect(try await refusal { _ = try await device.fetch(txn, container) } == "tx_unknown")
@@ -271,8 +273,8 @@ struct SigningDecisionTests {
         let decision = try await device.signed(try device.decision(document, status: "accept"), label: "payments")
         #expect(try await device.decide(decision, container).content.state == .approved)
         let txn = content.txn.text
-        #expect(try await refusal { _ = try await world.provider.view(txn, client: "device") } == "tx_unknown")
-        _ = try await world.provider.evidence(txn, for: .caller(world.ana))
+        #expect(try await refusal { _ = try await world.provider.parties.view(txn, client: "device") } == "tx_unknown")
+        _ = try await world.provider.evidence.bundle(txn, for: .caller(world.ana))
         let wrong = CreateBody(message: "x", label: "sign-in", rid: SigningID(random: SystemRandom()))
         #expect(
             try await refusal {
@@ -303,7 +305,7 @@ struct SigningDecisionTests {
     func templates() async throws {
         let world = try await SigningWorld()
         func code(_ details: String, template: String = "payment") async throws -> String? {
-            try await refusal { _ = try await world.provider.create(world.wish(template, details: details)) }
+            try await refusal { _ = try await world.provider.parties.create(world.wish(template, details: details)) }
         }
         let good = SigningWorld.details
         #expect(try await code(good) == nil)
@@ -319,7 +321,7 @@ struct SigningDecisionTests {
             #expect(try await code(good.replacing(part, with: other)) == "invalid_request", "\(other)")
         }
         let braces = world.wish(details: good.replacing("Bob", with: "{amount} {to}"))
-        let made = try await world.provider.create(braces)
+        let made = try await world.provider.parties.create(braces)
         let draft = try DocumentDraft(plaintext: Array(made.content.utf8))
         #expect(draft.text == "Pay 200.00 EUR to {amount} {to}")
     }
@@ -331,9 +333,10 @@ struct SigningDecisionTests {
         let (txn, _) = try await world.asked()
         let provider = world.provider
         #expect(
-            try await refusal { _ = try await provider.evidence(txn.text, for: .client("shop")) } == "tx_unknown")
+            try await refusal { _ = try await provider.evidence.bundle(txn.text, for: .client("shop")) } == "tx_unknown"
+        )
         let receipt = try await device.approve(txn, container)
-        let bytes = try await provider.evidence(txn.text, for: .client("shop"))
+        let bytes = try await provider.evidence.bundle(txn.text, for: .client("shop"))
         let identity = try await device.trust().identity.thumbprint
         let report = EvidenceVerification.report(on: try EvidenceBundle(reading: bytes), trust: identity)
         #expect(report.exitStatus == 0, "\(report.contradicted)")
@@ -346,11 +349,11 @@ struct SigningDecisionTests {
         #expect(receipt.content.record == .record(record))
         #expect(bundle["enrolments"]?.array?.first?["enrol"]?.string == container.enrol)
         _ = try await device.trust().verified(record, as: EnrolmentRecord.self)
-        _ = try await provider.evidence(txn.text, for: .caller(world.ana))
+        _ = try await provider.evidence.bundle(txn.text, for: .caller(world.ana))
         for reader in [
-            SigningProvider.EvidenceReader.client("other"), .caller(SigningCaller(world.base.ben)),
+            SigningEvidence.Reader.client("other"), .caller(SigningCaller(world.base.ben)),
         ] {
-            #expect(try await refusal { _ = try await provider.evidence(txn.text, for: reader) } == "tx_unknown")
+            #expect(try await refusal { _ = try await provider.evidence.bundle(txn.text, for: reader) } == "tx_unknown")
         }
         let readers = ["success shop", "success \(world.ana.session.user.id)"]
         #expect(try await world.audited(.signingEvidence, "by") == readers)

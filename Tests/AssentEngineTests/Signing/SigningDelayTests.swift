@@ -79,7 +79,7 @@ struct SigningDelayTests {
         init(_ ceremony: Ceremony, _ postman: Postman) async throws {
             sdk = try SDKWorld(try await SigningDelayTests.world())
             self.postman = postman
-            let shown = try await sdk.world.provider.invite(sdk.world.ana, user: nil)
+            let shown = try await sdk.world.provider.invites.make(sdk.world.ana, user: nil)
             invite = try SigningInvite(scanned: shown.qr.reveal())
             pid = shown.pid
             device = sdk.device(postman: postman)
@@ -95,7 +95,7 @@ struct SigningDelayTests {
 
         func enrol() async throws {
             let enrolment = try await device.enrol(invite) { _ in SigningDelayTests.pin }
-            let status = try await sdk.world.provider.enter(
+            let status = try await sdk.world.provider.invites.enter(
                 digits: try #require(enrolment.digits), sdk.world.ana, pid: pid)
             #expect(status.state == "ACTIVE")
             let container = try await device.container(enrolment.containerID)

@@ -14,7 +14,7 @@ struct SigningEnrolmentStoreTests {
         var enrolments: [SigningEnrolmentRecord] = []
         for _ in 0..<5 { enrolments.append(try await fixture.started(invite)) }
         let sixth = fixture.enrolment(invite)
-        #expect(try await !fixture.store.start(sixth, user: fixture.user, isAgain: false, at: fixture.now))
+        #expect(try await !fixture.enrolments.start(sixth, user: fixture.user, isAgain: false, at: fixture.now))
         let nonce = try await fixture.commit(enrolments[1])
         #expect(try await fixture.commit(enrolments[1]) == nonce)
         #expect(try await signingCode { _ = try await fixture.commit(enrolments[0]) } == .enrolmentVoid)
@@ -23,23 +23,24 @@ struct SigningEnrolmentStoreTests {
         #expect(try await fixture.complete(container))
         #expect(try await !fixture.complete(container))
         #expect(try await fixture.state(container) == .unconfirmed)
-        #expect(try await fixture.store.invite(pid: invite.pid)?.state == .used)
+        #expect(try await fixture.invites.find(invite.pid)?.state == .used)
     }
 
     @Test("The code opens the invite of its issuer while it is open and not over")
     func code() async throws {
         let fixture = try await SigningStoreFixture()
         let invite = try await fixture.invited()
-        let code = "code" + invite.pid
-        #expect(try await fixture.store.invite(codeHash: code, at: fixture.now)?.pid == invite.pid)
-        #expect(try await fixture.store.invite(codeHash: "other", at: fixture.now) == nil)
-        let other = SigningStore(fixture.base.context, issuer: SigningIssuer(name: "https://x", realm: "/alpha"))
-        #expect(try await other.invite(codeHash: code, at: fixture.now) == nil)
-        #expect(try await fixture.store.invite(codeHash: code, at: invite.expiresAt - 1) != nil)
-        #expect(try await fixture.store.invite(codeHash: code, at: invite.expiresAt) == nil)
-        #expect(try await fixture.store.void(invite, at: fixture.now))
-        #expect(try await !fixture.store.void(invite, at: fixture.now))
-        #expect(try await fixture.store.invite(codeHash: code, at: fixture.now) == nil)
+        let code = "code" + invite.pid.text
+        #expect(try await fixture.invites.open(codeHash: code, at: fixture.now)?.pid == invite.pid)
+        #expect(try await fixture.invites.open(codeHash: "other", at: fixture.now) == nil)
+        let issuer = SigningIssuer(name: "https://x", realm: "/alpha")
+        let other = SigningProvider(fixture.base.context, settings: SigningSettings(issuer: issuer, name: "x"))
+        #expect(try await other.invites.open(codeHash: code, at: fixture.now) == nil)
+        #expect(try await fixture.invites.open(codeHash: code, at: invite.expiresAt - 1) != nil)
+        #expect(try await fixture.invites.open(codeHash: code, at: invite.expiresAt) == nil)
+        #expect(try await fixture.invites.void(invite, at: fixture.now))
+        #expect(try await !fixture.invites.void(invite, at: fixture.now))
+        #expect(try await fixture.invites.open(codeHash: code, at: fixture.now) == nil)
     }
 
     @Test("A device that asks again has the same enrolment with its last offer, until it commits")
@@ -50,12 +51,12 @@ struct SigningEnrolmentStoreTests {
         let second = SigningEnrolmentRecord(
             did: enrolment.did, pid: invite.pid, deviceKeyID: enrolment.deviceKeyID, deviceJWK: "{}",
             requestHash: "other", offer: "second", info: "{}", expiresAt: invite.expiresAt)
-        #expect(try await !fixture.store.start(second, user: fixture.user, isAgain: false, at: fixture.now))
-        #expect(try await fixture.store.start(second, user: fixture.user, isAgain: true, at: fixture.now))
-        let known = try await fixture.store.enrolment(pid: invite.pid, deviceKeyID: enrolment.deviceKeyID)
+        #expect(try await !fixture.enrolments.start(second, user: fixture.user, isAgain: false, at: fixture.now))
+        #expect(try await fixture.enrolments.start(second, user: fixture.user, isAgain: true, at: fixture.now))
+        let known = try await fixture.enrolments.find(pid: invite.pid, deviceKeyID: enrolment.deviceKeyID)
         #expect(known?.offer == "second" && known?.did == enrolment.did)
         _ = try await fixture.commit(enrolment)
-        #expect(try await !fixture.store.start(second, user: fixture.user, isAgain: true, at: fixture.now))
+        #expect(try await !fixture.enrolments.start(second, user: fixture.user, isAgain: true, at: fixture.now))
     }
 
     @Test("Another commitment ends the enrolment")
@@ -64,7 +65,7 @@ struct SigningEnrolmentStoreTests {
         let enrolment = try await fixture.started(try await fixture.invited())
         _ = try await fixture.commit(enrolment)
         #expect(try await signingCode { _ = try await fixture.commit(enrolment, "another") } == .commitmentChanged)
-        #expect(try await fixture.store.invite(pid: enrolment.pid)?.state == .void)
+        #expect(try await fixture.invites.find(enrolment.pid)?.state == .void)
         #expect(try await !fixture.complete(fixture.container(enrolment)))
         #expect(try await signingCode { _ = try await fixture.commit(enrolment) } == .enrolmentVoid)
     }
@@ -89,22 +90,28 @@ struct SigningEnrolmentStoreTests {
         for digitsFirst in [true, false] {
             let fixture = try await SigningStoreFixture()
             let container = try await fixture.completed()
-            let (store, now) = (fixture.store, fixture.now)
-            #expect(try await !store.confirm(container, echoHash: "x", activation: fixture.activation(), at: now))
+            let (store, now) = (fixture, fixture.now)
+            #expect(
+                try await !store.enrolments.confirm(container, echoHash: "x", activation: fixture.activation(), at: now)
+            )
             let last = fixture.activation(now + 7)
             if digitsFirst {
-                #expect(try await store.acceptDigits(container, activation: fixture.activation(), at: now))
+                #expect(try await store.enrolments.acceptDigits(container, activation: fixture.activation(), at: now))
                 #expect(try await fixture.state(container) == .unconfirmed)
-                #expect(try await store.confirm(container, echoHash: "echo", activation: last, at: now))
+                #expect(try await store.enrolments.confirm(container, echoHash: "echo", activation: last, at: now))
             } else {
-                #expect(try await store.confirm(container, echoHash: "echo", activation: fixture.activation(), at: now))
+                #expect(
+                    try await store.enrolments.confirm(
+                        container, echoHash: "echo", activation: fixture.activation(), at: now))
                 #expect(try await fixture.state(container) == .unconfirmed)
-                #expect(try await store.acceptDigits(container, activation: last, at: now))
+                #expect(try await store.enrolments.acceptDigits(container, activation: last, at: now))
             }
-            let known = try #require(try await store.container(did: container.did))
+            let known = try #require(try await store.devices.find(container.did))
             #expect(known.state == .active && known.record == last.hash && known.approvalsFrom == now + 7)
-            #expect(try await store.confirm(container, echoHash: "echo", activation: fixture.activation(), at: now))
-            #expect(try await store.container(did: container.did)?.record == last.hash)
+            #expect(
+                try await store.enrolments.confirm(
+                    container, echoHash: "echo", activation: fixture.activation(), at: now))
+            #expect(try await store.devices.find(container.did)?.record == last.hash)
             let records = try await fixture.base.database.run(.read("SELECT record FROM signing_records"))
             #expect(try records.map { try $0.text("record") } == [last.record])
             let notes = try await fixture.base.database.run(
@@ -119,12 +126,12 @@ struct SigningEnrolmentStoreTests {
         for _ in 0..<10 {
             let container = try await fixture.completed()
             let now = fixture.now
-            async let echo = fixture.store.confirm(
+            async let echo = fixture.enrolments.confirm(
                 container, echoHash: "echo", activation: fixture.activation(), at: now)
-            async let digits = fixture.store.acceptDigits(container, activation: fixture.activation(), at: now)
+            async let digits = fixture.enrolments.acceptDigits(container, activation: fixture.activation(), at: now)
             #expect(try await (echo, digits) == (true, true))
             #expect(try await fixture.state(container) == .active)
-            _ = try await fixture.store.change(container, .revoke, by: "test", at: now)
+            _ = try await fixture.devices.change(container, .revoke, by: "test", at: now)
         }
     }
 
@@ -132,16 +139,16 @@ struct SigningEnrolmentStoreTests {
     func digits() async throws {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.completed()
-        let invite = try #require(try await fixture.store.invite(pid: container.pid))
+        let invite = try #require(try await fixture.invites.find(container.pid))
         for remaining in [2, 1, 0] {
-            let result = try await fixture.store.compare(digits: "00000000", pid: container.pid, at: fixture.now)
+            let result = try await fixture.invites.compare(digits: "00000000", pid: container.pid, at: fixture.now)
             #expect(result == .wrong(remaining: remaining))
-            try await fixture.store.refuseDigits(invite, remaining: remaining, at: fixture.now)
+            try await fixture.invites.refuseDigits(invite, remaining: remaining, at: fixture.now)
         }
-        let result = try await fixture.store.compare(digits: "12345678", pid: container.pid, at: fixture.now)
+        let result = try await fixture.invites.compare(digits: "12345678", pid: container.pid, at: fixture.now)
         #expect(result == .nothingToCompare)
         #expect(try await fixture.state(container) == .void)
-        #expect(try await fixture.store.keys(did: container.did).isEmpty)
+        #expect(try await fixture.devices.keys(of: container.did).isEmpty)
     }
 
     @Test("Of a hundred entries of digits at once three are compared")
@@ -151,7 +158,7 @@ struct SigningEnrolmentStoreTests {
         let compared = try await withThrowingTaskGroup(of: Bool.self) { group in
             for guess in 0..<100 {
                 group.addTask {
-                    try await fixture.store.compare(
+                    try await fixture.invites.compare(
                         digits: String(10_000_000 + guess), pid: container.pid, at: fixture.now) != .nothingToCompare
                 }
             }
@@ -168,13 +175,14 @@ struct SigningEnrolmentStoreTests {
         #expect(container.state(at: fixture.now) == .unconfirmed)
         fixture.base.clock.advance(by: 1)
         #expect(container.state(at: fixture.now) == .void)
-        let (store, now) = (fixture.store, fixture.now)
-        #expect(try await !store.confirm(container, echoHash: "echo", activation: fixture.activation(), at: now))
-        #expect(try await !store.acceptDigits(container, activation: fixture.activation(), at: now))
-        #expect(try await store.compare(digits: "12345678", pid: container.pid, at: now) == .nothingToCompare)
-        try await SigningStore.purge(fixture.base.context)
+        let (store, now) = (fixture, fixture.now)
+        #expect(
+            try await !store.enrolments.confirm(container, echoHash: "echo", activation: fixture.activation(), at: now))
+        #expect(try await !store.enrolments.acceptDigits(container, activation: fixture.activation(), at: now))
+        #expect(try await store.invites.compare(digits: "12345678", pid: container.pid, at: now) == .nothingToCompare)
+        try await SigningHousekeeping.purge(fixture.base.context)
         #expect(try await fixture.state(container) == .void)
-        #expect(try await store.keys(did: container.did).isEmpty)
+        #expect(try await store.devices.keys(of: container.did).isEmpty)
     }
 
     @Test(
@@ -196,10 +204,10 @@ struct SigningEnrolmentStoreTests {
             return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
         #expect(made == 3)
-        let containers = try await fixture.store.containers(user: fixture.user)
+        let containers = try await fixture.devices.of(user: fixture.user)
         #expect(containers.count == 3)
         let (first, now) = (try #require(containers.first), fixture.now)
-        #expect(try await fixture.store.change(first, .revoke, by: "user", at: now))
+        #expect(try await fixture.devices.change(first, .revoke, by: "user", at: now))
         let next = try #require(waiting.first { each in !containers.contains { $0.did == each.did } })
         #expect(try await fixture.complete(next, limit: 3))
     }
@@ -209,7 +217,7 @@ struct SigningEnrolmentStoreTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         func change(_ change: ContainerChange) async throws -> Bool {
-            try await fixture.store.change(container, change, by: "test", at: fixture.now)
+            try await fixture.devices.change(container, change, by: "test", at: fixture.now)
         }
         #expect(try await !change(.unblock))
         #expect(try await change(.block))
@@ -217,9 +225,9 @@ struct SigningEnrolmentStoreTests {
         #expect(try await fixture.state(container) == .blocked)
         #expect(try await change(.unblock))
         #expect(try await change(.rename("phone")))
-        #expect(try await fixture.store.container(did: container.did)?.name == "phone")
+        #expect(try await fixture.devices.find(container.did)?.name == "phone")
         #expect(try await change(.revoke))
-        #expect(try await fixture.store.keys(did: container.did).allSatisfy { !$0.isActive })
+        #expect(try await fixture.devices.keys(of: container.did).allSatisfy { !$0.isActive })
         for each in [ContainerChange.block, .unblock, .revoke, .rename("x")] { #expect(try await !change(each)) }
     }
 
@@ -228,21 +236,23 @@ struct SigningEnrolmentStoreTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.active()
         let proof = fixture.proof(container.did)
-        let (store, now) = (fixture.store, fixture.now)
+        let (store, now) = (fixture, fixture.now)
         #expect(
-            try await store.update(container, name: "a", pushID: "p", properties: nil, proof: proof, at: now))
+            try await store.devices.update(container, name: "a", pushID: "p", properties: nil, proof: proof, at: now))
         #expect(
             try await signingCode {
-                _ = try await store.update(container, name: "b", pushID: "", properties: nil, proof: proof, at: now)
+                _ = try await store.devices.update(
+                    container, name: "b", pushID: "", properties: nil, proof: proof, at: now)
             } == .replay)
-        let known = try #require(try await store.container(did: container.did))
+        let known = try #require(try await store.devices.find(container.did))
         #expect(known.name == "a" && known.pushID == "p")
         let other = fixture.proof(container.did)
-        #expect(try await store.update(container, name: nil, pushID: "", properties: "[]", proof: other, at: now))
-        let latest = try #require(try await store.container(did: container.did))
+        #expect(
+            try await store.devices.update(container, name: nil, pushID: "", properties: "[]", proof: other, at: now))
+        let latest = try #require(try await store.devices.find(container.did))
         #expect(latest.name == "a" && latest.pushID == nil && latest.properties == "[]")
         fixture.base.clock.advance(by: 360)
-        try await SigningStore.purge(fixture.base.context)
+        try await SigningHousekeeping.purge(fixture.base.context)
         let left = try await fixture.base.database.run(.read("SELECT jti FROM signing_proofs"))
         #expect(left.isEmpty)
     }
@@ -252,11 +262,11 @@ struct SigningEnrolmentStoreTests {
         let fixture = try await SigningStoreFixture()
         let overdue = try await fixture.completed()
         let other = try await fixture.active()
-        #expect(try await fixture.store.keys(did: overdue.did).count == 3)
+        #expect(try await fixture.devices.keys(of: overdue.did).count == 3)
         fixture.base.clock.advance(by: 30 * 60)
         _ = try await fixture.completed()
         #expect(try await fixture.state(overdue) == .void)
-        #expect(try await fixture.store.keys(did: overdue.did).isEmpty)
-        #expect(try await fixture.store.keys(did: other.did).count == 3)
+        #expect(try await fixture.devices.keys(of: overdue.did).isEmpty)
+        #expect(try await fixture.devices.keys(of: other.did).count == 3)
     }
 }

@@ -16,24 +16,24 @@ struct SigningEnrolmentTests {
         let device = try TestDevice(world)
         let container = try await device.enrol(invite.code)
         #expect(try await device.status(container.did).state == .unconfirmed)
-        #expect(try await world.provider.inviteStatus(world.ana, pid: invite.pid).state == "UNCONFIRMED")
+        #expect(try await world.provider.invites.status(world.ana, pid: invite.pid).state == "UNCONFIRMED")
         let wrong = container.digits == "00000000" ? "00000001" : "00000000"
         await #expect(throws: SigningRefusal(.digitsWrong)) {
-            try await world.provider.enter(digits: wrong, world.ana, pid: invite.pid)
+            try await world.provider.invites.enter(digits: wrong, world.ana, pid: invite.pid)
         }
         let shown = "\(container.digits.prefix(4)) \(container.digits.suffix(4))"
-        let status = try await world.provider.enter(digits: shown, world.ana, pid: invite.pid)
+        let status = try await world.provider.invites.enter(digits: shown, world.ana, pid: invite.pid)
         #expect(status.state == "ACTIVE" && status.did == container.did.text && status.name == "laptop")
-        #expect(try await world.provider.enter(digits: shown, world.ana, pid: invite.pid) == status)
+        #expect(try await world.provider.invites.enter(digits: shown, world.ana, pid: invite.pid) == status)
         let known = try await device.status(container.did)
         #expect(known.state == .active && known.keys.map(\.usage) == [.device, .transport, .sign, .auth])
-        #expect(try await world.provider.containers(world.ana, user: nil).map(\.0.did) == [container.did.text])
+        #expect(try await world.provider.devices.list(world.ana, user: nil).map(\.container.did) == [container.did])
     }
 
     @Test("The QR code is signed by a certified key and names the identity key")
     func qrCode() async throws {
         let world = try await SigningWorld()
-        let shown = try await world.provider.invite(world.ana, user: nil)
+        let shown = try await world.provider.invites.make(world.ana, user: nil)
         let trust = try await TestDevice(world).trust()
         let invite = try trust.verified(shown.qr.reveal(), as: Invite.self)
         #expect(invite.content.identity == trust.identity.thumbprint && invite.content.pid.text == shown.pid)
@@ -162,9 +162,9 @@ struct SigningEnrolmentTests {
         let committed = try await Committed(world)
         let users = Users(world.base.context)
         try await users.setActive(false, userID: world.base.ana.user.id)
-        #expect(try await refusal { _ = try await world.provider.create(world.wish()) } == "not_found")
+        #expect(try await refusal { _ = try await world.provider.parties.create(world.wish()) } == "not_found")
         #expect(try await refusal { try await committed.complete(committed.content) } == "enrolment_void")
-        #expect(try await world.provider.store.container(did: committed.did.text) == nil)
+        #expect(try await world.provider.devices.find(committed.did.text) == nil)
         try await users.setActive(true, userID: world.base.ana.user.id)
         _ = try await world.asked()
     }
@@ -176,7 +176,7 @@ struct SigningEnrolmentTests {
         let device = try TestDevice(world)
         _ = try await device.enrol(used.code)
         let withdrawn = try await world.invite()
-        try await world.provider.withdraw(world.ana, pid: withdrawn.pid)
+        try await world.provider.invites.withdraw(world.ana, pid: withdrawn.pid)
         let late = try await world.invite()
         for code in [used.code, withdrawn.code, InviteCode(random: SystemRandom())] {
             let stranger = try TestDevice(world)
@@ -201,9 +201,9 @@ struct SigningEnrolmentTests {
             try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
         let invite = try await world.invite(admin, user: "ana")
         #expect(try await refusal { _ = try await world.invite(admin, user: "nobody") } == "not_found")
-        #expect(try await world.provider.inviteStatus(world.ana, pid: invite.pid).state == "OPEN")
+        #expect(try await world.provider.invites.status(world.ana, pid: invite.pid).state == "OPEN")
         #expect(
-            try await refusal { _ = try await world.provider.inviteStatus(ben, pid: invite.pid) } == "not_found")
+            try await refusal { _ = try await world.provider.invites.status(ben, pid: invite.pid) } == "not_found")
         world.base.clock.advance(by: 301)
         #expect(try await refusal { _ = try await world.invite() } == "fresh_authentication_required")
     }
@@ -288,7 +288,7 @@ struct SigningProofTests {
         let proof = try await device.proof(container.did, path: "update", body: body)
         _ = try await world.send("update", proof: proof, body: body)
         #expect(try await refusal { _ = try await world.send("update", proof: proof, body: body) } == "replay")
-        #expect(try await world.provider.containers(world.ana, user: nil).first?.0.name == "phone")
+        #expect(try await world.provider.devices.list(world.ana, user: nil).first?.container.name == "phone")
     }
 
     @Test(
@@ -311,10 +311,10 @@ struct SigningProofTests {
         let world = try await SigningWorld()
         let providers = (0..<8).map { _ in SigningProvider(world.base.context, settings: world.provider.settings) }
         let configurations = try await withThrowingTaskGroup(of: [UInt8].self) { group in
-            for provider in providers { group.addTask { try await provider.configuration() } }
+            for provider in providers { group.addTask { try await provider.door.configuration() } }
             return try await group.reduce(into: Set<[UInt8]>()) { $0.insert($1) }
         }
-        let latest = try await world.provider.configuration()
+        let latest = try await world.provider.door.configuration()
         #expect(configurations == [latest])
     }
 }

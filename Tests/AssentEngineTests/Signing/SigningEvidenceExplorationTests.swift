@@ -105,7 +105,7 @@ struct SigningEvidenceExplorationTests {
             do {
                 let sealed = try await device.sealed(body.encoded(), sender: did.text)
                 let proof = try await device.proof(did, path: DeviceCall.decide.rawValue, body: sealed)
-                return try await node.answer(
+                return try await node.door.answer(
                     .decide, proof: proof, body: Array(sealed.utf8), address: "192.0.2.1")
             } catch {
                 return nil
@@ -147,8 +147,8 @@ struct SigningEvidenceExplorationTests {
         var wish = world.wish("numbered")
         wish.clientID = "shop-\(wish.idempotencyKey)"
         let client = wish.clientID
-        let made = try await world.provider.create(wish)
-        let txn = try #require(SigningID(text: made.txn))
+        let made = try await world.provider.parties.create(wish)
+        let txn = made.txn
         let number = try #require(made.matchNumber)
         let document = try await mine.device.fetch(txn, mine.container)
         let approval = try await mine.approval(document, number: number)
@@ -159,7 +159,7 @@ struct SigningEvidenceExplorationTests {
             guard write == history.moment else { return }
             switch history.meanwhile {
             case .canceled:
-                let done: Void? = try? await world.provider.cancel(txn.text, client: client)
+                let done: Void? = try? await world.provider.parties.cancel(txn.text, client: client)
                 isCanceled.withLock { $0 = done != nil }
             case .expired: world.base.clock.advance(by: 181)
             default:
@@ -187,7 +187,7 @@ struct SigningEvidenceExplorationTests {
         #expect(dh != approval.dh || replies[1].1 == receipt, "\(history): a repetition does not find the receipt")
         let decided = [approval, second].compactMap(\.self).first { $0.dh == dh }
         try await judge(decided, txn, client, receipt, scene, "\(history)")
-        let state = try await world.provider.view(txn.text, client: client).state
+        let state = try await world.provider.parties.view(txn.text, client: client).state
         // Who has been told that it is canceled is not told otherwise.
         #expect((state == .canceled) == isCanceled.withLock { $0 }, "\(history): \(state)")
         return state.rawValue + (decided?.state == .approved && dh != approval.dh ? " elsewhere" : "")
@@ -220,16 +220,16 @@ struct SigningEvidenceExplorationTests {
         _ decided: Choice?, _ txn: SigningID, _ client: String, _ receipt: String?, _ scene: Scene, _ history: String
     ) async throws {
         let provider = scene.world.provider
-        let state = try await provider.view(txn.text, client: client).state
+        let state = try await provider.parties.view(txn.text, client: client).state
         guard let decided, let receipt else {
             #expect([.canceled, .expired, .failed].contains(state), "\(history): \(state)")
             await #expect(throws: SigningRefusal(.transactionUnknown), "\(history)") {
-                try await provider.evidence(txn.text, for: .client(client))
+                try await provider.evidence.bundle(txn.text, for: .client(client))
             }
             return
         }
         #expect(state == decided.state, "\(history): \(state)")
-        let bundle = try EvidenceBundle(reading: try await provider.evidence(txn.text, for: .client(client)))
+        let bundle = try EvidenceBundle(reading: try await provider.evidence.bundle(txn.text, for: .client(client)))
         #expect(bundle.transactions.map(\.receipt) == [receipt], "\(history)")
         let report = EvidenceVerification.report(on: bundle, trust: scene.identity)
         #expect(report.exitStatus == 0, "\(history): \(report.contradicted.map(\.sentence))")

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentSigningProtocol
 import AssentStore
 import AssentTesting
 import StoreTesting
@@ -40,7 +41,7 @@ struct SigningExplorationTests {
 
     private func run(_ each: Case, _ fixture: SigningStoreFixture, _ container: SigningContainerRecord) async throws {
         // A limit on open transactions is not what is tried here.
-        let transaction = try await fixture.store.create(
+        let transaction = try await fixture.documents.create(
             fixture.transaction(number: "42", own: true), limits: SigningLimits())
         let decision = fixture.decision(transaction, container)
         let other = fixture.decision(transaction, container, .denied)
@@ -52,50 +53,51 @@ struct SigningExplorationTests {
                 isExpired.withLock { $0 = true }
             }
             guard write == each.secondTries else { return }
-            let reply = await answer(other, container, fixture.store, fixture)
+            let reply = await answer(other, container, fixture, fixture)
             otherReply.withLock { $0 = reply }
         }
         let acknowledged = await answer(decision, container, try fixture.node(first), fixture, by: first)
         // The device repeats the same bytes, with another proof.
-        let repeated = await answer(decision, container, fixture.store, fixture)
+        let repeated = await answer(decision, container, fixture, fixture)
         if isExpired.withLock({ $0 }) { fixture.base.clock.advance(by: -181) }
 
         let rows = try await fixture.base.database.run(
             .read("SELECT dh, receipt FROM signing_decisions WHERE txn = \(transaction.txn)"))
-        let state = try await fixture.store.transaction(transaction.txn)?.state
+        let state = try await fixture.documents.find(transaction.txn)?.state
         let notes = try await fixture.audited(.signingDecide, transaction.txn).filter { $0 == "success -" }
         var faults: [String] = []
         func expect(_ condition: Bool, _ fault: String) { if !condition { faults.append(fault) } }
         expect(rows.count <= 1 && notes.count == rows.count, "\(rows.count) decisions, \(notes.count) records")
         let (dh, receipt) = (try rows.first?.text("dh"), try rows.first?.text("receipt"))
-        expect((state == .approved) == (dh == decision.dh), "approved without the decision")
-        expect((state == .denied) == (dh == other.dh), "denied without the decision")
+        expect((state == .approved) == (dh == decision.dh.text), "approved without the decision")
+        expect((state == .denied) == (dh == other.dh.text), "denied without the decision")
         for reply in [acknowledged, repeated] {
-            expect(reply == nil || (reply == receipt && dh == decision.dh), "a receipt that does not count")
+            expect(reply == nil || (reply == receipt && dh == decision.dh.text), "a receipt that does not count")
         }
         let denied = otherReply.withLock { $0 }
-        expect(denied == nil || (denied == receipt && dh == other.dh), "another receipt that does not count")
+        expect(denied == nil || (denied == receipt && dh == other.dh.text), "another receipt that does not count")
         expect(acknowledged == nil || repeated == acknowledged, "what was acknowledged is not found again")
-        expect(dh != decision.dh || repeated == receipt, "a repetition does not find the receipt")
+        expect(dh != decision.dh.text || repeated == receipt, "a repetition does not find the receipt")
         expect(rows.count == 1 || isExpired.withLock { $0 }, "nobody has decided")
         #expect(faults.isEmpty, "\(each)")
     }
 
     /// As the server does: the look-up, the number, the decision. A process that has died answers nothing.
     private func answer(
-        _ decision: SigningDecision, _ container: SigningContainerRecord, _ store: SigningStore,
+        _ decision: SigningStoreFixture.MadeDecision, _ container: SigningContainerRecord, _ store: any SigningPart,
         _ fixture: SigningStoreFixture, by node: NodeDatabase? = nil
     ) async -> String? {
         do {
-            switch try await store.turn(decision.txn, dh: decision.dh, container: container, at: fixture.now) {
+            switch try await store.decisions.turn(decision.txn, dh: decision.dh, container: container, at: fixture.now)
+            {
             case .repeated(let receipt): return receipt
             case .open: break
             }
-            if decision.needsNumber {
-                try await store.compareNumber(
+            if decision.effects.needsNumber {
+                try await store.decisions.compareNumber(
                     "42", txn: decision.txn, dh: decision.dh, container: container, at: fixture.now)
             }
-            let receipt = try await store.decide(
+            let receipt = try await store.decisions.decide(
                 decision, container: container, proof: fixture.proof(container.did), at: fixture.now)
             return node?.isDead == true ? nil : receipt
         } catch {

@@ -11,7 +11,7 @@ struct SigningNonceTests {
     @Test("A nonce with another tag, time or random bytes is not one of this issuer, and neither is another issuer's")
     func forged() async throws {
         let world = try await SigningWorld()
-        let nonces = world.provider.nonces
+        let nonces = world.provider.door.nonces
         let good = try #require(Base64URL.decode(nonces.make()))
         #expect(nonces.accepts(Base64URL.encode(good)))
         for index in good.indices {
@@ -27,7 +27,7 @@ struct SigningNonceTests {
         #expect(!nonces.accepts(SigningNonces(world.base.context, issuer: issuer).make()))
         let (device, container) = try await world.enrolled()
         let body = try await device.sealed(EmptyBody().encoded(), sender: container.did.text)
-        var guessed = try #require(Base64URL.decode(world.provider.nonce()))
+        var guessed = try #require(Base64URL.decode(world.provider.door.nonce()))
         guessed[31] ^= 1
         let proof = try await device.proof(
             container.did, path: "status", body: body, nonce: Base64URL.encode(guessed))
@@ -37,7 +37,7 @@ struct SigningNonceTests {
     @Test("A nonce is valid for five minutes, and half a minute ahead of a clock that is late")
     func time() async throws {
         let world = try await SigningWorld()
-        let (nonces, clock) = (world.provider.nonces, world.base.clock)
+        let (nonces, clock) = (world.provider.door.nonces, world.base.clock)
         let nonce = nonces.make()
         clock.advance(by: -30)
         #expect(nonces.accepts(nonce))
@@ -58,7 +58,7 @@ struct SigningNonceTests {
         _ = try await world.send("update", proof: proof, body: body)
         // A node whose clock is early deletes what is over; then one whose clock is late gets the proof again.
         world.base.clock.advance(by: 359)
-        try await SigningStore.purge(world.base.context)
+        try await SigningHousekeeping.purge(world.base.context)
         world.base.clock.advance(by: -60)
         #expect(try await refusal { _ = try await world.send("update", proof: proof, body: body) } == "replay")
     }

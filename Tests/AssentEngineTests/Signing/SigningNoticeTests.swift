@@ -43,10 +43,10 @@ struct SigningNoticeTests {
         #expect(try await Self.heard(third).isEmpty)
         #expect(try await Self.heard(first).isEmpty)
 
-        let shown = try await world.provider.invite(world.ana, user: nil, did: second.id)
+        let shown = try await world.provider.invites.make(world.ana, user: nil, did: second.id)
         let renewal = try await second.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
         #expect(try await Self.heard(first).isEmpty)
-        _ = try await world.provider.enter(digits: try #require(renewal.digits), world.ana, pid: shown.pid)
+        _ = try await world.provider.invites.enter(digits: try #require(renewal.digits), world.ana, pid: shown.pid)
         _ = try await second.renewed()
         #expect(try await Self.heard(first) == ["reset \(second.id)"])
         try await third.delete()
@@ -63,16 +63,17 @@ struct SigningNoticeTests {
         let notifier = NewsRecorder()
         let world = try await Self.world(notifier)
         let wish = world.wish()
-        let made = try await world.provider.create(wish)
-        _ = try await world.provider.create(wish)
+        let made = try await world.provider.parties.create(wish)
+        _ = try await world.provider.parties.create(wish)
         var other = world.wish("numbered")
         other.user = "nobody"
-        #expect(try await refusal { _ = try await world.provider.create(other) } == "not_found")
+        #expect(try await refusal { _ = try await world.provider.parties.create(other) } == "not_found")
         other.user = nil
         other.origin = DocumentOrigin(place: "Vienna", address: "192.0.2.7")
-        #expect(try await world.provider.create(other).userID.isEmpty)
+        #expect(try await world.provider.parties.create(other).userID.isEmpty)
         let news = TransactionNews(
-            issuer: world.name, userID: world.ana.session.user.id, txn: made.txn, did: nil, expiresAt: made.expiresAt)
+            issuer: world.name, userID: world.ana.session.user.id, txn: made.txn.text, did: nil,
+            expiresAt: made.expiresAt)
         #expect(notifier.waiting.withLock { $0 } == [news])
     }
 
@@ -112,7 +113,7 @@ struct SigningNoticeTests {
         let invite = try await world.invite(ben)
         let stranger = try TestDevice(world, modes: [.device, .assisted])
         let (theirs, _) = try await stranger.enrol(invite.code, pin: "2580")
-        _ = try await world.provider.enter(digits: theirs.digits, ben, pid: invite.pid)
+        _ = try await world.provider.invites.enter(digits: theirs.digits, ben, pid: invite.pid)
         let copy = pin.kept.withLock { $0 }
         _ = try await pin.open("2580")
         world.base.clock.advance(by: 60)
@@ -204,7 +205,7 @@ struct SigningNoticeTests {
             return said.withLock { $0 }
         }
         func begun() async throws -> (pid: String, digits: String) {
-            let shown = try await world.provider.invite(world.ana, user: nil, did: container.id)
+            let shown = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
             let renewal = try await container.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
             return (shown.pid, try #require(renewal.digits))
         }
@@ -214,7 +215,7 @@ struct SigningNoticeTests {
         #expect(try await listened() == 1)
         let reset = try await begun()
         #expect(try await listened() == 1)
-        _ = try await world.provider.enter(digits: reset.digits, world.ana, pid: reset.pid)
+        _ = try await world.provider.invites.enter(digits: reset.digits, world.ana, pid: reset.pid)
         #expect(Set(try await container.renewed().keys).isDisjoint(with: container.keys))
     }
 }

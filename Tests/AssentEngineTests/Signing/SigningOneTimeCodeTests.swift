@@ -28,8 +28,8 @@ struct SigningOneTimeCodeTests {
     }
 
     private func check(_ code: SigningOneTimeCode, _ label: String) async throws -> OneTimePasswords.Check {
-        try await sdk.world.provider.verify(
-            oneTimeCode: code.code.reveal(), label: label, user: sdk.world.base.ana.user)
+        try await sdk.world.provider.codes.verify(
+            code.code.reveal(), label: label, user: sdk.world.base.ana.user)
     }
 
     @Test("The server's keys come with the enrolment, and make codes by time, by counter and for a challenge")
@@ -85,12 +85,12 @@ struct SigningOneTimeCodeTests {
         let right = try await container.oneTimeCode(label: "counted").code.reveal()
         let wrong = SigningOneTimeCode.wrong(than: right)
         for _ in 0..<10 {
-            let found = try await sdk.world.provider.verify(
-                oneTimeCode: wrong, label: "counted", user: sdk.world.base.ana.user)
+            let found = try await sdk.world.provider.codes.verify(
+                wrong, label: "counted", user: sdk.world.base.ana.user)
             #expect(found == .wrong)
         }
-        let locked = try await sdk.world.provider.verify(
-            oneTimeCode: right, label: "counted", user: sdk.world.base.ana.user)
+        let locked = try await sdk.world.provider.codes.verify(
+            right, label: "counted", user: sdk.world.base.ana.user)
         #expect(locked == .locked)
     }
 
@@ -99,7 +99,7 @@ struct SigningOneTimeCodeTests {
         let code = try await container.oneTimeCode(label: "timed")
         #expect(try await container.delete())
         #expect(try await check(code, "timed") == .notEnrolled)
-        #expect(try await sdk.world.provider.store.oneTimeKeys(did: container.id).isEmpty)
+        #expect(try await sdk.world.provider.codes.keys(of: container.id).isEmpty)
         await #expect(throws: (any Error).self) { try await container.oneTimeCode(label: "timed") }
     }
 

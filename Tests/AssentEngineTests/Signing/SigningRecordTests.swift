@@ -21,7 +21,7 @@ struct SigningRecordTests {
         #expect(try await second.transactionIDs().isEmpty)
         let receipt = try await transaction.setStatus("accept")
         #expect(receipt.effect == .approve)
-        let bytes = try await sdk.world.provider.evidence(receipt.transactionID, for: .caller(sdk.world.ana))
+        let bytes = try await sdk.world.provider.evidence.bundle(receipt.transactionID, for: .caller(sdk.world.ana))
         let bundle = try EvidenceBundle(reading: bytes)
         let report = EvidenceVerification.report(on: bundle, trust: bundle.identities.first?.thumbprint)
         #expect(report.contradicted.isEmpty, "\(report.contradicted)")

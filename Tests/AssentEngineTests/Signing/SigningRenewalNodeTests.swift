@@ -127,7 +127,7 @@ struct SigningRenewalNodeTests {
                 await #expect(throws: SigningError.self, "\(place)") { try await scene.approve(copy) }
                 if hasPIN {
                     let slot = try #require(
-                        try await scene.world.provider.store.slot(.signing, of: scene.container.id))
+                        try await scene.world.provider.slots.find(.signing, of: scene.container.id))
                     // An evaluation whose reply was lost is the only one that is held against the user.
                     #expect(slot.generation == 1 && slot.floor == slot.n && slot.unconfirmed <= 1, "\(place)")
                 }
@@ -166,7 +166,7 @@ struct SigningRenewalNodeTests {
                         let isApproved: Void? = try? await scene.approve(copy)
                         approved.withLock { $0 = isApproved != nil }
                     case .userRevokes:
-                        _ = try? await scene.world.provider.change(
+                        _ = try? await scene.world.provider.devices.change(
                             scene.world.ana, did: scene.container.id, .revoke)
                     }
                 }
@@ -231,7 +231,7 @@ struct SigningRenewalNodeTests {
     private func judge(
         _ scene: Scene, _ copy: SDKWorld, _ old: Set<String>, _ place: String
     ) async throws -> String {
-        let record = try #require(try await scene.world.provider.store.container(did: scene.container.id))
+        let record = try #require(try await scene.world.provider.devices.find(scene.container.id))
         let state = record.state(at: scene.world.provider.now)
         if state == .revoked {
             let active = try await scene.world.base.database.run(

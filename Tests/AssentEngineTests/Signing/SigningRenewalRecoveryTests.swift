@@ -19,15 +19,15 @@ struct SigningRenewalRecoveryTests {
     /// A reset of which the user has typed the digits when the app was closed.
     private static func reset(_ sdk: SDKWorld) async throws -> SigningContainer {
         let container = try await sdk.enrolled(sdk.device())
-        let shown = try await sdk.world.provider.invite(sdk.world.ana, user: nil, did: container.id)
+        let shown = try await sdk.world.provider.invites.make(sdk.world.ana, user: nil, did: container.id)
         let renewal = try await container.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
-        _ = try await sdk.world.provider.enter(
+        _ = try await sdk.world.provider.invites.enter(
             digits: try #require(renewal.digits), sdk.world.ana, pid: shown.pid)
         return container
     }
 
     private static func isRevoked(_ sdk: SDKWorld, _ id: String) async throws -> Bool {
-        try await sdk.world.provider.store.container(did: id)?.state == .revoked
+        try await sdk.world.provider.devices.find(id)?.state == .revoked
     }
 
     /// Begins a renewal that is due, which crashes at each moment; then has `body` judge what is left.
@@ -105,7 +105,7 @@ struct SigningRenewalRecoveryTests {
     func revokedAfterReset() async throws {
         let sdk = try SDKWorld(try await SigningWorld(Self.change))
         let container = try await Self.reset(sdk)
-        _ = try await sdk.world.provider.change(sdk.world.ana, did: container.id, .revoke)
+        _ = try await sdk.world.provider.devices.change(sdk.world.ana, did: container.id, .revoke)
         try await sdk.device().sendQueued()
         #expect(try await sdk.isEmpty)
     }
@@ -173,7 +173,7 @@ struct SigningRenewalRecoveryTests {
             let shown = try await Self.shown(asked.txn, offline, container.id)
             await #expect(throws: SigningError(.remote)) { try await shown.setStatus("accept") }
         }
-        try await sdk.world.provider.cancel(all[1].text, client: "shop")
+        try await sdk.world.provider.parties.cancel(all[1].text, client: "shop")
         await #expect(throws: SigningError.self) { try await sdk.device().sendQueued() }
         for (txn, state) in zip(all, ["APPROVED", "CANCELED", "APPROVED"]) {
             #expect(try await sdk.world.state(txn) == state)

@@ -58,7 +58,7 @@ struct SigningRenewalTests {
         let sdk = try SDKWorld(try await Self.world())
         let (device, world) = (sdk.device(), sdk.world)
         let container = try await sdk.enrolled(device)
-        let shown = try await world.provider.invite(world.ana, user: nil, did: container.id)
+        let shown = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
         let invite = try SigningInvite(scanned: shown.qr.reveal())
         let renewal = try await container.renew(invite: invite)
         let digits = try #require(renewal.digits)
@@ -68,10 +68,10 @@ struct SigningRenewalTests {
         let old = try await device.container(container.id).keys
         let wrong = digits == "0000 0000" ? "0000 0001" : "0000 0000"
         await #expect(throws: SigningRefusal(.digitsWrong)) {
-            try await world.provider.enter(digits: wrong, world.ana, pid: shown.pid)
+            try await world.provider.invites.enter(digits: wrong, world.ana, pid: shown.pid)
         }
-        _ = try await world.provider.enter(digits: digits, world.ana, pid: shown.pid)
-        _ = try await world.provider.enter(digits: digits, world.ana, pid: shown.pid)
+        _ = try await world.provider.invites.enter(digits: digits, world.ana, pid: shown.pid)
+        _ = try await world.provider.invites.enter(digits: digits, world.ana, pid: shown.pid)
         // A call with the old key finds that it was replaced, and goes on with the new one.
         #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
         let new = try await container.renewed()
@@ -86,12 +86,12 @@ struct SigningRenewalTests {
         let sdk = try SDKWorld(try await Self.world())
         let (device, world) = (sdk.device(), sdk.world)
         let container = try await sdk.enrolled(device)
-        let shown = try await world.provider.invite(world.ana, user: nil, did: container.id)
+        let shown = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
         let renewal = try await container.renew(invite: SigningInvite(scanned: shown.qr.reveal()))
         let wrong = renewal.digits == "0000 0000" ? "0000 0001" : "0000 0000"
         for _ in 0..<3 {
             await #expect(throws: SigningRefusal(.digitsWrong)) {
-                try await world.provider.enter(digits: wrong, world.ana, pid: shown.pid)
+                try await world.provider.invites.enter(digits: wrong, world.ana, pid: shown.pid)
             }
         }
         await #expect(throws: SigningError(.enrolmentVoid)) { try await container.renewed() }
@@ -105,8 +105,8 @@ struct SigningRenewalTests {
         let (device, world) = (sdk.device(), sdk.world)
         let container = try await sdk.enrolled(device)
         let other = try await sdk.enrolled(device)
-        let reset = try await world.provider.invite(world.ana, user: nil, did: container.id)
-        let plain = try await world.provider.invite(world.ana, user: nil)
+        let reset = try await world.provider.invites.make(world.ana, user: nil, did: container.id)
+        let plain = try await world.provider.invites.make(world.ana, user: nil)
         await #expect(throws: SigningError(.invalidCode)) {
             try await SDKWorld(world).device().enrol(SigningInvite(scanned: reset.qr.reveal()))
         }
@@ -116,7 +116,7 @@ struct SigningRenewalTests {
             }
         }
         await #expect(throws: SigningRefusal(.notFound)) {
-            try await world.provider.invite(SigningCaller(world.base.ben), user: nil, did: container.id)
+            try await world.provider.invites.make(SigningCaller(world.base.ben), user: nil, did: container.id)
         }
     }
 

@@ -28,7 +28,7 @@ struct SigningRotationTests {
         let sdk = try SDKWorld(world)
         let container = try await sdk.enrolled(sdk.device())
         let old = try await Self.identity(world)
-        let changed = try await world.provider.change(admin, .rotateIdentity)
+        let changed = try await world.provider.administration.change(admin, .rotateIdentity)
         #expect(changed.identity != old.text)
         #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
         let second = try SDKWorld(world)
@@ -47,8 +47,8 @@ struct SigningRotationTests {
         for year in 1...10 {
             // Keys live for a year, and are renewed in its last month.
             world.base.clock.advance(by: container.renewableFrom.timeIntervalSince(world.base.clock.now) + 3600)
-            if year.isMultiple(of: 3) { _ = try await world.provider.change(admin, .rotateIdentity) }
-            if year == 5 { _ = try await world.provider.change(admin, .withdrawOnlineKeys) }
+            if year.isMultiple(of: 3) { _ = try await world.provider.administration.change(admin, .rotateIdentity) }
+            if year == 5 { _ = try await world.provider.administration.change(admin, .withdrawOnlineKeys) }
             try await container.renew()
             container = try await container.renewed()
             txns.append(try await sdk.approve(container, on: sdk.device()).transactionID)
@@ -73,7 +73,7 @@ struct SigningRotationTests {
         let container = try await sdk.enrolled(sdk.device())
         let before = try await sdk.approve(container, on: sdk.device())
         let old = try #require(try await world.provider.keys.current().newest(.sig))
-        let changed = try await world.provider.change(admin, .withdrawOnlineKeys)
+        let changed = try await world.provider.administration.change(admin, .withdrawOnlineKeys)
         #expect(changed.minimum > old.generation)
         #expect(try await sdk.approve(container, on: sdk.device()).effect == .approve)
         // What the thief of the old key signs is not taken any more.
@@ -89,7 +89,7 @@ struct SigningRotationTests {
         #expect(throws: SigningProtocolError.self) { try trust.verified(forged.compact, as: Ticket.self) }
         #expect(try await sdk.report(before.transactionID).contradicted.isEmpty)
         // Keys that are made later keep the limit, also under a new identity key.
-        _ = try await world.provider.change(admin, .rotateIdentity)
+        _ = try await world.provider.administration.change(admin, .rotateIdentity)
         let kinds = try await world.audited(.signingKeys, "key")
         for kind in ["identity", "sig", "enc", "withdrawn"] {
             #expect(kinds.count { $0 == "success \(kind)" } == 2, "\(kinds)")
@@ -106,7 +106,7 @@ struct SigningRotationTests {
     func withdrawnEncryption() async throws {
         let (world, admin) = try await Self.world()
         let (device, container) = try await world.enrolled()
-        _ = try await world.provider.change(admin, .withdrawOnlineKeys)
+        _ = try await world.provider.administration.change(admin, .withdrawOnlineKeys)
         #expect(try await refusal { _ = try await device.status(container.did) } == "unknown_key")
         device.forgetTrust()
         #expect(try await device.status(container.did).state == .active)
@@ -123,7 +123,7 @@ struct SigningRotationTests {
         let (device, container, pin) = try await world.enrolledWithPIN()
         let opened = try #require(try await pin.unlock("2580"))
         let confirmation = try await pin.confirmation(opened)
-        _ = try await world.provider.change(admin, .withdrawOnlineKeys)
+        _ = try await world.provider.administration.change(admin, .withdrawOnlineKeys)
         device.forgetTrust()
         #expect(
             try await refusal { _ = try await device.call("slots/confirm", container.did, confirmation) }
@@ -136,25 +136,29 @@ struct SigningRotationTests {
     @Test("Only an administrator with a fresh sign-in changes keys, and of two at once one does")
     func callers() async throws {
         let (world, admin) = try await Self.world()
-        #expect(try await refusal { _ = try await world.provider.change(world.ana, .rotateIdentity) } == "forbidden")
+        #expect(
+            try await refusal { _ = try await world.provider.administration.change(world.ana, .rotateIdentity) }
+                == "forbidden")
         let strict = try await SigningWorld()
         let late = SigningCaller(
             try await TransactionFixture.signIn("root", roles: [.admin], strict.base.context))
         strict.base.clock.advance(by: 301)
-        let found = try await refusal { _ = try await strict.provider.change(late, .withdrawOnlineKeys) }
+        let found = try await refusal { _ = try await strict.provider.administration.change(late, .withdrawOnlineKeys) }
         #expect(found == "fresh_authentication_required")
         let strong = try await SigningWorld { $0.freshLevel = 2 }
         for (level, code) in [(1, "fresh_authentication_required"), (2, nil)] {
             let caller = SigningCaller(
                 try await TransactionFixture.signIn("root", roles: [.admin], level: level, strong.base.context))
-            #expect(try await refusal { _ = try await strong.provider.change(caller, .rotateIdentity) } == code)
-            #expect(try await refusal { _ = try await strong.provider.invite(caller, user: nil) } == code)
+            #expect(
+                try await refusal { _ = try await strong.provider.administration.change(caller, .rotateIdentity) }
+                    == code)
+            #expect(try await refusal { _ = try await strong.provider.invites.make(caller, user: nil) } == code)
         }
-        _ = try await world.provider.configuration()
+        _ = try await world.provider.door.configuration()
         let outcomes = try await withThrowingTaskGroup(of: String?.self) { group in
             for _ in 0..<4 {
                 group.addTask {
-                    try await refusal { _ = try await world.provider.change(admin, .rotateIdentity) }
+                    try await refusal { _ = try await world.provider.administration.change(admin, .rotateIdentity) }
                 }
             }
             return try await group.reduce(into: [String?]()) { $0.append($1) }

@@ -11,18 +11,18 @@ struct SigningTransactionStoreTests {
     func idempotency() async throws {
         let fixture = try await SigningStoreFixture()
         let key = SigningTransactionRecord.Idempotency(key: "1", request: "a")
-        let first = try await fixture.store.create(
+        let first = try await fixture.documents.create(
             fixture.transaction(idempotency: key), limits: SigningLimits())
-        let again = try await fixture.store.create(
+        let again = try await fixture.documents.create(
             fixture.transaction(idempotency: key), limits: SigningLimits())
         #expect(again == first)
         let other = SigningTransactionRecord.Idempotency(key: "1", request: "b")
         #expect(
             try await signingCode {
-                _ = try await fixture.store.create(
+                _ = try await fixture.documents.create(
                     fixture.transaction(idempotency: other), limits: SigningLimits())
             } == .invalidRequest)
-        let foreign = try await fixture.store.create(
+        let foreign = try await fixture.documents.create(
             fixture.transaction(client: "other", idempotency: key), limits: SigningLimits())
         #expect(foreign.txn != first.txn)
     }
@@ -31,15 +31,15 @@ struct SigningTransactionStoreTests {
     func idempotencyRace() async throws {
         let fixture = try await SigningStoreFixture()
         let key = SigningTransactionRecord.Idempotency(key: "1", request: "a")
-        let made = try await withThrowingTaskGroup(of: String.self) { group in
+        let made = try await withThrowingTaskGroup(of: SigningID.self) { group in
             for _ in 0..<20 {
                 group.addTask {
-                    try await fixture.store.create(
+                    try await fixture.documents.create(
                         fixture.transaction(idempotency: key), limits: SigningLimits()
                     ).txn
                 }
             }
-            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+            return try await group.reduce(into: Set<SigningID>()) { $0.insert($1) }
         }
         #expect(made.count == 1)
     }
@@ -54,7 +54,7 @@ struct SigningTransactionStoreTests {
         #expect(made == 5)
         let others = try await Self.create(fixture, limits, tasks: 30) { "client \($0 / 4)" }
         #expect(others == 15)
-        let own = try await fixture.store.create(fixture.transaction(own: true), limits: limits)
+        let own = try await fixture.documents.create(fixture.transaction(own: true), limits: limits)
         #expect(own.state == .pending)
         #expect(try await !fixture.audited(.signingCreate, own.txn).isEmpty)
     }
@@ -66,7 +66,7 @@ struct SigningTransactionStoreTests {
             for task in 0..<tasks {
                 group.addTask {
                     try await signingCode {
-                        _ = try await fixture.store.create(
+                        _ = try await fixture.documents.create(
                             fixture.transaction(client: client(task)), limits: limits)
                     } != .rateLimited
                 }
@@ -81,23 +81,23 @@ struct SigningTransactionStoreTests {
         let container = try await fixture.active()
         func make() async throws -> SigningTransactionRecord? {
             do {
-                return try await fixture.store.create(fixture.transaction(), limits: SigningLimits())
+                return try await fixture.documents.create(fixture.transaction(), limits: SigningLimits())
             } catch let error as SigningRefusal where error.code == .rateLimited {
                 return nil
             }
         }
         var made: [SigningTransactionRecord] = []
         for _ in 0..<4 { made.append(try #require(try await make())) }
-        try await fixture.store.cancel(made[0].txn, client: "shop", at: fixture.now)
+        try await fixture.documents.cancel(made[0].txn, client: "shop", at: fixture.now)
         made.append(try #require(try await make()))
-        try await fixture.store.cancel(made[1].txn, client: "shop", at: fixture.now)
+        try await fixture.documents.cancel(made[1].txn, client: "shop", at: fixture.now)
         #expect(try await make() == nil)
         fixture.base.clock.advance(by: 200)
         for _ in 0..<3 { made.append(try #require(try await make())) }
         fixture.base.clock.advance(by: 61)
         #expect(try await make() == nil)
         let last = try #require(made.last)
-        _ = try await fixture.store.decide(
+        _ = try await fixture.decisions.decide(
             fixture.decision(last, container, .denied), container: container, proof: fixture.proof(container.did),
             at: fixture.now)
         fixture.base.clock.advance(by: 1)
@@ -110,7 +110,7 @@ struct SigningTransactionStoreTests {
         var limits = SigningLimits()
         (limits.perMinute, limits.openOfClient) = (100, 100)
         func code() async throws -> RefusalCode? {
-            try await signingCode { _ = try await fixture.store.create(fixture.transaction(), limits: limits) }
+            try await signingCode { _ = try await fixture.documents.create(fixture.transaction(), limits: limits) }
         }
         for _ in 0..<8 { #expect(try await code() == nil) }
         #expect(try await code() == .rateLimited)
@@ -125,23 +125,25 @@ struct SigningTransactionStoreTests {
         let fixture = try await SigningStoreFixture()
         let (one, two) = (try await fixture.active(), try await fixture.active())
         let transaction = try await fixture.pending()
-        let (store, now) = (fixture.store, fixture.now)
+        let (store, now) = (fixture, fixture.now)
         func document(_ text: String) -> SigningDocument { SigningDocument(txd: text, txh: "hash of \(text)") }
-        #expect(try await store.deliver(document("a"), of: transaction, to: one, at: now).txd == "a")
-        #expect(try await store.deliver(document("b"), of: transaction, to: one, at: now).txd == "a")
-        #expect(try await store.deliver(document("c"), of: transaction, to: two, at: now).txd == "c")
-        #expect(try await store.open(one, limit: 20, at: now).map(\.txn) == [transaction.txn])
-        #expect(try await store.pending(one, at: now) == 1)
-        let bound = try await store.create(fixture.transaction(did: one.did), limits: SigningLimits())
+        #expect(try await store.documents.deliver(document("a"), of: transaction, to: one, at: now).txd == "a")
+        #expect(try await store.documents.deliver(document("b"), of: transaction, to: one, at: now).txd == "a")
+        #expect(try await store.documents.deliver(document("c"), of: transaction, to: two, at: now).txd == "c")
+        #expect(try await store.documents.open(one, limit: 20, at: now).map(\.txn) == [transaction.txn])
+        #expect(try await store.documents.pending(one, at: now) == 1)
+        let bound = try await store.documents.create(fixture.transaction(did: one.did), limits: SigningLimits())
         #expect(
-            try await signingCode { _ = try await store.deliver(document("d"), of: bound, to: two, at: now) }
+            try await signingCode { _ = try await store.documents.deliver(document("d"), of: bound, to: two, at: now) }
                 == .transactionUnknown)
         let late = transaction.expiresAt
         #expect(
-            try await signingCode { _ = try await store.deliver(document("e"), of: transaction, to: one, at: late) }
+            try await signingCode {
+                _ = try await store.documents.deliver(document("e"), of: transaction, to: one, at: late)
+            }
                 == .transactionExpired)
-        #expect(try await store.change(one, .block, by: "admin", at: now))
-        #expect(try await store.open(one, limit: 20, at: now).isEmpty)
+        #expect(try await store.devices.change(one, .block, by: "admin", at: now))
+        #expect(try await store.documents.open(one, limit: 20, at: now).isEmpty)
     }
 
     @Test("Who asked takes it back, and nobody else")
@@ -151,7 +153,7 @@ struct SigningTransactionStoreTests {
         let transaction = try await fixture.pending(client: "shop")
         func cancel(_ client: String) async throws -> RefusalCode? {
             try await signingCode {
-                try await fixture.store.cancel(transaction.txn, client: client, at: fixture.now)
+                try await fixture.documents.cancel(transaction.txn, client: client, at: fixture.now)
             }
         }
         #expect(try await cancel("other") == .transactionUnknown)
@@ -160,7 +162,7 @@ struct SigningTransactionStoreTests {
         let decision = fixture.decision(transaction, container)
         #expect(
             try await signingCode {
-                _ = try await fixture.store.decide(
+                _ = try await fixture.decisions.decide(
                     decision, container: container, proof: fixture.proof(container.did), at: fixture.now)
             } == .transactionCanceled)
         #expect(try await fixture.audited(.signingDecide, transaction.txn) == ["refused tx_canceled"])
@@ -174,7 +176,7 @@ struct SigningTransactionStoreTests {
         #expect(transaction.state(at: transaction.expiresAt - 1) == .pending)
         #expect(transaction.state(at: transaction.expiresAt) == .expired)
         fixture.base.clock.advance(by: 180)
-        try await SigningStore.purge(fixture.base.context)
-        #expect(try await fixture.store.transaction(transaction.txn)?.state == .expired)
+        try await SigningHousekeeping.purge(fixture.base.context)
+        #expect(try await fixture.documents.find(transaction.txn)?.state == .expired)
     }
 }

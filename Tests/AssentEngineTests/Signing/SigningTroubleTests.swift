@@ -86,9 +86,9 @@ struct SigningTroubleTests {
         let context = try TransactionFixture.context(broken, clock: world.base.clock)
         let provider = SigningProvider(context, settings: world.provider.settings)
         let answer = await #expect(throws: SigningRefusal.self) {
-            try await provider.answer(.status, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
+            try await provider.door.answer(.status, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
         }
-        let client = await #expect(throws: SigningRefusal.self) { try await provider.create(world.wish()) }
+        let client = await #expect(throws: SigningRefusal.self) { try await provider.parties.create(world.wish()) }
         let unknown = SigningRefusal(answering: StoreError(.corrupt, "the column sealed_k of Ana is damaged"))
         for refusal in [answer, client, unknown] {
             #expect(refusal?.code == .unavailable && refusal?.detail == SigningRefusal(.unavailable).detail)
@@ -175,7 +175,7 @@ struct SigningTroubleTests {
         // The server's own signature on a later evaluation says who went back; the fence has locked the slot besides.
         await #expect(throws: SigningError(.serverRolledBack)) { try await password.verify(pin) }
         let again = SigningCaller(try await TransactionFixture.signIn("ana", world.base.context))
-        #expect(try await world.provider.act(again, did: container.id, .unlock, on: "signing") == .active)
+        #expect(try await world.provider.slots.act(again, did: container.id, .unlock, on: "signing") == .active)
         let after = try await sdk.approve(container, on: device, pin: pin)
         #expect(try await container.status().state == .active)
         for receipt in [before, after] {

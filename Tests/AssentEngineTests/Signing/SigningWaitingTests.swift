@@ -21,7 +21,7 @@ struct SigningWaitingTests {
         await tickets.untilSleeping(clock)
         let (txn, _) = try await world.asked()
         #expect(try await tickets.value(clock) == [txn])
-        let state = Waiting { try await world.provider.view(txn.text, client: "shop", wait: 25).state }
+        let state = Waiting { try await world.provider.parties.view(txn.text, client: "shop", wait: 25).state }
         await state.untilSleeping(clock)
         _ = try await device.approve(txn, container)
         #expect(try await state.value(clock) == .approved)
@@ -56,7 +56,7 @@ struct SigningWaitingTests {
         let notice = try await heard { _ = try await world.enrolled() }
         #expect(notice.list.notices.map(\.event) == [.enrolled] && notice.seconds < 5)
         let seen = notice.list.notices.map(\.id)
-        try await world.provider.store.forget(notices: seen, for: container.did.text)
+        try await world.provider.notices.forget(seen, for: container.did)
         let asked = try await heard { _ = try await world.asked() }
         #expect(asked.list.tickets.count == 1 && asked.seconds < 5)
     }

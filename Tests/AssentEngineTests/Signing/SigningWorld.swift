@@ -47,21 +47,21 @@ final class SigningWorld: TestIssuer {
     var ana: SigningCaller { SigningCaller(base.ana) }
 
     func configuration() async throws -> (bytes: [UInt8], nonce: String) {
-        (try await provider.configuration(), provider.nonce())
+        (try await provider.door.configuration(), provider.door.nonce())
     }
 
     func send(_ path: String, proof: String?, body: String) async throws -> String {
         guard let call = DeviceCall(rawValue: path) else { throw TestRefusal("no such call") }
         do {
             let node = Self.route?() ?? provider
-            return try await node.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
+            return try await node.door.answer(call, proof: proof, body: Array(body.utf8), address: "192.0.2.1")
         } catch {
             throw TestRefusal(error.code.rawValue)
         }
     }
 
     func invite(_ caller: SigningCaller? = nil, user: String? = nil) async throws -> (pid: String, code: InviteCode) {
-        let invite = try await provider.invite(caller ?? ana, user: user)
+        let invite = try await provider.invites.make(caller ?? ana, user: user)
         return (invite.pid, try #require(InviteCode(typed: invite.code.reveal())))
     }
 
@@ -70,7 +70,7 @@ final class SigningWorld: TestIssuer {
         let invite = try await invite()
         let device = try TestDevice(self)
         let container = try await device.enrol(invite.code)
-        let status = try await provider.enter(digits: container.digits, ana, pid: invite.pid)
+        let status = try await provider.invites.enter(digits: container.digits, ana, pid: invite.pid)
         try #require(status.state == "ACTIVE")
         return (device, container)
     }
@@ -82,18 +82,36 @@ final class SigningWorld: TestIssuer {
     }
 
     func asked(_ template: String = "payment") async throws -> (txn: SigningID, number: String?) {
-        let made = try await provider.create(wish(template))
-        return (try #require(SigningID(text: made.txn)), made.matchNumber)
+        let made = try await provider.parties.create(wish(template))
+        return (made.txn, made.matchNumber)
     }
 
     func state(_ txn: SigningID) async throws -> String {
-        try await provider.view(txn.text, client: "shop").state.rawValue
+        try await provider.parties.view(txn.text, client: "shop").state.rawValue
     }
 
     /// The audit records of an event, oldest first: the outcome, and a member of the detail.
     func audited(_ event: AuditEvent, _ member: String = "step") async throws -> [String] {
         try await AuditLog(base.context).newest(10_000).reversed().filter { $0.event == event }
             .map { "\($0.outcome.rawValue) \($0.detail[member]?.string ?? "-")" }
+    }
+}
+
+extension SigningDevices {
+    func find(_ did: String) async throws -> SigningContainerRecord? {
+        try await find(try #require(SigningID(text: did)))
+    }
+}
+
+extension SigningSlots {
+    func find(_ slot: PasswordSlot, of did: String) async throws -> SigningSlotRow? {
+        try await find(slot, of: try #require(SigningID(text: did)))
+    }
+}
+
+extension SigningCodes {
+    func keys(of did: String) async throws -> [SigningOneTimeSecret] {
+        try await keys(of: try #require(SigningID(text: did)))
     }
 }
 

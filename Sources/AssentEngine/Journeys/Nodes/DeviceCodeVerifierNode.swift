@@ -17,7 +17,7 @@ struct DeviceCodeVerifierNode: RunnableNode {
         guard let answer = context.answers?.last else {
             // Somebody who has proved nothing yet is always asked: else the page would say who has a device.
             if context.progress.subject.userID != nil, let user = try await context.claimedUser(),
-                try await !signing.hasOneTimeKey(label, user: user.id)
+                try await !signing.codes.hasKey(label, user: user.id)
             {
                 return .outcome("notRegisteredOutcome")
             }
@@ -25,6 +25,6 @@ struct DeviceCodeVerifierNode: RunnableNode {
         }
         guard let user = try await context.claimedUser() else { return .outcome("failureOutcome") }
         return context.result(
-            of: try await signing.verify(oneTimeCode: answer.text, label: label, user: user), for: user)
+            of: try await signing.codes.verify(answer.text, label: label, user: user), for: user)
     }
 }

@@ -23,7 +23,7 @@ struct SignTransactionNode: RunnableNode {
             return .outcome("decline")
         }
         guard context.answers != nil, let txn = context.progress.memory["txn"]?.string else {
-            let asked = try await signing.ask(approval, template: template, from: context.clientAddress)
+            let asked = try await signing.questions.ask(approval, template: template, from: context.clientAddress)
             guard let question = asked else {
                 return .outcome("noDevice")
             }
@@ -32,7 +32,7 @@ struct SignTransactionNode: RunnableNode {
             context.progress.memory["until"] = .integer(question.expiresAt)
             return waiting(approval, context)
         }
-        switch try await signing.answer(to: txn, wait: Self.wait) {
+        switch try await signing.questions.answer(to: txn, wait: Self.wait) {
         case .pending: return waiting(approval, context)
         case .approved:
             context.progress.isSigned = true

@@ -144,12 +144,8 @@ extension OAuthProvider {
             _ = try await context.database.run(agreement)
             return .redirect(try await sessionToken(request, session: session))
         }
-        let code: Secret
-        do {
-            code = try await issueCode(request, session: session, agreement: agreement)
-        } catch let error as StoreError where error.code == .unexpectedCount && error.statement == 0 {
-            guard isRemembered else { throw error }
-            // It was taken back between our look and this.
+        let isAgreed = agreement.map { GuardedStatement($0, else: isRemembered ? ConsentTakenBack() : nil) }
+        guard let code = try await issueCode(request, session: session, agreement: isAgreed) else {
             return try consentDemand(request, session)
         }
         return .redirect(
@@ -195,33 +191,38 @@ extension OAuthProvider {
                 redirectURI: request.redirectURI))
     }
 
+    /// A remembered consent was taken back between our look and what relies on it.
+    private struct ConsentTakenBack: Sendable {}
+
+    /// A code; `nil` when the agreement does not hold any more.
     private func issueCode(
-        _ request: AuthorizationRequest, session: LiveSession, agreement: [SQLStatement]
-    ) async throws -> Secret {
+        _ request: AuthorizationRequest, session: LiveSession, agreement: [GuardedStatement<ConsentTakenBack>]
+    ) async throws -> Secret? {
         let code = Secret(context.random.token())
         let grantID = context.random.uuid()
         let expiresAt = now + configuration.codeLifetime
-        _ = try await context.database.run(
-            agreement + [
-                SQLStatement(
-                    """
-                    INSERT INTO grants
-                        (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
-                        auth_level, acr, created_at, expires_at)
-                    VALUES (\(grantID), \(configuration.realm), \(request.client.id), \(session.user.id), \(session.id),
-                        \(session.auditID), \(request.scopes.joined(separator: " ")),
-                        \(request.scopes.contains(OAuthClient.offlineAccess)), \(session.createdAt), \(session.authLevel),
-                        \(configuration.contexts.reached(by: session, wanted: request.acrValues)), \(now), \(expiresAt))
-                    """, expecting: .exactly(1)),
-                SQLStatement(
-                    """
-                    INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce, expires_at)
-                    VALUES (\(TokenHash.of(code)), \(grantID), \(request.client.id), \(request.redirectURI),
-                        \(request.codeChallenge ?? ""), \(request.nonce), \(expiresAt))
-                    """, expecting: .exactly(1)),
-                audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grantID)),
-            ])
-        return code
+        let outcome = try await context.database.attempt(
+            agreement
+                + [
+                    SQLStatement(
+                        """
+                        INSERT INTO grants
+                            (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
+                            auth_level, acr, created_at, expires_at)
+                        VALUES (\(grantID), \(configuration.realm), \(request.client.id), \(session.user.id), \(session.id),
+                            \(session.auditID), \(request.scopes.joined(separator: " ")),
+                            \(request.scopes.contains(OAuthClient.offlineAccess)), \(session.createdAt), \(session.authLevel),
+                            \(configuration.contexts.reached(by: session, wanted: request.acrValues)), \(now), \(expiresAt))
+                        """, expecting: .exactly(1)),
+                    SQLStatement(
+                        """
+                        INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce, expires_at)
+                        VALUES (\(TokenHash.of(code)), \(grantID), \(request.client.id), \(request.redirectURI),
+                            \(request.codeChallenge ?? ""), \(request.nonce), \(expiresAt))
+                        """, expecting: .exactly(1)),
+                    audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grantID)),
+                ].map(GuardedStatement.also))
+        return if case .done = outcome { code } else { nil }
     }
 
     private func redirect(

@@ -17,71 +17,103 @@ package struct SigningIssuer: Sendable, Hashable {
     }
 }
 
-/// What one issuer keeps in the database. Each change is one statement that has its whole condition, together with its
-/// audit record; rows are always locked in this order: user, invite, enrolment, container, key, transaction.
-package struct SigningStore: Sendable {
+/// How one issuer's data are read and changed. Each change is one transaction of the database that has its whole
+/// condition, together with its audit record; rows are always locked in this order: user, invite, enrolment, container,
+/// key, transaction.
+struct SigningStore: Sendable {
     let context: EngineContext
     let audit: AuditLog
 
     /// Whose data it is.
-    package let issuer: SigningIssuer
+    let issuer: SigningIssuer
 
     /// The data of an issuer in a context's database.
-    package init(_ context: EngineContext, issuer: SigningIssuer) {
+    init(_ context: EngineContext, issuer: SigningIssuer) {
         self.context = context
         self.issuer = issuer
         audit = AuditLog(context)
     }
 
-    /// The time of a call: taken once, and used in all of its statements.
-    package var now: Int64 { context.clock.epochSeconds }
+    /// The time of a call in seconds since 1970: taken once, and used in all of its statements.
+    var now: Int64 { context.clock.epochSeconds }
 
-    /// What came of statements that must all find their rows.
-    enum Attempt {
-        case done([[SQLRow]])
-        /// Nothing was changed: this statement did not find its row.
-        case refused(by: Int)
+    /// The rows of a statement that only reads.
+    func all(_ sql: SQL) async throws -> [SQLRow] { try await context.database.run(.read(sql)) }
+
+    /// The first of them.
+    func first(_ sql: SQL) async throws -> SQLRow? { try await all(sql).first }
+
+    /// Runs statements as one transaction of the database.
+    ///
+    /// - Returns: false when one of them did not find its rows; then nothing was changed.
+    func succeeds(_ statements: [SQLStatement]) async throws -> Bool {
+        let outcome = try await attempt(statements.map { GuardedStatement($0, else: Obstacle.changed) })
+        return if case .done = outcome { true } else { false }
     }
 
     /// Runs statements as one transaction of the database.
-    func attempt(_ statements: [SQLStatement]) async throws -> Attempt {
-        do {
-            return .done(try await context.database.run(statements))
-        } catch let error as StoreError where error.code == .unexpectedCount {
-            return .refused(by: error.statement ?? 0)
+    ///
+    /// - Returns: false for ``Obstacle/changed``.
+    /// - Throws: ``SigningRefusal`` for every other obstacle.
+    func changes(_ statements: [GuardedStatement<Obstacle>]) async throws -> Bool {
+        switch try await attempt(statements) {
+        case .done: return true
+        case .refused(.changed): return false
+        case .refused(.refusal(let refusal)): throw refusal
         }
     }
 
-    /// As ``attempt(_:)`` when it does not matter which statement refused.
-    func succeeds(_ statements: [SQLStatement]) async throws -> Bool {
-        if case .done = try await attempt(statements) { true } else { false }
+    /// Runs statements as one transaction of the database, and says which one did not find its rows.
+    func attempt<Refusal>(_ statements: [GuardedStatement<Refusal>]) async throws -> Attempt<Refusal> {
+        try await context.database.attempt(statements)
     }
-
-    /// The row of a statement that only reads.
-    func first(_ sql: SQL) async throws -> SQLRow? { try await context.database.run(.read(sql)).first }
 
     /// An audit record about a container, a transaction or an invite.
     func record(
         _ event: AuditEvent, _ outcome: AuditRecord.Outcome = .success, reason: RefusalCode? = nil,
-        user: String?, did: String? = nil, txn: String? = nil, _ detail: KeyValuePairs<String, String?> = [:]
+        user: String?, did: SigningID? = nil, txn: String? = nil, _ detail: KeyValuePairs<String, String?> = [:]
     ) -> AuditRecord {
         var members = JSONObject()
-        if let did { members["did"] = .string(did) }
+        if let did { members["did"] = .string(did.text) }
         for case (let name, let value?) in detail { members[name] = .string(value) }
         return AuditRecord(
             event, outcome, reason: reason?.rawValue, realm: issuer.realm, userID: user, transactionID: txn,
             detail: members)
     }
 
+    /// The statement that writes down that something was done.
+    func note<Refusal>(
+        _ event: AuditEvent, user: String?, did: SigningID? = nil, txn: SigningID? = nil,
+        _ detail: KeyValuePairs<String, String?> = [:]
+    ) -> GuardedStatement<Refusal> {
+        .also(audit.statement(record(event, user: user, did: did, txn: txn?.text, detail)))
+    }
+
+    /// Writes down that something was refused.
+    func writeRefusal(
+        _ event: AuditEvent, _ reason: RefusalCode?, user: String?, did: SigningID? = nil, txn: SigningID? = nil,
+        _ detail: KeyValuePairs<String, String?> = [:]
+    ) async throws {
+        try await audit.write(
+            record(event, .refused, reason: reason, user: user, did: did, txn: txn?.text, detail))
+    }
+
     /// The statement that spends a proof: the second use of one finds it spent.
-    func spending(_ proof: SpentProof?, at now: Int64) -> [SQLStatement] {
+    func spending(_ proof: SpentProof?, at now: Int64) -> [GuardedStatement<Obstacle>] {
+        spending(proof, at: now, else: .refusal(SigningRefusal(.replay)))
+    }
+
+    /// The same with another refusal.
+    func spending<Refusal>(
+        _ proof: SpentProof?, at now: Int64, else refusal: Refusal
+    ) -> [GuardedStatement<Refusal>] {
         guard let proof else { return [] }
         return [
-            SQLStatement(
+            .one(
                 """
                 INSERT INTO signing_proofs (jti, did, expires_at)
                 VALUES (\(proof.jti), \(proof.did), \(now + SpentProof.memory)) ON CONFLICT DO NOTHING
-                """, expecting: .exactly(1))
+                """, else: refusal)
         ]
     }
 
@@ -92,20 +124,25 @@ package struct SigningStore: Sendable {
     }
 }
 
+/// Why statements that change something did not take place.
+enum Obstacle: Sendable {
+    /// What they change is not as it was any more: look again.
+    case changed
+    /// For this reason, however it looks by now.
+    case refusal(SigningRefusal)
+
+    /// For this reason, however it looks by now.
+    static func refused(_ code: RefusalCode, _ detail: String? = nil) -> Self { .refusal(SigningRefusal(code, detail)) }
+}
+
 /// The proof of a call that changes something, which may do so once.
-package struct SpentProof: Sendable, Hashable {
+struct SpentProof: Sendable, Hashable {
     /// Seconds for which it is remembered: as long as its nonce counts, on a node whose clock is late, too.
     static let memory: Int64 = 360
 
     /// The proof's id.
-    package let jti: String
+    let jti: SigningID
 
     /// The container or enrolment that it is of.
-    package let did: String
-
-    /// A proof.
-    package init(jti: String, did: String) {
-        self.jti = jti
-        self.did = did
-    }
+    let did: SigningID
 }

@@ -1,10 +1,10 @@
 import AssentCore
 import AssentJOSE
-package import AssentSigningProtocol
+import AssentSigningProtocol
 import AssentStore
 
 /// An issuer's keys at one time: all that its messages need.
-package struct SigningKeySet: Sendable {
+struct SigningKeySet: Sendable {
     /// The identity keys, oldest first; the last one signs.
     let identities: [Identity]
 
@@ -34,7 +34,17 @@ package struct SigningKeySet: Sendable {
     }
 
     /// The identity key that devices pin.
-    package var identity: ProtocolKey? { identities.last?.publicKey }
+    var identity: ProtocolKey? { identities.last?.publicKey }
+
+    /// The same, which ``SigningServerKeys/current(fresh:)`` always has.
+    ///
+    /// - Throws: ``SigningRefusal`` `unavailable`.
+    var requiredIdentity: ProtocolKey {
+        get throws(SigningRefusal) {
+            guard let identity else { throw SigningRefusal(.unavailable) }
+            return identity
+        }
+    }
 
     /// The messages that lead from one identity key to the next, and back.
     var next: [String] { identities.compactMap(\.next) }
@@ -78,7 +88,7 @@ package struct SigningKeySet: Sendable {
 
 /// The keys of an issuer: an identity key that devices pin, and online keys that it certifies, sealed under the master
 /// key. All nodes share them; each keeps a copy for some seconds.
-package final class SigningServerKeys: Sendable {
+final class SigningServerKeys: Sendable {
     /// Seconds for which a node may go by its copy.
     static let staleness: Int64 = 30
 
@@ -93,13 +103,13 @@ package final class SigningServerKeys: Sendable {
     private let copy = Locked<(readAt: Int64, keys: SigningKeySet)?>(nil)
 
     /// The keys of an issuer in a context's database.
-    package init(_ context: EngineContext, issuer: SigningIssuer) {
+    init(_ context: EngineContext, issuer: SigningIssuer) {
         self.context = context
         self.issuer = issuer
     }
 
     /// The keys as they are now. What is missing is made; when several nodes do that at once, one of them counts.
-    package func current(fresh: Bool = false) async throws -> SigningKeySet {
+    func current(fresh: Bool = false) async throws -> SigningKeySet {
         let now = context.clock.epochSeconds
         if !fresh, let known = copy.withLock({ $0 }), abs(now - known.readAt) < Self.staleness { return known.keys }
         var keys = try await read()
@@ -116,7 +126,7 @@ package final class SigningServerKeys: Sendable {
     }
 
     /// The public key of an online key that signs or has signed; `nil` when it is unknown, or was withdrawn.
-    package func signer(_ kid: KeyThumbprint) async throws -> ProtocolKey? {
+    func signer(_ kid: KeyThumbprint) async throws -> ProtocolKey? {
         func known(_ keys: SigningKeySet) throws -> ProtocolKey? {
             guard let key = keys.online.first(where: { $0.use == .sig && $0.kid == kid && !$0.isRetired }) else {
                 return nil
@@ -128,7 +138,7 @@ package final class SigningServerKeys: Sendable {
     }
 
     /// Signs a message as the server.
-    package func sign<Content: SignedContent>(_ content: Content) async throws -> String {
+    func sign<Content: SignedContent>(_ content: Content) async throws -> String {
         guard let key = try await current().newest(.sig) else {
             throw EngineError.internalFailure("there is no key to sign with")
         }
@@ -224,13 +234,11 @@ package final class SigningServerKeys: Sendable {
     }
 
     private func onlineKey(_ row: SQLRow) throws -> SigningKeySet.OnlineKey {
-        let text = try row.text("kid")
-        guard let kid = KeyThumbprint(text: text), let use = OnlineKeyUse(rawValue: try row.text("key_use")) else {
-            throw StoreError(.corrupt, "unknown use of an online key")
-        }
+        let kid: KeyThumbprint = try row.value("kid")
         return SigningKeySet.OnlineKey(
-            kid: kid, generation: Int(try row.integer("generation")), use: use, certificate: try row.text("cert"),
-            privateKey: try context.masterKey.open(try row.blob("sealed_key"), for: .signingKey, context: text),
+            kid: kid, generation: Int(try row.integer("generation")), use: try row.value("key_use"),
+            certificate: try row.text("cert"),
+            privateKey: try context.masterKey.open(try row.blob("sealed_key"), for: .signingKey, context: kid.text),
             createdAt: try row.integer("created_at"), expiresAt: try row.integer("expires_at"),
             isRetired: try row.optionalInteger("retired_at") != nil,
             publicKey: try ProtocolKey(JSONValue.parse(try row.text("public_jwk"))))

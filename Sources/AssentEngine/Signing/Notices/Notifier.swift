@@ -68,27 +68,3 @@ struct LogNotifier: Notifier {
             metadata: ["user": "\(news.userID)", "transaction": "\(news.txn)"])
     }
 }
-
-extension SigningProvider {
-    /// Tells the user what has happened to a device.
-    func tell(_ event: DeviceEvent, _ container: SigningContainerRecord) async {
-        await notifier.notify(
-            DeviceNews(
-                event: event, issuer: iss, userID: container.userID, did: container.did, name: container.name,
-                at: store.now))
-    }
-
-    /// The same if this record is what has made the device's keys count.
-    func tell(_ event: DeviceEvent, _ did: String, ifBy activation: SigningActivation) async throws {
-        guard let container = try await store.container(did: did), container.record == activation.hash else { return }
-        await tell(event, container)
-    }
-
-    /// Tells the user that a transaction waits. One that is to be scanned has no user yet.
-    func tell(of made: SigningTransactionRecord) async {
-        guard !made.userID.isEmpty else { return }
-        await notifier.notify(
-            TransactionNews(
-                issuer: iss, userID: made.userID, txn: made.txn, did: made.did, expiresAt: made.expiresAt))
-    }
-}

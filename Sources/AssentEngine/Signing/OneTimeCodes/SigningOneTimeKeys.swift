@@ -20,7 +20,7 @@ enum SigningOneTimeKeys {
         var timed: [Spent: [String]] = [:]
         for row in rows {
             let (did, label) = (try row.text("did"), try row.text("label"))
-            let uri = try SigningStore.openOneTimeKey(row, context)
+            let uri = try SigningOneTimeSecret.open(row, context)
             guard let account = try? OTPAuthURI(uri.reveal()) else { continue }
             if let totp = try account.totp() {
                 let next = context.clock.epochSeconds / Int64(totp.period) + 2

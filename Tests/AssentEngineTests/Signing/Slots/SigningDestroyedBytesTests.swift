@@ -35,7 +35,7 @@ struct SigningDestroyedBytesTests {
         let container = try await fixture.withSlot(key: key)
         for _ in 0..<3 { _ = try await fixture.withSlot(key: SystemRandom().bytes(76)) }
         try await before()
-        try #require(try await fixture.store.act(.wipe, on: .signing, of: container, by: "admin"))
+        try #require(try await fixture.slots.act(.wipe, on: .signing, of: container, by: "admin"))
         let rows = try await fixture.base.database.run(
             .read("SELECT sealed_k FROM signing_slots WHERE did = \(container.did)"))
         #expect(try rows.map { try $0.optionalBlob("sealed_k") } == [nil])

@@ -38,12 +38,12 @@ struct SigningPINRenewalTests {
     }
 
     private static func slot(_ sdk: SDKWorld, _ container: SigningContainer) async throws -> SigningSlotRow {
-        try #require(try await sdk.world.provider.store.slot(.signing, of: container.id))
+        try #require(try await sdk.world.provider.slots.find(.signing, of: container.id))
     }
 
     /// The code of a reset of Ana's own.
     private static func reset(_ sdk: SDKWorld, _ container: SigningContainer) async throws -> (String, SigningInvite) {
-        let shown = try await sdk.world.provider.invite(sdk.world.ana, user: nil, did: container.id)
+        let shown = try await sdk.world.provider.invites.make(sdk.world.ana, user: nil, did: container.id)
         return (shown.pid, try SigningInvite(scanned: shown.qr.reveal()))
     }
 
@@ -109,7 +109,7 @@ struct SigningPINRenewalTests {
         let digits = try #require(renewal.digits)
         // Nothing has changed yet.
         await #expect(throws: SigningError(.passwordLocked)) { try await password.verify(pin) }
-        _ = try await world.provider.enter(digits: digits, world.ana, pid: pid)
+        _ = try await world.provider.invites.enter(digits: digits, world.ana, pid: pid)
         let slot = try await Self.slot(sdk, container)
         #expect(slot.generation == 1 && slot.n == slot.floor && slot.unconfirmed == 0 && slot.current == nil)
         let renewed = try await container.renewed()
@@ -128,7 +128,7 @@ struct SigningPINRenewalTests {
         let (pid, invite) = try await Self.reset(sdk, container)
         let renewal = try await container.renew(invite: invite, password: Asked(other).prompt)
         let digits = try #require(renewal.digits)
-        _ = try await sdk.world.provider.enter(digits: digits, sdk.world.ana, pid: pid)
+        _ = try await sdk.world.provider.invites.enter(digits: digits, sdk.world.ana, pid: pid)
         try await #require(container.password(.signing)).verify(other)
         #expect(try await Self.slot(sdk, container).floor == 1)
     }
@@ -138,15 +138,15 @@ struct SigningPINRenewalTests {
         let sdk = try SDKWorld(try await Self.world())
         let world = sdk.world
         let container = try await sdk.enrolled(sdk.device(), pin: pin)
-        let record = try #require(try await world.provider.store.container(did: container.id))
-        #expect(try await world.provider.store.act(.wipe, on: .signing, of: record, by: "test"))
+        let record = try #require(try await world.provider.devices.find(container.id))
+        #expect(try await world.provider.slots.act(.wipe, on: .signing, of: record, by: "test"))
         sdk.passUntilDue(container)
         await #expect(throws: SigningError(.freshAuthenticationRequired)) {
             try await container.renew(password: Asked(pin).prompt)
         }
         let (pid, invite) = try await Self.reset(sdk, container)
         let renewal = try await container.renew(invite: invite, password: Asked(other).prompt)
-        _ = try await world.provider.enter(digits: try #require(renewal.digits), world.ana, pid: pid)
+        _ = try await world.provider.invites.enter(digits: try #require(renewal.digits), world.ana, pid: pid)
         let renewed = try await container.renewed()
         #expect(try await sdk.approve(renewed, on: sdk.device(), pin: other).effect == .approve)
     }
@@ -159,7 +159,7 @@ struct SigningPINRenewalTests {
         let renewal = try await container.renew(invite: invite, password: Asked(Secret("550733")).prompt)
         try await #require(container.password(.signing)).change(from: pin, to: other)
         await #expect(throws: SigningRefusal(.enrolmentVoid)) {
-            try await sdk.world.provider.enter(digits: renewal.digits ?? "", sdk.world.ana, pid: pid)
+            try await sdk.world.provider.invites.enter(digits: renewal.digits ?? "", sdk.world.ana, pid: pid)
         }
         await #expect(throws: SigningError(.enrolmentVoid)) { try await container.renewed() }
         let kept = try await sdk.device().container(container.id)
@@ -218,7 +218,8 @@ struct SigningPINRenewalTests {
                 (pid, invite) = try await Self.reset(sdk, container)
                 renewal = try await again.renew(invite: invite, password: Asked(other).prompt)
             }
-            _ = try await sdk.world.provider.enter(digits: try #require(renewal.digits), sdk.world.ana, pid: pid)
+            _ = try await sdk.world.provider.invites.enter(
+                digits: try #require(renewal.digits), sdk.world.ana, pid: pid)
             let renewed = try await again.renewed()
             #expect(try await sdk.approve(renewed, on: sdk.device(), pin: other).effect == .approve)
             #expect(try await sdk.keys.keyNames().count == renewed.keys.count, "moment \(moment)")
@@ -343,11 +344,11 @@ struct SigningPINRenewalAttackTests {
         let (_, container, _) = try await world.enrolledWithPIN()
         let did = container.did.text
         await #expect(throws: SigningRefusal(.forbidden)) {
-            try await world.provider.invite(world.ana, user: nil, did: did)
+            try await world.provider.invites.make(world.ana, user: nil, did: did)
         }
         let admin = SigningCaller(
             try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
-        _ = try await world.provider.invite(admin, user: "ana", did: did)
-        _ = try await world.provider.invite(world.ana, user: nil)
+        _ = try await world.provider.invites.make(admin, user: "ana", did: did)
+        _ = try await world.provider.invites.make(world.ana, user: nil)
     }
 }

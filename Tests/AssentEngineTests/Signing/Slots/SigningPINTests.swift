@@ -39,7 +39,7 @@ extension SigningWorld {
         let invite = try await invite()
         let device = try TestDevice(self, modes: [.device, .assisted])
         let (container, pin) = try await device.enrol(invite.code, pin: "2580")
-        let status = try await provider.enter(digits: container.digits, ana, pid: invite.pid)
+        let status = try await provider.invites.enter(digits: container.digits, ana, pid: invite.pid)
         try #require(status.state == "ACTIVE")
         return (device, container, pin)
     }
@@ -58,7 +58,7 @@ struct SigningPINTests {
             #expect(receipt.unlock?.n == 1 && receipt.unlock?.generation == 0 && receipt.unlock?.slot == .signing)
             let slots = try await device.status(container.did).slots
             #expect(slots.count == 1 && slots.first?.tries == 5 && slots.first?.spare == 20)
-            let bytes = try await world.provider.evidence(txn.text, for: .caller(world.ana))
+            let bytes = try await world.provider.evidence.bundle(txn.text, for: .caller(world.ana))
             let identity = try await device.trust().identity.thumbprint
             let report = EvidenceVerification.report(on: try EvidenceBundle(reading: bytes), trust: identity)
             #expect(report.exitStatus == 0, "\(report.contradicted)")
@@ -78,10 +78,10 @@ struct SigningPINTests {
         #expect(try await device.status(container.did).slots.first?.state == .locked)
         let did = container.did.text
         world.base.clock.advance(by: 301)
-        let unlocking = { try await world.provider.act(world.ana, did: did, .unlock, on: "signing") }
+        let unlocking = { try await world.provider.slots.act(world.ana, did: did, .unlock, on: "signing") }
         #expect(try await refusal { _ = try await unlocking() } == "fresh_authentication_required")
         let again = SigningCaller(try await TransactionFixture.signIn("ana", world.base.context))
-        #expect(try await world.provider.act(again, did: did, .unlock, on: "signing") == .active)
+        #expect(try await world.provider.slots.act(again, did: did, .unlock, on: "signing") == .active)
         #expect(try await pin.open("2580") != nil)
         #expect(try await device.status(container.did).slots.first?.spare == 20)
     }
@@ -199,7 +199,7 @@ struct SigningPINTests {
         let admin = SigningCaller(try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
         let ben = SigningCaller(try await TransactionFixture.signIn("ben", world.base.context))
         func act(_ caller: SigningCaller, _ action: SlotAction, _ slot: String = "signing") async throws -> String? {
-            try await refusal { _ = try await world.provider.act(caller, did: did, action, on: slot) }
+            try await refusal { _ = try await world.provider.slots.act(caller, did: did, action, on: slot) }
         }
         for action in [SlotAction.lock, .wipe] { #expect(try await act(world.ana, action) == "forbidden") }
         for action in [SlotAction.lock, .unlock, .wipe] { #expect(try await act(ben, action) == "unknown_container") }
@@ -313,7 +313,7 @@ struct SigningPINTests {
         let confirmed = try #require(try await pin.open("2580"))
         let late = try #require(try await pin.unlock("2580"))
         let admin = SigningCaller(try await TransactionFixture.signIn("admin", roles: [.admin], world.base.context))
-        _ = try await world.provider.act(admin, did: container.did.text, .wipe, on: "signing")
+        _ = try await world.provider.slots.act(admin, did: container.did.text, .wipe, on: "signing")
         let confirmation = try await pin.confirmation(late)
         #expect(
             try await refusal { _ = try await device.call("slots/confirm", container.did, confirmation) }

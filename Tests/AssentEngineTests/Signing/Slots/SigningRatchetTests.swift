@@ -15,8 +15,8 @@ private let isLong = ProcessInfo.processInfo.environment["ASSENT_SOAK"] == "1"
 struct SigningRatchetTests {
     /// What is in the device's file.
     private struct File {
-        var r: String
-        var next: String?
+        var r: SigningHash
+        var next: SigningHash?
     }
 
     /// A device and what the network still has of it.
@@ -41,7 +41,7 @@ struct SigningRatchetTests {
                 let n = try await fixture.unlock(container, attempt, lock: lock).n
                 evaluations += 1
                 if hasAuthenticated || !once(in: 3) {
-                    try await fixture.store.confirm(fixture.confirmed(container, n), of: container)
+                    try await fixture.slots.confirm(fixture.confirmed(container, n), of: container)
                     hasAuthenticated = false
                 }
                 // Before what was never confirmed reaches the cap, which would destroy the key.
@@ -55,13 +55,13 @@ struct SigningRatchetTests {
         }
 
         private mutating func authenticate() async throws {
-            _ = try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana")
+            _ = try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana")
             hasAuthenticated = true
         }
 
         /// One unlock of the device, as it may go wrong.
         mutating func unlock() async throws {
-            let next = file.next ?? fixture.id()
+            let next = file.next ?? SigningHash(random: fixture.base.context.random)
             if once(in: 8) { return }  // Killed before the file is written.
             file.next = next
             if once(in: 8) { return }  // Killed after that.
@@ -89,7 +89,7 @@ struct SigningRatchetTests {
         let container = try await fixture.withSlot(expiresIn: 1 << 40)
         return Run(
             fixture: fixture, container: container, random: SeededRandom(seed: seed),
-            file: File(r: fixture.id()))
+            file: File(r: SigningHash(random: fixture.base.context.random)))
     }
 
     @Test(
@@ -118,7 +118,7 @@ struct SigningRatchetTests {
         // Both go on until each of them has had an answer.
         func use(_ file: inout File) async throws -> Bool {
             run.fixture.base.clock.advance(by: 31)
-            let next = file.next ?? run.fixture.id()
+            let next = file.next ?? SigningHash(random: run.fixture.base.context.random)
             file.next = next
             guard try await run.send(run.fixture.attempt(run.container, r: file.r, next: next)) else { return false }
             file = File(r: next)

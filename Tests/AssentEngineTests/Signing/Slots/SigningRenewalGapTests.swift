@@ -18,7 +18,7 @@ struct SigningRenewalGapTests {
     private static func record(_ world: SigningWorld, _ container: TestDevice.Enrolled) async throws
         -> SigningContainerRecord
     {
-        try #require(try await world.provider.store.container(did: container.did.text))
+        try #require(try await world.provider.devices.find(container.did.text))
     }
 
     /// What the key without a PIN gets for new keys, from the first call to the last one.
@@ -42,7 +42,7 @@ struct SigningRenewalGapTests {
         let world = try await Self.withBareKey()
         let (old, container, _) = try await world.enrolledWithPIN()
         let record = try await Self.record(world, container)
-        #expect(try await world.provider.store.act(.wipe, on: .signing, of: record, by: "admin"))
+        #expect(try await world.provider.slots.act(.wipe, on: .signing, of: record, by: "admin"))
         #expect(try await Self.renewed(world, old, container) == "fresh_authentication_required")
     }
 
@@ -54,10 +54,10 @@ struct SigningRenewalGapTests {
         for round in 1...20 {
             _ = try await pin.unlock("0000")
             guard round.isMultiple(of: 5) else { continue }
-            #expect(try await world.provider.store.act(.unlock, on: .signing, of: record, by: "ana"))
+            #expect(try await world.provider.slots.act(.unlock, on: .signing, of: record, by: "ana"))
         }
         _ = try await refusal { _ = try await pin.unlock("0000") }
-        let slot = try #require(try await world.provider.store.slot(.signing, of: container.did.text))
+        let slot = try #require(try await world.provider.slots.find(.signing, of: container.did))
         #expect(slot.sealedKey == nil)
         #expect(try await Self.renewed(world, old, container) == "fresh_authentication_required")
     }
@@ -88,11 +88,11 @@ struct SigningRenewalGapTests {
         let renewal = try await LowRenewal(old, new, container)
         let confirm = try await Self.completed(renewal, old, new, container, pin)
         world.base.clock.advance(by: 200)
-        try await SigningStore.purge(world.base.context)
+        try await SigningHousekeeping.purge(world.base.context)
         old.forgetTrust()
         let status: ContainerStatus = try await new.ask("renew/confirm", container.did, confirm)
         #expect(status.keys.contains { $0.kid?.text == renewal.newDevice && $0.state == .active })
-        let slot = try #require(try await world.provider.store.slot(.signing, of: container.did.text))
+        let slot = try #require(try await world.provider.slots.find(.signing, of: container.did))
         #expect(slot.sealedKey != nil && slot.generation == 1)
     }
 
@@ -110,7 +110,7 @@ struct SigningRenewalGapTests {
         ])
         let status: ContainerStatus = try await new.ask("renew/confirm", container.did, confirm)
         #expect(!status.keys.contains { $0.kid?.text == renewal.newDevice })
-        let slot = try #require(try await world.provider.store.slot(.signing, of: did))
+        let slot = try #require(try await world.provider.slots.find(.signing, of: did))
         #expect(slot.sealedKey != nil && slot.generation == 0)
         #expect(try await pin.open("2580") != nil)
     }
@@ -123,14 +123,14 @@ struct SigningRenewalGapTests {
             let pid = fixture.id()
             let key = SigningOfferedSlot(
                 slot: .signing, generation: generation, publicKey: [2], sealedKey: [8])
-            return try await fixture.store.start(
+            return try await fixture.enrolments.start(
                 SigningRenewalRecord(
                     pid: pid, did: container.did, invite: nil, commitMode: .exchange, offer: "offer",
                     expiresAt: fixture.now + 900), slots: [key], isAgain: false, user: fixture.user,
                 proof: fixture.proof(container.did), at: fixture.now)
         }
         #expect(try await !starts(0))
-        #expect(try await fixture.store.renewal(of: container.did, at: fixture.now) == nil)
+        #expect(try await fixture.enrolments.renewal(of: container.did, at: fixture.now) == nil)
         #expect(try await starts(1))
     }
 }

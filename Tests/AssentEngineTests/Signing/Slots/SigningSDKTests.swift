@@ -39,7 +39,7 @@ private struct IssuerTransport: HTTPTransport {
             fields[nonce] = fresh
             return HTTPReply(HTTPResponse(status: .ok, headerFields: fields), body: HTTPBody(bytes))
         }
-        fields[nonce] = world.provider.nonce()
+        fields[nonce] = world.provider.door.nonce()
         let proof = HTTPField.Name("TSP-Proof").flatMap { call.request.headerFields[$0] }
         let body = try await call.body?.collect(upTo: 1 << 20) ?? []
         do {
@@ -99,7 +99,7 @@ struct SigningSDKTests {
             SigningInvite(typed: invite.code.shown.reveal(), issuer: world.name), name: "Laptop"
         ) { _ in pin }
         let digits = try #require(enrolment.digits)
-        let status = try await world.provider.enter(digits: digits, world.ana, pid: invite.pid)
+        let status = try await world.provider.invites.enter(digits: digits, world.ana, pid: invite.pid)
         try #require(status.state == "ACTIVE")
         try await device.container(enrolment.containerID).status()
         return try await device.container(enrolment.containerID)
@@ -135,7 +135,7 @@ struct SigningSDKTests {
         let second = try await approve(new)
         for txn in [first, second] {
             #expect(try await world.state(txn) == "APPROVED")
-            let bytes = try await world.provider.evidence(txn.text, for: .caller(world.ana))
+            let bytes = try await world.provider.evidence.bundle(txn.text, for: .caller(world.ana))
             let configuration = try await IssuerConfiguration(reading: world.configuration().bytes)
             let report = EvidenceVerification.report(
                 on: try EvidenceBundle(reading: bytes), trust: configuration.identity.thumbprint)

@@ -43,7 +43,7 @@ struct SigningSlotRaceTests {
                 let store = try fixture.node(database)
                 let attempt = fixture.attempt(container)
                 group.addTask {
-                    let counted = try? await store.unlock(
+                    let counted = try? await store.slots.count(
                         attempt, of: container, lock: SigningStoreFixture.lock, at: fixture.now)
                     return database.isDead ? nil : counted?.n
                 }
@@ -89,16 +89,16 @@ struct SigningSlotRaceTests {
         }
         let store = try fixture.node(database)
         let attempt = fixture.attempt(container)
-        func once(_ store: SigningStore, _ isAlive: () -> Bool) async -> Int64? {
-            let counted = try? await store.unlock(
+        func once(_ store: any SigningPart, _ isAlive: () -> Bool) async -> Int64? {
+            let counted = try? await store.slots.count(
                 attempt, of: container, lock: SigningStoreFixture.lock, at: fixture.now)
             guard isAlive(), let n = counted?.n else { return nil }
-            try? await store.confirm(fixture.confirmed(container, n), of: container)
+            try? await store.slots.confirm(fixture.confirmed(container, n), of: container)
             return n
         }
         let first = await once(store) { !database.isDead }
         // The device repeats the same request, and its stored confirmation.
-        let repeated = await once(fixture.store) { true }
+        let repeated = await once(fixture) { true }
         let slot = try await fixture.slot(container)
         let confirmed = try await fixture.base.database.run(
             .read("SELECT n FROM signing_confirms WHERE did = \(container.did)")
@@ -120,7 +120,7 @@ struct SigningSlotRaceTests {
         let isGone = each.other == .wipe || each.other == .revoke
         expect(slot.sealedKey == nil || !isGone || others.withLock { $0.isEmpty }, "a key is left")
         #expect(faults.isEmpty, "\(each)")
-        _ = try await fixture.store.change(container, .revoke, by: "ana", at: fixture.now)
+        _ = try await fixture.devices.change(container, .revoke, by: "ana", at: fixture.now)
     }
 
     private func act(
@@ -130,11 +130,11 @@ struct SigningSlotRaceTests {
         case .nothing: break
         case .guess: if let n = try? await fixture.unlock(container).n { note(n) }
         case .wipe:
-            if (try? await fixture.store.act(.wipe, on: .signing, of: container, by: "admin")) == true { note(1) }
-        case .authenticate: _ = try? await fixture.store.act(.unlock, on: .signing, of: container, by: "ana")
-        case .confirm: try? await fixture.store.confirm(fixture.confirmed(container, 1), of: container)
+            if (try? await fixture.slots.act(.wipe, on: .signing, of: container, by: "admin")) == true { note(1) }
+        case .authenticate: _ = try? await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana")
+        case .confirm: try? await fixture.slots.confirm(fixture.confirmed(container, 1), of: container)
         case .revoke:
-            if (try? await fixture.store.change(container, .revoke, by: "ana", at: fixture.now)) == true { note(1) }
+            if (try? await fixture.devices.change(container, .revoke, by: "ana", at: fixture.now)) == true { note(1) }
         }
     }
 }

@@ -22,7 +22,7 @@ struct SigningSlotStoreTests {
         for _ in 0..<3 { #expect(try await fixture.refusal(container) == .locked) }
         let locked = try await fixture.slot(container).status(SigningStoreFixture.lock, at: fixture.now)
         #expect(locked.state == .locked && locked.tries == 0 && locked.spare == 15)
-        #expect(try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana"))
+        #expect(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
         #expect(try await fixture.unlock(container).n == 6)
         let notes = try await fixture.slotNotes(container)
         #expect(
@@ -49,17 +49,17 @@ struct SigningSlotStoreTests {
         let fixture = try await SigningStoreFixture()
         let container = try await fixture.withSlot()
         for _ in 1...4 { _ = try await fixture.unlock(container) }
-        for _ in 0..<3 { try await fixture.store.confirm(fixture.confirmed(container, 2), of: container) }
+        for _ in 0..<3 { try await fixture.slots.confirm(fixture.confirmed(container, 2), of: container) }
         let slot = try await fixture.slot(container)
         #expect(slot.floor == 2 && slot.unconfirmed == 3 && slot.n == 4)
         // Two tries are left of those after the one that was confirmed.
         for n in 5...7 as ClosedRange<Int64> { #expect(try await fixture.unlock(container).n == n) }
         #expect(try await fixture.refusal(container) == .locked)
-        try await fixture.store.confirm(fixture.confirmed(container, 1), of: container)
+        try await fixture.slots.confirm(fixture.confirmed(container, 1), of: container)
         let late = try await fixture.slot(container)
         #expect(late.floor == 2 && late.unconfirmed == 5)
         #expect(
-            try await signingCode { try await fixture.store.confirm(fixture.confirmed(container, 8), of: container) }
+            try await signingCode { try await fixture.slots.confirm(fixture.confirmed(container, 8), of: container) }
                 == .serverRolledBack)
     }
 
@@ -69,21 +69,21 @@ struct SigningSlotStoreTests {
         let container = try await fixture.withSlot()
         for round in 1...50 as ClosedRange<Int64> {
             #expect(try await fixture.unlock(container).n == round)
-            try await fixture.store.confirm(fixture.confirmed(container, round), of: container)
+            try await fixture.slots.confirm(fixture.confirmed(container, round), of: container)
         }
         #expect(try await fixture.slot(container).unconfirmed == 0)
         // Killed between the evaluation and the stored confirmation, each second time: never locked, but counted.
         for kill in 1...19 as ClosedRange<Int64> {
             _ = try await fixture.unlock(container)
             let n = try await fixture.unlock(container).n
-            try await fixture.store.confirm(fixture.confirmed(container, n), of: container)
+            try await fixture.slots.confirm(fixture.confirmed(container, n), of: container)
             #expect(try await fixture.slot(container).unconfirmed == kill)
         }
         // A fresh authentication and a confirmed evaluation take all of them back, before the last one.
-        try #require(try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana"))
+        try #require(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
         let n = try await fixture.unlock(container).n
         #expect(try await fixture.slot(container).unconfirmed == 20)
-        try await fixture.store.confirm(fixture.confirmed(container, n), of: container)
+        try await fixture.slots.confirm(fixture.confirmed(container, n), of: container)
         #expect(try await fixture.slot(container).unconfirmed == 0)
     }
 
@@ -93,15 +93,15 @@ struct SigningSlotStoreTests {
         let container = try await fixture.withSlot()
         for _ in 1...5 { _ = try await fixture.unlock(container) }
         // An evaluation of before the authentication does not count for it.
-        try #require(try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana"))
-        try await fixture.store.confirm(fixture.confirmed(container, 5), of: container)
+        try #require(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
+        try await fixture.slots.confirm(fixture.confirmed(container, 5), of: container)
         #expect(try await fixture.slot(container).unconfirmed == 4)
         _ = try await fixture.unlock(container)
         _ = try await fixture.unlock(container)
-        try await fixture.store.confirm(fixture.confirmed(container, 6), of: container)
+        try await fixture.slots.confirm(fixture.confirmed(container, 6), of: container)
         let slot = try await fixture.slot(container)
         #expect(slot.unconfirmed == 1 && slot.floor == 6)
-        try await fixture.store.confirm(fixture.confirmed(container, 4), of: container)
+        try await fixture.slots.confirm(fixture.confirmed(container, 4), of: container)
         #expect(try await fixture.slot(container).unconfirmed == 1)
     }
 
@@ -112,7 +112,7 @@ struct SigningSlotStoreTests {
         for round in 1...20 {
             _ = try await fixture.unlock(container)
             if round.isMultiple(of: 5) {
-                try #require(try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana"))
+                try #require(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
             }
         }
         #expect(try await fixture.slot(container).sealedKey != nil)
@@ -121,9 +121,9 @@ struct SigningSlotStoreTests {
         let slot = try await fixture.slot(container)
         #expect(slot.sealedKey == nil)
         #expect(slot.status(SigningStoreFixture.lock, at: fixture.now).state == .shredded)
-        let keys = try await fixture.store.keys(did: container.did)
-        #expect(keys.filter(\.isActive).map(\.usage) == ["device", "transport"])
-        #expect(try await !fixture.store.act(.unlock, on: .signing, of: container, by: "ana"))
+        let keys = try await fixture.devices.keys(of: container.did)
+        #expect(keys.filter(\.isActive).map(\.usage) == [.device, .transport])
+        #expect(try await !fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
         #expect(try await fixture.slotNotes(container).last == "destroyed -")
     }
 
@@ -139,9 +139,9 @@ struct SigningSlotStoreTests {
         #expect(try await fixture.refusal(container, lock: lock) == .wait)
         fixture.base.clock.advance(by: 1)
         #expect(try await fixture.unlock(container, lock: lock).wait == 60)
-        try await fixture.store.confirm(fixture.confirmed(container, 2), of: container)
+        try await fixture.slots.confirm(fixture.confirmed(container, 2), of: container)
         #expect(try await fixture.refusal(container, lock: lock) == .wait)
-        try await fixture.store.confirm(fixture.confirmed(container, 3), of: container)
+        try await fixture.slots.confirm(fixture.confirmed(container, 3), of: container)
         #expect(try await fixture.unlock(container, lock: lock).wait == 0)
         fixture.base.clock.advance(by: 1)
         #expect(try await fixture.unlock(container, lock: lock).wait == 30)
@@ -159,7 +159,7 @@ struct SigningSlotStoreTests {
             _ = try await fixture.unlock(container, fixture.attempt(container, r: "a", next: "b"))
             _ = try await fixture.unlock(container, fixture.attempt(container, r: "a", next: "b"))
             _ = try await fixture.unlock(container, fixture.attempt(container, r: "b", next: "c"))
-            let copy = isFork ? ("b", "x") : ("a", "b")
+            let copy: (SigningHash, SigningHash) = isFork ? ("b", "x") : ("a", "b")
             let early = fixture.attempt(container, r: copy.0, next: copy.1, nonceMadeAt: fixture.now + 30)
             #expect(try await fixture.refusal(container, early) == .useNonce)
             #expect(try await fixture.state(container) == .active)
@@ -183,7 +183,7 @@ struct SigningSlotStoreTests {
         #expect(try await fixture.state(container) == .active)
         let hidden = fixture.attempt(container, r: "b", next: "c")
         #expect(try await fixture.unlock(container, hidden).n == 2)
-        try #require(try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana"))
+        try #require(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
         #expect(try await fixture.unlock(container, after).n == 10)
     }
 
@@ -196,14 +196,14 @@ struct SigningSlotStoreTests {
             did: container.did, slot: .session, generation: 0, rid: "a", element: "b", ratchet: "r", next: "n",
             last: 0, nonceMadeAt: fixture.now)
         #expect(try await fixture.refusal(container, other) == .invalidRequest)
-        try #require(try await fixture.store.act(.lock, on: .signing, of: container, by: "admin"))
+        try #require(try await fixture.slots.act(.lock, on: .signing, of: container, by: "admin"))
         #expect(try await fixture.refusal(container) == .locked)
-        try #require(try await fixture.store.act(.unlock, on: .signing, of: container, by: "ana"))
-        try #require(try await fixture.store.change(container, .block, by: "admin", at: fixture.now))
+        try #require(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
+        try #require(try await fixture.devices.change(container, .block, by: "admin", at: fixture.now))
         #expect(try await fixture.refusal(container) == .containerBlocked)
-        try #require(try await fixture.store.change(container, .unblock, by: "admin", at: fixture.now))
+        try #require(try await fixture.devices.change(container, .unblock, by: "admin", at: fixture.now))
         #expect(try await fixture.unlock(container).n == 1)
-        try #require(try await fixture.store.change(container, .revoke, by: "ana", at: fixture.now))
+        try #require(try await fixture.devices.change(container, .revoke, by: "ana", at: fixture.now))
         #expect(try await fixture.slot(container).sealedKey == nil)
         #expect(try await fixture.refusal(container) == .shredded)
         let expired = try await fixture.withSlot()
@@ -216,13 +216,13 @@ struct SigningSlotStoreTests {
     )
     func change() async throws {
         let fixture = try await SigningStoreFixture()
-        let (store, container) = (fixture.store, try await fixture.withSlot())
+        let (store, container) = (fixture, try await fixture.withSlot())
         func change(_ key: [UInt8]? = nil) -> SlotChange {
             SlotChange(did: container.did, slot: .signing, from: 0, to: 1, publicKey: key)
         }
-        func begin(_ unl: String, key: [UInt8] = [8], age: Int64 = 0) async throws -> RefusalCode? {
+        func begin(_ unl: SigningID, key: [UInt8] = [8], age: Int64 = 0) async throws -> RefusalCode? {
             try await signingCode {
-                try await store.begin(
+                try await store.slots.begin(
                     change(),
                     with: SigningOfferedSlot(slot: .signing, generation: 1, publicKey: key + [2], sealedKey: key),
                     unl: unl, minimumAge: age, of: container, proof: fixture.proof(container.did), at: fixture.now)
@@ -230,18 +230,18 @@ struct SigningSlotStoreTests {
         }
         func commit(_ key: [UInt8]? = [9, 2]) async throws -> RefusalCode? {
             try await signingCode {
-                try await store.commit(
+                try await store.slots.commit(
                     change(key), of: container, proof: fixture.proof(container.did), at: fixture.now)
             }
         }
         _ = try await fixture.unlock(container)
         #expect(try await begin("unl 1") == .unlockRequired)
-        try await store.confirm(fixture.confirmed(container, 1), of: container)
+        try await store.slots.confirm(fixture.confirmed(container, 1), of: container)
         #expect(try await commit() == .wrongGeneration)
         #expect(try await begin("unl 1", age: 1) == .passwordTooYoung)
         #expect(try await begin("unl 1") == nil)
         #expect(try await begin("unl 1", key: [9]) == nil)
-        #expect(try await store.confirmed("unl 1", slot: .signing, of: container.did, at: fixture.now) == nil)
+        #expect(try await store.decisions.confirmed("unl 1", slot: .signing, of: container.did, at: fixture.now) == nil)
         // Of the start before, or of none.
         for key in [[8, 2], nil] as [[UInt8]?] { #expect(try await commit(key) == .wrongGeneration) }
         let before = try await fixture.slot(container)
@@ -263,37 +263,36 @@ struct SigningSlotStoreTests {
     @Test("An evaluation opens one decision, of the last five minutes, and never a second one")
     func decides() async throws {
         let fixture = try await SigningStoreFixture()
-        let (store, container) = (fixture.store, try await fixture.withSlot())
-        func decide(_ unl: String?, after: Int64 = -1) async throws -> RefusalCode? {
+        let (store, container) = (fixture, try await fixture.withSlot())
+        func decide(_ unl: SigningID, after: Int64 = -1) async throws -> RefusalCode? {
             let transaction = try await fixture.pending()
             let plain = fixture.decision(transaction, container)
             let found = ConfirmedTry(
-                did: container.did, slot: .signing, generation: 0, n: 1, unl: unl ?? "", evaluatedAt: 0,
+                did: container.did, slot: .signing, generation: 0, n: 1, unl: unl, evaluatedAt: 0,
                 confirmedAt: 0, evaluation: "eval", confirmation: "confirm")
-            let decision = SigningDecision(
-                txn: plain.txn, did: plain.did, kid: plain.kid, dh: plain.dh, state: plain.state, status: "accept",
-                needsNumber: false, decision: "decision", possession: nil, txd: "txd", receipt: plain.receipt,
-                auditID: plain.auditID, unlock: SpentEvaluation(found, passwordSetAfter: after))
+            var decision = plain
+            (decision.row.evaluation, decision.row.confirmation) = ("eval", "confirm")
+            decision.effects.unlock = SpentEvaluation(found, passwordSetAfter: after)
             let code = try await signingCode {
-                _ = try await store.decide(
+                _ = try await store.decisions.decide(
                     decision, container: container, proof: fixture.proof(container.did), at: fixture.now)
             }
-            let stored = try await store.decision(of: plain.txn)
+            let stored = try await store.decisions.find(of: plain.txn)
             #expect((stored == nil) == (code != nil))
             #expect(stored == nil || (stored?.evaluation == "eval" && stored?.confirmation == "confirm"))
-            let state = try await store.transaction(plain.txn)?.state
+            let state = try await store.documents.find(plain.txn)?.state
             #expect(state == (code == nil ? .approved : .pending))
             return code
         }
         _ = try await fixture.unlock(container)
         #expect(try await decide("unl 1") == .unlockRequired)
-        try await store.confirm(fixture.confirmed(container, 1), of: container)
+        try await store.slots.confirm(fixture.confirmed(container, 1), of: container)
         #expect(try await decide("unl 2") == .unlockRequired)
         #expect(try await decide("unl 1", after: fixture.now) == .passwordExpired)
         #expect(try await decide("unl 1") == nil)
         #expect(try await decide("unl 1") == .unlockRequired)
         _ = try await fixture.unlock(container)
-        try await store.confirm(fixture.confirmed(container, 2), of: container)
+        try await store.slots.confirm(fixture.confirmed(container, 2), of: container)
         fixture.base.clock.advance(by: 300)
         #expect(try await decide("unl 2") == .unlockRequired)
     }
@@ -304,20 +303,22 @@ struct SigningSlotStoreTests {
         let enrolment = fixture.enrolment(try await fixture.invited())
         let slot = SigningOfferedSlot(slot: .signing, generation: 0, publicKey: [1], sealedKey: [7])
         try #require(
-            try await fixture.store.start(enrolment, slots: [slot], user: fixture.user, isAgain: false, at: fixture.now)
+            try await fixture.enrolments.start(
+                enrolment, slots: [slot], user: fixture.user, isAgain: false, at: fixture.now)
         )
-        func evaluate(_ rid: String, _ generation: Int64 = 0, _ slot: PasswordSlot = .signing) async throws
+        func evaluate(_ rid: SigningID, _ generation: Int64 = 0, _ slot: PasswordSlot = .signing) async throws
             -> RefusalCode?
         {
             try await signingCode {
-                _ = try await fixture.store.evaluate(
-                    SlotEvaluation(enrolment, user: nil, slot: slot), generation: generation, rid: rid, element: "e",
-                    at: fixture.now)
+                _ = try await fixture.slots.count(
+                    SlotEvaluation(
+                        did: enrolment.did, pid: enrolment.pid, isRenewal: false, user: nil, slot: slot,
+                        generation: generation, rid: rid, element: "e"), at: fixture.now)
             }
         }
         #expect(try await evaluate("a", 1) == .wrongGeneration)
         #expect(try await evaluate("a", 0, .otp) == .invalidRequest)
-        for rid in ["a", "a", "b", "c", "d", "e", "e"] { #expect(try await evaluate(rid) == nil) }
+        for rid in ["a", "a", "b", "c", "d", "e", "e"] as [SigningID] { #expect(try await evaluate(rid) == nil) }
         #expect(try await evaluate("f") == .rateLimited)
         _ = try await fixture.commit(enrolment)
         #expect(try await evaluate("e") == .invalidRequest)
@@ -339,27 +340,28 @@ struct SigningSlotStoreTests {
             let enrolment = fixture.enrolment(try await fixture.invited())
             let slot = SigningOfferedSlot(slot: .signing, generation: 0, publicKey: [1], sealedKey: [7])
             try #require(
-                try await fixture.store.start(
+                try await fixture.enrolments.start(
                     enrolment, slots: [slot], user: fixture.user, isAgain: false, at: fixture.now))
             return enrolment
         }
         let first = try await started()
         #expect(try await kept() == 1)
-        let invite = try #require(try await fixture.store.invite(pid: first.pid))
-        #expect(try await fixture.store.void(invite, at: fixture.now))
+        let invite = try #require(try await fixture.invites.find(first.pid))
+        #expect(try await fixture.invites.void(invite, at: fixture.now))
         #expect(try await kept() == 0)
         let second = try await started()
         _ = try await fixture.commit(second)
         let container = fixture.container(second)
         try #require(
-            try await fixture.store.complete(
-                container, keys: fixture.keys(container), slots: [.signing], digits: nil, limit: 5, proof: nil,
+            try await fixture.enrolments.complete(
+                container, SentKeys(rows: fixture.keys(container), slots: [.signing], digits: nil), limit: 5,
+                proof: nil,
                 at: fixture.now))
         #expect(try await kept() == 1)
         _ = try await started()
         #expect(try await kept() == 2)
         fixture.base.clock.advance(by: 1500)
-        try await SigningStore.purge(fixture.base.context)
+        try await SigningHousekeeping.purge(fixture.base.context)
         #expect(try await kept() == 0)
     }
 }

@@ -1,0 +1,89 @@
+import AssentSigningProtocol
+import AssentCore
+import AssentStore
+
+/// What the time decides about transaction signing.
+package enum SigningHousekeeping {
+    private typealias Renewal = SigningRenewalRecord.State
+
+    /// Seconds for which an invite is known after its end.
+    private static let inviteRetention: Int64 = 24 * 3600
+
+    /// Seconds for which the texts of a confirmed evaluation are kept. What a decision needs of them it has.
+    private static let confirmRetention: Int64 = 24 * 3600
+
+    /// Writes down what the time has decided: transactions that have expired, containers that never became active. No
+    /// other statement relies on it. Deletes proofs and enrolments that nobody can use any more. It is for all issuers
+    /// of the database.
+    package static func purge(_ context: EngineContext) async throws {
+        let now = context.clock.epochSeconds
+        try await context.translatingStoreErrors {
+            _ = try await context.database.run(SQLStatement(SigningTransactionSQL.expire(at: now)))
+            _ = try await context.database.run(
+                SQLStatement("DELETE FROM signing_proofs WHERE expires_at <= \(now)"))
+            _ = try await context.database.run(
+                SQLStatement("DELETE FROM signing_notices WHERE expires_at <= \(now)"))
+            _ = try await context.database.run(
+                SQLStatement(
+                    """
+                    UPDATE signing_confirms SET eval = NULL, confirm = NULL
+                    WHERE eval IS NOT NULL AND evaluated_at <= \(now - confirmRetention)
+                    """))
+            let overdue = try await context.database.run(
+                .read(
+                    """
+                    SELECT did, user_id FROM signing_containers
+                    WHERE state = \(ContainerState.unconfirmed) AND void_at <= \(now) LIMIT 100
+                    """))
+            for row in overdue {
+                try await end(row.value("did"), user: row.text("user_id"), context, at: now)
+            }
+            try await endRenewals(context, at: now)
+            _ = try await context.database.run(
+                SQLStatement(
+                    """
+                    DELETE FROM signing_offered_slots WHERE expires_at <= \(now) AND NOT EXISTS (
+                        SELECT 1 FROM signing_renewals r WHERE r.pid = signing_offered_slots.pid
+                            AND r.state IN (\(RenewalSQL.underWay)))
+                    """))
+            _ = try await context.database.run(
+                SQLStatement(
+                    """
+                    DELETE FROM signing_invites WHERE expires_at <= \(now - inviteRetention)
+                        AND NOT EXISTS (SELECT 1 FROM signing_containers c WHERE c.pid = signing_invites.pid)
+                    """))
+        }
+    }
+
+    /// Voids renewals whose time is over, with their keys, and forgets them a day later.
+    private static func endRenewals(_ context: EngineContext, at now: Int64) async throws {
+        let over = now - SigningInviteRecord.completion
+        _ = try await context.database.run([
+            SQLStatement(
+                """
+                UPDATE signing_renewals SET state = \(Renewal.void)
+                WHERE state IN (\(RenewalSQL.underWay)) AND expires_at <= \(over)
+                """),
+            SQLStatement(
+                """
+                DELETE FROM signing_keys WHERE state = \(SigningKeyState.pending) AND NOT EXISTS (
+                    SELECT 1 FROM signing_renewals r WHERE r.did = signing_keys.did AND r.state = \(Renewal.completed))
+                """),
+            SQLStatement(
+                """
+                DELETE FROM signing_renewals
+                WHERE state IN (\([Renewal.done, .void])) AND expires_at <= \(now - inviteRetention)
+                """),
+        ])
+    }
+
+    private static func end(_ did: SigningID, user: String, _ context: EngineContext, at now: Int64) async throws {
+        let store = SigningStore(context, issuer: SigningIssuer(name: "", realm: ""))
+        var note = store.record(.signingEnrol, .failed, reason: .enrolmentVoid, user: user, did: did)
+        note.realm = nil
+        let statements = EnrolmentSQL.void(did, at: now)
+        _ = try await store.succeeds(
+            statements.prefix(1).map { SQLStatement($0, expecting: .exactly(1)) }
+                + statements.dropFirst().map { SQLStatement($0) } + [store.audit.statement(note)])
+    }
+}

@@ -1,0 +1,95 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+import Logging
+
+/// What all questions about one issuer's transaction signing need.
+struct SigningRealm: Sendable {
+    /// How it is offered.
+    let settings: SigningSettings
+    /// Its data.
+    let store: SigningStore
+    /// Its own keys.
+    let keys: SigningServerKeys
+    /// Where calls wait for what other nodes do.
+    let bell: SigningBell
+    /// Counts calls, codes and proofs.
+    let attempts: AttemptCounter
+    /// Who tells users what happens.
+    let notifier: any Notifier
+
+    /// An issuer's transaction signing on a context's database.
+    init(_ context: EngineContext, settings: SigningSettings, notifier: (any Notifier)?) {
+        self.settings = settings
+        store = SigningStore(context, issuer: settings.issuer)
+        keys = SigningServerKeys(context, issuer: settings.issuer)
+        bell = SigningBell(context)
+        attempts = AttemptCounter(context)
+        self.notifier = notifier ?? LogNotifier(context.logger)
+    }
+}
+
+/// A question about transaction signing: a type that holds what it decides, beside its statements and rows. Each can
+/// ask the others.
+protocol SigningPart: Sendable {
+    /// What all questions need.
+    var realm: SigningRealm { get }
+}
+
+extension SigningPart {
+    var settings: SigningSettings { realm.settings }
+    var store: SigningStore { realm.store }
+    var keys: SigningServerKeys { realm.keys }
+    var context: EngineContext { realm.store.context }
+    var iss: String { realm.settings.issuer.name }
+    var now: Int64 { realm.store.now }
+
+    var door: SigningDoor { SigningDoor(realm: realm) }
+    var devices: SigningDevices { SigningDevices(realm: realm) }
+    var invites: SigningInvites { SigningInvites(realm: realm) }
+    var enrolments: SigningEnrolments { SigningEnrolments(realm: realm) }
+    var slots: SigningSlots { SigningSlots(realm: realm) }
+    var documents: SigningDocuments { SigningDocuments(realm: realm) }
+    var decisions: SigningDecisions { SigningDecisions(realm: realm) }
+    var codes: SigningCodes { SigningCodes(realm: realm) }
+    var notices: SigningNotices { SigningNotices(realm: realm) }
+
+    /// Runs what users and relying parties ask for, and names every error as the protocol does.
+    func answering<Result>(_ body: () async throws -> Result) async throws(SigningRefusal) -> Result {
+        do {
+            return try await context.translatingStoreErrors(body)
+        } catch {
+            if !(error is SigningRefusal) { context.logger.error("signing failed", metadata: ["error": "\(error)"]) }
+            throw SigningRefusal(answering: error)
+        }
+    }
+
+    /// What every reply to a device has.
+    func head(_ request: DeviceRequest) -> SigningReplyHead {
+        SigningReplyHead(issuer: iss, audience: request.did.text, issuedAt: Int(request.now), request: request.hash)
+    }
+
+    /// Encrypts a signed reply for a container.
+    func sealed(_ compact: String, for container: SigningContainerRecord) throws -> String {
+        try SealedEnvelope.seal(
+            Array(compact.utf8), to: ProtocolKey(JSONValue.parse(container.transportJWK)), content: .reply, sender: iss,
+            recipient: container.did.text, random: context.random)
+    }
+
+    /// Seals a secret of a container under the master key, for this place.
+    func sealed(_ secret: Secret, _ name: String, of did: SigningID) throws -> [UInt8] {
+        try context.masterKey.seal(secret, for: .signingContainer, context: "\(name) \(did)")
+    }
+
+    /// Opens what was sealed for this place.
+    func opened(_ sealed: [UInt8], _ name: String, of did: SigningID) throws -> Secret {
+        try context.masterKey.open(sealed, for: .signingContainer, context: "\(name) \(did)")
+    }
+
+    /// Refuses a caller who has not authenticated lately, or not strongly enough.
+    func requireFreshness(of caller: SigningCaller, at now: Int64) throws(SigningRefusal) {
+        let isFresh =
+            now - caller.session.createdAt <= settings.freshness && caller.session.authLevel >= settings.freshLevel
+        guard isFresh else { throw SigningRefusal(.freshAuthenticationRequired) }
+    }
+}

@@ -1,0 +1,45 @@
+/// A realm's transaction signing: the calls of devices, users and relying parties, decided. It speaks no HTTP.
+package struct SigningProvider: SigningPart {
+    let realm: SigningRealm
+
+    /// Transaction signing on a context's database.
+    ///
+    /// - Parameters:
+    ///   - context: the database, the clock and what else comes from outside.
+    ///   - settings: how it is offered.
+    ///   - notifier: who tells users what happens to their devices and what waits for them; without one it is only
+    ///     logged.
+    package init(_ context: EngineContext, settings: SigningSettings, notifier: (any Notifier)? = nil) {
+        realm = SigningRealm(context, settings: settings, notifier: notifier)
+    }
+
+    /// How it is offered.
+    package var settings: SigningSettings { realm.settings }
+
+    /// The time, in seconds since 1970.
+    package var now: Int64 { realm.store.now }
+
+    /// Calls of devices, and what the issuer says of itself.
+    package var door: SigningDoor { SigningDoor(realm: realm) }
+
+    /// Devices of users.
+    package var devices: SigningDevices { SigningDevices(realm: realm) }
+
+    /// Invites, by which users get devices.
+    package var invites: SigningInvites { SigningInvites(realm: realm) }
+
+    /// Password slots of devices.
+    package var slots: SigningSlots { SigningSlots(realm: realm) }
+
+    /// Transactions of relying parties.
+    package var parties: SigningParties { SigningParties(realm: realm) }
+
+    /// Evidence of decisions.
+    package var evidence: SigningEvidence { SigningEvidence(realm: realm) }
+
+    /// The issuer's own keys.
+    package var administration: SigningKeyAdministration { SigningKeyAdministration(realm: realm) }
+
+    /// What journeys ask users to sign.
+    var questions: SigningQuestions { SigningQuestions(realm: realm) }
+}

@@ -1,0 +1,58 @@
+import AssentSigningProtocol
+import AssentStore
+
+/// A device that begins to enrol: what is known of it until it has sent its keys.
+struct SigningEnrolmentRecord: Sendable, Hashable {
+    /// Where it stands.
+    enum State: String, SQLConstant {
+        /// The device has its offer.
+        case started = "STARTED"
+        /// It has committed to its keys.
+        case committed = "COMMITTED"
+        /// There is a container.
+        case completed = "COMPLETED"
+        case void = "VOID"
+    }
+
+    /// The id that the container will have.
+    let did: SigningID
+
+    /// The invite.
+    let pid: SigningID
+
+    /// The thumbprint of the device key.
+    let deviceKeyID: KeyThumbprint
+
+    /// The device key as a JWK.
+    let deviceJWK: String
+    var state: State = .started
+
+    /// The hash of the request that the offer answers.
+    let requestHash: SigningHash
+
+    /// The offer, as it was signed.
+    let offer: String
+
+    /// What the device says of itself, as JSON.
+    let info: String
+
+    /// What the device has committed to.
+    var commitment: SigningHash?
+
+    /// The server's nonce.
+    var nonce: SigningNonce?
+
+    /// Until when it must be completed, in seconds since 1970.
+    let expiresAt: Int64
+}
+
+extension SigningEnrolmentRecord {
+    init(_ row: SQLRow) throws {
+        self.init(
+            did: try row.value("did"), pid: try row.value("pid"), deviceKeyID: try row.value("device_kid"),
+            deviceJWK: try row.text("device_jwk"), state: try row.value("state"),
+            requestHash: try row.value("request_hash"), offer: try row.text("offer"), info: try row.text("info"),
+            commitment: try row.optional("commitment"), nonce: try row.optional("nonce_s"),
+            expiresAt: try row.integer("expires_at"))
+    }
+}

@@ -1,0 +1,169 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+
+/// How devices get keys: the enrolment of a new device, and new keys for a container that has keys. It is one ceremony
+/// with two beginnings (`docs/transaction-signing.md`).
+struct SigningEnrolments: SigningPart {
+    let realm: SigningRealm
+
+    /// The enrolment of a device that will be this container.
+    func find(_ did: SigningID) async throws -> SigningEnrolmentRecord? {
+        try await store.first("SELECT * FROM signing_enrolments WHERE did = \(did) AND iss = \(iss)")
+            .map(SigningEnrolmentRecord.init)
+    }
+
+    /// The enrolment that a device key has begun with an invite.
+    func find(pid: SigningID, deviceKeyID: KeyThumbprint) async throws -> SigningEnrolmentRecord? {
+        try await store.first(
+            "SELECT * FROM signing_enrolments WHERE pid = \(pid) AND device_kid = \(deviceKeyID)"
+        ).map(SigningEnrolmentRecord.init)
+    }
+
+    /// The renewal of a container that is under way.
+    func renewal(of did: SigningID, at now: Int64) async throws -> SigningRenewalRecord? {
+        try await store.first(RenewalSQL.underWay(of: did, at: now)).map(SigningRenewalRecord.init)
+    }
+
+    /// A renewal by its id, whatever its state.
+    func renewal(pid: SigningID) async throws -> SigningRenewalRecord? {
+        try await store.first("SELECT * FROM signing_renewals WHERE pid = \(pid) AND iss = \(iss)")
+            .map(SigningRenewalRecord.init)
+    }
+
+    /// The number of the newest record of a container.
+    func sequence(of did: SigningID) async throws -> Int {
+        let row = try await store.first("SELECT max(seq) AS seq FROM signing_records WHERE did = \(did)")
+        return Int(try row?.optionalInteger("seq") ?? 0)
+    }
+
+    /// The enrolment of the device that calls.
+    private func enrolment(_ request: DeviceRequest) async throws -> KeyCeremony {
+        guard let enrolment = try await find(request.did), let invite = try await invites.find(enrolment.pid) else {
+            throw SigningRefusal(.enrolmentVoid)
+        }
+        return KeyCeremony(enrolment, user: invite.userID, named: invite.username)
+    }
+
+    /// The renewal of the container that calls.
+    func renewal(_ request: DeviceRequest) async throws -> (SigningContainerRecord, SigningRenewalRecord) {
+        let container = try request.known()
+        guard let renewal = try await renewal(of: container.did, at: request.now) else {
+            throw SigningRefusal(.enrolmentVoid)
+        }
+        return (container, renewal)
+    }
+
+    // MARK: evaluate
+
+    /// For a password at enrolment.
+    func evaluate(_ request: DeviceRequest) async throws -> String {
+        let body: EvaluateBody = try request.body()
+        guard case .enrolment(let enrolment) = request.party else {
+            throw SigningRefusal(.invalidRequest, "There is nothing to evaluate now.")
+        }
+        let user = try await invites.find(enrolment.pid)?.userID
+        return try await slots.evaluate(body, pid: enrolment.pid, isRenewal: false, user: user, request)
+    }
+
+    /// For a password of new keys.
+    func renewEvaluate(_ request: DeviceRequest) async throws -> String {
+        let body: EvaluateBody = try request.body()
+        let (container, renewal) = try await renewal(request)
+        return try await slots.evaluate(body, pid: renewal.pid, isRenewal: true, user: container.userID, request)
+    }
+
+    // MARK: commit
+
+    func commit(_ request: DeviceRequest) async throws -> String {
+        let body: CommitBody = try request.body()
+        return try await commit(body, try await enrolment(request), request)
+    }
+
+    func renewCommit(_ request: DeviceRequest) async throws -> String {
+        let body: CommitBody = try request.body()
+        let (container, renewal) = try await renewal(request)
+        return try await commit(body, KeyCeremony(renewal, of: container), request)
+    }
+
+    private func commit(_ body: CommitBody, _ ceremony: KeyCeremony, _ request: DeviceRequest) async throws -> String {
+        let nonce = try await commit(
+            ceremony, commitment: body.commitment, nonce: SigningNonce(random: context.random), proof: request.proof,
+            at: request.now)
+        return try await keys.sign(
+            NonceReply(head: head(request), nonceS: nonce, sub: ceremony.userID, user: ceremony.username))
+    }
+
+    /// STARTED → COMMITTED: the one commitment. A repetition finds the first one's nonce.
+    ///
+    /// - Returns: the nonce that the device gets.
+    /// - Throws: ``SigningRefusal``: `commitment_changed` for another commitment, which ends the ceremony;
+    ///   `enrolment_void` when another device was first, or the time is over; `replay`.
+    func commit(
+        _ ceremony: KeyCeremony, commitment: SigningHash, nonce: SigningNonce, proof: SpentProof?, at now: Int64
+    ) async throws -> SigningNonce {
+        let (did, user) = (ceremony.did, ceremony.userID)
+        var statements: [GuardedStatement<Obstacle>] = []
+        let note: GuardedStatement<Obstacle>
+        switch ceremony.beginning {
+        case .enrolment(let enrolment):
+            statements.append(.one(EnrolmentSQL.commitInvite(pid: enrolment.pid, did: did, at: now), else: .changed))
+            statements.append(
+                .one(EnrolmentSQL.commit(did: did, commitment: commitment, nonce: nonce), else: .changed))
+            note = store.note(.signingEnrol, user: user, did: did, ["step": "commit"])
+        case .renewal(let renewal):
+            if let invite = renewal.invite {
+                statements.append(.one(EnrolmentSQL.commitInvite(pid: invite, did: did, at: now), else: .changed))
+            }
+            statements.append(
+                .one(RenewalSQL.commit(renewal.pid, commitment: commitment, nonce: nonce, at: now), else: .changed))
+            note = store.note(.signingContainer, user: user, did: did, ["step": "renewal commit"])
+        }
+        statements += store.spending(proof, at: now, else: .changed)
+        if try await store.changes(statements + [note]) { return nonce }
+        let known = try await again(ceremony)
+        if let committed = known?.committed {
+            if let stored = committed.nonce, committed.commitment == commitment { return stored }
+            try await end(known ?? ceremony)
+            throw SigningRefusal(.commitmentChanged)
+        }
+        if case .enrolment(let enrolment) = known?.beginning ?? ceremony.beginning,
+            known == nil || enrolment.state != .started
+        {
+            throw SigningRefusal(.enrolmentVoid)
+        }
+        throw SigningRefusal(try await store.isSpent(proof) ? .replay : .enrolmentVoid)
+    }
+
+    /// The ceremony as it is now.
+    private func again(_ ceremony: KeyCeremony) async throws -> KeyCeremony? {
+        let beginning: KeyCeremony.Beginning? =
+            switch ceremony.beginning {
+            case .enrolment(let enrolment): try await find(enrolment.did).map { .enrolment($0) }
+            case .renewal(let renewal): try await self.renewal(pid: renewal.pid).map { .renewal($0) }
+            }
+        return beginning.map { KeyCeremony($0, of: ceremony) }
+    }
+
+    /// Ends a ceremony whose commitment was changed, unless there is a container of it.
+    private func end(_ ceremony: KeyCeremony) async throws {
+        let (did, user, pid) = (ceremony.did, ceremony.userID, ceremony.pid)
+        let statements: [SQL]
+        let note: AuditRecord
+        switch ceremony.beginning {
+        case .enrolment(let enrolment):
+            guard enrolment.state == .committed else { return }
+            statements = [
+                EnrolmentSQL.voidInvite(pid: pid), EnrolmentSQL.voidEnrolments(pid: pid),
+                SlotSQL.forgetOfferedSlots(pid: pid),
+            ]
+            note = store.record(.signingEnrol, .refused, reason: .commitmentChanged, user: user, did: did)
+        case .renewal:
+            statements = RenewalSQL.end(of: did)
+            note = store.record(
+                .signingContainer, .refused, reason: .commitmentChanged, user: user, did: did,
+                ["step": "renewal commit"])
+        }
+        _ = try await context.database.run(statements.map { SQLStatement($0) } + [store.audit.statement(note)])
+    }
+}

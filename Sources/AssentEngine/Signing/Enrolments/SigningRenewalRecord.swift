@@ -1,0 +1,108 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+
+/// New keys for a container that has keys: what is known of them until they count.
+struct SigningRenewalRecord: Sendable, Hashable {
+    /// Seconds for which a renewal without a code may be committed.
+    static let lifetime: Int64 = 15 * 60
+
+    /// Where it stands.
+    enum State: String, SQLConstant {
+        /// The device has its offer.
+        case started = "STARTED"
+        /// It has committed to its keys.
+        case committed = "COMMITTED"
+        /// It has sent its keys.
+        case completed = "COMPLETED"
+        /// The new keys count.
+        case done = "DONE"
+        case void = "VOID"
+    }
+
+    /// The id: the invite's, or a new one.
+    let pid: SigningID
+    let did: SigningID
+    var state: State = .started
+
+    /// The invite whose code the device has; `nil` for a renewal that is due.
+    let invite: SigningID?
+
+    /// How it is checked.
+    let commitMode: CommitMode
+
+    /// The offer, as it was signed.
+    let offer: String
+
+    /// Until when it may be committed, in seconds since 1970.
+    let expiresAt: Int64
+
+    /// What the device has committed to.
+    var commitment: SigningHash?
+
+    /// The server's nonce.
+    var nonce: SigningNonce?
+
+    /// What the device has sent with its keys.
+    var sent: NewKeys?
+
+    /// When the right digits were entered, in seconds since 1970.
+    var digitsAt: Int64?
+}
+
+extension SigningRenewalRecord {
+    init(_ row: SQLRow) throws {
+        self.init(
+            pid: try row.value("pid"), did: try row.value("did"), state: try row.value("state"),
+            invite: try row.optional("invite"), commitMode: try row.value("commit_mode"), offer: try row.text("offer"),
+            expiresAt: try row.integer("expires_at"), commitment: try row.optional("commitment"),
+            nonce: try row.optional("nonce_s"), sent: try row.optionalText("enrol").map { try NewKeys(row, enrol: $0) },
+            digitsAt: try row.optionalInteger("digits_at"))
+    }
+}
+
+/// What a device has sent with its keys, and what it gets for it.
+struct NewKeys: Sendable, Hashable {
+    /// The key list, as it was signed.
+    let enrol: String
+    /// The hash of the transcript.
+    let transcript: SigningHash
+    /// What old keys have signed.
+    let endorsements: [String]
+    /// The new name, if there is one.
+    let name: String?
+    /// The thumbprint of the new device key.
+    let deviceKeyID: KeyThumbprint
+    /// The new device key as a JWK.
+    let deviceJWK: String
+    /// The new key that messages are encrypted to, as a JWK.
+    let transportJWK: String
+    /// What the device must send back, sealed.
+    let sealedEcho: [UInt8]
+    /// The hash of that.
+    let echoHash: SigningHash
+    /// From when the new keys may be renewed, in seconds since 1970.
+    let renewAt: Int64
+    /// When the new keys expire, in seconds since 1970.
+    let expireAt: Int64
+
+    /// ``endorsements`` as a row has them.
+    var endorsementsText: String { JSONValue.array(endorsements.map { .string($0) }).serialized() }
+}
+
+extension NewKeys {
+    init(_ row: SQLRow, enrol: String) throws {
+        self.init(
+            enrol: enrol, transcript: try row.value("transcript"),
+            endorsements: try Self.endorsements(try row.text("endorsements")), name: try row.optionalText("name"),
+            deviceKeyID: try row.value("device_kid"), deviceJWK: try row.text("device_jwk"),
+            transportJWK: try row.text("transport_jwk"), sealedEcho: try row.blob("sealed_echo"),
+            echoHash: try row.value("echo_hash"), renewAt: try row.integer("renew_at"),
+            expireAt: try row.integer("keys_expire_at"))
+    }
+
+    /// Reads the list of endorsements of a row.
+    static func endorsements(_ text: String) throws -> [String] {
+        try JSONValue.parse(text).array?.compactMap(\.string) ?? []
+    }
+}

@@ -1,0 +1,149 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+import Foundation
+import Logging
+
+/// Lets calls wait for what other nodes do, without holding a connection to the database: one look every 250 ms for
+/// all that wait on this node.
+final class SigningBell: Sendable {
+    /// What a call waits for.
+    enum Topic: Hashable, Sendable {
+        /// An open transaction of a container, or a notice for it.
+        case container(SigningID)
+        /// The end of a transaction.
+        case transaction(SigningID)
+    }
+
+    /// Seconds between two looks.
+    static let interval: TimeInterval = 0.25
+
+    /// The longest wait, in seconds.
+    static let longest = 25
+
+    private struct Waiter {
+        let id: UInt64
+        let topic: Topic
+        /// Transactions that do not wake it.
+        let known: [SigningID]
+        let deadline: Date
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct State {
+        var next: UInt64 = 0
+        var waiting: [Waiter] = []
+        var isLooking = false
+        /// Those who stopped waiting before they had begun.
+        var gone: Set<UInt64> = []
+    }
+
+    private let context: EngineContext
+    private let state = Locked(State())
+
+    init(_ context: EngineContext) {
+        self.context = context
+    }
+
+    /// Waits until there is something to see besides these transactions, at most so many seconds. A second call that
+    /// waits for one container ends the first one's waiting.
+    func wait(for topic: Topic, besides known: [SigningID] = [], seconds: Int) async {
+        guard seconds > 0 else { return }
+        let deadline = context.clock.now.addingTimeInterval(TimeInterval(min(seconds, Self.longest)))
+        let id = state.withLock { state in
+            state.next += 1
+            return state.next
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let waiter = Waiter(
+                    id: id, topic: topic, known: known, deadline: deadline, continuation: continuation)
+                let (starts, released) = state.withLock { state -> (Bool, [Waiter]) in
+                    if state.gone.remove(id) != nil { return (false, [waiter]) }
+                    var released: [Waiter] = []
+                    if case .container = topic { released = Self.remove(&state) { $0.topic == topic } }
+                    state.waiting.append(waiter)
+                    defer { state.isLooking = true }
+                    return (!state.isLooking, released)
+                }
+                for waiter in released { waiter.continuation.resume() }
+                if starts { Task { await look() } }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state -> [Waiter] in
+                let found = Self.remove(&state) { $0.id == id }
+                if found.isEmpty { state.gone.insert(id) }
+                return found
+            }
+            for waiter in waiter { waiter.continuation.resume() }
+        }
+        state.withLock { _ = $0.gone.remove(id) }
+    }
+
+    private static func remove(_ state: inout State, where isIt: (Waiter) -> Bool) -> [Waiter] {
+        let found = state.waiting.filter(isIt)
+        state.waiting.removeAll(where: isIt)
+        return found
+    }
+
+    /// Looks until nobody waits any more.
+    private func look() async {
+        while true {
+            let now = context.clock.now
+            let (topics, known, late) = state.withLock { state -> (Set<Topic>, [String], [Waiter]) in
+                let late = Self.remove(&state) { $0.deadline <= now }
+                if state.waiting.isEmpty { state.isLooking = false }
+                return (Set(state.waiting.map(\.topic)), state.waiting.flatMap(Self.pairs), late)
+            }
+            for waiter in late { waiter.continuation.resume() }
+            if topics.isEmpty { return }
+            do {
+                try await context.clock.sleep(until: now.addingTimeInterval(Self.interval))
+                let ready = try await ready(topics, besides: known)
+                let rung = state.withLock { state in Self.remove(&state) { ready.contains($0.topic) } }
+                for waiter in rung { waiter.continuation.resume() }
+            } catch {
+                // A database that does not answer is asked again; waiting ends by its time.
+                context.logger.warning("waiting calls cannot look", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    /// What a container waits for besides, as the statement names it: a container can only have one that waits.
+    private static func pairs(_ waiter: Waiter) -> [String] {
+        guard case .container(let did) = waiter.topic else { return [] }
+        return waiter.known.map { "\(did) \($0)" }
+    }
+
+    private func ready(_ topics: Set<Topic>, besides known: [String]) async throws -> Set<Topic> {
+        let now = context.clock.epochSeconds
+        let containers = Self.list(topics.compactMap { if case .container(let did) = $0 { did.text } else { nil } })
+        let transactions = Self.list(topics.compactMap { if case .transaction(let txn) = $0 { txn.text } else { nil } })
+        let rows = try await context.database.run(
+            .read(
+                """
+                SELECT DISTINCT c.did AS id, 1 AS is_container FROM signing_containers c
+                JOIN signing_transactions t ON t.user_id = c.user_id AND t.iss = c.iss
+                WHERE c.did IN (\(containers)) AND c.state = \(ContainerState.active)
+                    AND t.state = \(SigningTransactionRecord.State.pending) AND t.expires_at > \(now)
+                    AND (t.did IS NULL OR t.did = c.did) AND (t.claimed_by IS NULL OR t.claimed_by = c.did)
+                    AND c.did || ' ' || t.txn NOT IN (\(Self.list(known)))
+                    AND \(SigningTransactionSQL.hasKey(for: "t.kind", did: "c.did"))
+                UNION ALL
+                SELECT DISTINCT n.did AS id, 1 AS is_container FROM signing_notices n WHERE n.did IN (\(containers))
+                UNION ALL
+                SELECT txn AS id, 0 AS is_container FROM signing_transactions
+                WHERE txn IN (\(transactions)) AND (state <> \(SigningTransactionRecord.State.pending) OR expires_at <= \(now))
+                """))
+        return Set(
+            try rows.map { row in
+                let id: SigningID = try row.value("id")
+                return try row.bool("is_container") ? .container(id) : .transaction(id)
+            })
+    }
+
+    /// The values of `IN`; a text that nothing is named by when there are none.
+    private static func list(_ ids: [String]) -> SQL {
+        ids.reduce("''") { list, id in "\(list), \(id)" }
+    }
+}

@@ -1,0 +1,76 @@
+import AssentCore
+import AssentSigningProtocol
+import AssentStore
+
+/// A key for one-time codes that a container has.
+struct SigningOneTimeSecret: Sendable {
+    /// Its name in the container.
+    let label: String
+
+    /// The id of the policy that protects it.
+    let policy: String
+
+    /// The key, as the device gets it.
+    let uri: Secret
+
+    /// The least counter value or time step whose code was not used yet.
+    var counter: Int64 = 0
+}
+
+extension SigningOneTimeSecret {
+    init(_ row: SQLRow, _ context: EngineContext) throws {
+        self.init(
+            label: try row.text("label"), policy: try row.text("policy"), uri: try Self.open(row, context),
+            counter: try row.integer("counter"))
+    }
+
+    /// The key in a row with `did`, `label` and `sealed_uri`.
+    static func open(_ row: SQLRow, _ context: EngineContext) throws -> Secret {
+        try context.masterKey.open(
+            try row.blob("sealed_uri"), for: .signingContainer,
+            context: sealing(try row.value("did"), try row.text("label")))
+    }
+
+    /// The statement that gives a new container the key. The secret is sealed under the master key.
+    func inserting(
+        of did: SigningID, position: Int, _ context: EngineContext, at now: Int64
+    ) throws -> SQL {
+        let sealed = try context.masterKey.seal(uri, for: .signingContainer, context: Self.sealing(did, label))
+        return """
+            INSERT INTO signing_otp_keys (did, label, position, policy, sealed_uri, counter, created_at)
+            VALUES (\(did), \(label), \(position), \(policy), \(sealed), 0, \(now))
+            ON CONFLICT DO NOTHING
+            """
+    }
+
+    private static func sealing(_ did: SigningID, _ label: String) -> String { "otp \(did) \(label)" }
+}
+
+/// The statements about keys for one-time codes.
+enum OneTimeKeySQL {
+    /// Spends a code and all older ones of its key.
+    static func spend(counter: Int64, of label: String, did: SigningID, at now: Int64) -> SQL {
+        """
+        UPDATE signing_otp_keys SET counter = \(counter + 1)
+        WHERE did = \(did) AND label = \(label) AND counter <= \(counter)
+            AND EXISTS (SELECT 1 FROM signing_containers c
+                WHERE c.did = \(did) AND c.state = \(ContainerState.active) AND c.expires_at > \(now))
+        """
+    }
+
+    /// Destroys the secrets of a user's containers that are void.
+    static func deleteOfVoid(user: String) -> SQL {
+        """
+        DELETE FROM signing_otp_keys WHERE did IN
+            (SELECT c.did FROM signing_containers c WHERE c.user_id = \(user) AND c.state = \(ContainerState.void))
+        """
+    }
+
+    /// Destroys the secrets of a container that has ended.
+    static func delete(of did: SigningID) -> SQL {
+        """
+        DELETE FROM signing_otp_keys WHERE did = \(did) AND EXISTS (
+            SELECT 1 FROM signing_containers c WHERE c.did = \(did) AND c.state IN (\(ContainerState.ended)))
+        """
+    }
+}
