@@ -43,24 +43,37 @@ final class DemoWorld: Sendable {
         var configure: @Sendable (inout ServerConfiguration) throws -> Void = { _ in }
     }
 
+    /// The network before the gateway, and the one behind it.
+    private struct Network {
+        let relay: Relay
+        let bankRelay: Relay
+    }
+
+    /// The server, as it runs.
+    private struct Running {
+        let server: IdentityServer
+        let services: ServiceGroup
+        let task: Task<Void, any Error>
+        let endpoints: Endpoints
+        let account: GeneratedAccount
+    }
+
     private init(
-        directory: String, clock: any WallClock, programs: URL, bank: BankProcess, relay: Relay,
-        bankRelay: Relay, endpoints: Endpoints, configuration: ServerConfiguration, account: GeneratedAccount,
-        server: IdentityServer, services: ServiceGroup,
-        running: Task<Void, any Error>
+        directory: String, clock: any WallClock, programs: URL, bank: BankProcess, network: Network,
+        configuration: ServerConfiguration, running: Running
     ) {
         self.directory = directory
         self.clock = clock
         self.programs = programs
         self.bank = bank
-        self.relay = relay
-        self.bankRelay = bankRelay
-        self.endpoints = endpoints
+        relay = network.relay
+        bankRelay = network.bankRelay
+        endpoints = running.endpoints
         self.configuration = configuration
-        self.account = account
-        self.server = server
-        self.services = services
-        self.running = running
+        account = running.account
+        server = running.server
+        services = running.services
+        self.running = running.task
     }
 
     /// Starts everything on free ports. `narration` is told what the bank is asked, and what it answers.
@@ -102,8 +115,9 @@ final class DemoWorld: Sendable {
             }
             return DemoWorld(
                 directory: directory, clock: clock, programs: sources.programs, bank: bank,
-                relay: relay, bankRelay: bankRelay, endpoints: endpoints, configuration: configuration,
-                account: account, server: server, services: services, running: running)
+                network: Network(relay: relay, bankRelay: bankRelay), configuration: configuration,
+                running: Running(
+                    server: server, services: services, task: running, endpoints: endpoints, account: account))
         } catch {
             try? FileManager.default.removeItem(atPath: directory)
             throw error
