@@ -144,9 +144,9 @@ struct LogoutCommand: AsyncParsableCommand {
             console.warn(DisplayText.escapedForTerminal("\(undone.step.goesOn) \(undone.reason)"))
         }
         if undone.contains(where: \.isKept) {
-            console.warn("What is missing is kept sealed. Try again later: assent logout --retry")
+            console.warn("The parts that are missing are kept sealed. Try again later: assent logout --retry")
         } else if !undone.isEmpty {
-            console.warn("It is not tried again: it ends when its time is over, or an administrator ends it.")
+            console.warn("It is not tried again: it ends when it expires, or when an administrator ends it.")
         } else if result?.localFailure == nil {
             console.say("The server knows.")
         }

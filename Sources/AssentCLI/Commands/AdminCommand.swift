@@ -88,7 +88,7 @@ struct AdminCommand: AsyncParsableCommand {
     /// `assent admin keys rotate`
     struct Rotate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make new signing keys. What the old keys signed stays valid until it expires.")
+            abstract: "Make new signing keys. Signatures of the old keys stay valid until they expire.")
 
         @OptionGroup var client: ClientOptions
 

@@ -39,7 +39,7 @@ extension AdminCommand {
                     wipe             what its PIN opens is destroyed: the user begins a reset, which gives it new keys
 
                     Destroying does not reach backups: somebody who has the device's files, a backup from before and the \
-                    master key can still guess the PIN. What they find are keys that count no more.
+                    master key can still guess the PIN. The keys that they find are no longer valid.
                     """)
 
             @Argument(help: "block, unblock, revoke, lock, unlock or wipe.")

@@ -27,7 +27,7 @@ extension AdminCommand {
         /// `assent admin signing-keys withdraw-online`
         struct WithdrawOnline: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Someone else may have an online key: make new ones, and let the old ones count no more.",
+                abstract: "Someone else may have an online key: make new ones, and end the old ones.",
                 discussion: "A device that has not asked since then still takes what the old keys sign, until it asks.")
 
             @OptionGroup var client: ClientOptions
@@ -38,7 +38,7 @@ extension AdminCommand {
         private static func change(_ client: ClientOptions, _ action: String) async throws {
             let calls = SessionCalls(client)
             let answer = try await calls.send { .post("\($0("signing"))/keys", json: ["action": .string(action)]) }
-            calls.console.say("Done. Online keys count from generation \(answer["min"]?.integer ?? 0) on.")
+            calls.console.say("Done. Online keys are valid from generation \(answer["min"]?.integer ?? 0) on.")
             calls.console.say("The identity key, for 'assent verify --trust':  \(answer["identity"]?.string ?? "")")
             try calls.console.finish()
         }

@@ -65,7 +65,7 @@ struct DeviceCommand: AsyncParsableCommand {
                     }
                     calls.console.say(
                         container != nil
-                            ? "The digits are right. The new keys count as soon as the device has confirmed."
+                            ? "The digits are right. The new keys are valid as soon as the device has confirmed."
                             : answer["state"]?.string == "ACTIVE"
                                 ? "The device is enrolled."
                                 : "The digits are right. The device is enrolled as soon as it has confirmed.")

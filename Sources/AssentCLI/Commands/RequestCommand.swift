@@ -24,7 +24,8 @@ struct RequestCommand: AsyncParsableCommand {
 
     @OptionGroup var client: ClientOptions
 
-    @Option(name: .long, help: "What to send, exactly as it is written: JSON unless --content-type names another type.")
+    @Option(
+        name: .long, help: "The body to send, exactly as it is written: JSON unless --content-type names another type.")
     var data: String?
 
     @Option(

@@ -12,7 +12,7 @@ struct RestoreFenceCommand: AsyncParsableCommand {
         discussion: """
             A backup does not know what was used since it was made: approvals, codes, refresh tokens, one-time passwords, \
             invites. It also brings back sessions that were signed out. This command ends all of that, so users sign in \
-            again, and locks PINs that the server counts until their users sign in. Stop all servers of the database \
+            again, and locks each PIN that the server checks until its user signs in. Stop all servers of the database \
             first.
 
             It cannot know who was locked, which password was changed and which device was revoked since: do that again.
@@ -23,7 +23,9 @@ struct RestoreFenceCommand: AsyncParsableCommand {
     @Flag(
         help: ArgumentHelp(
             "Keep sessions, grants, consents and the keys for tokens as the backup has them.",
-            discussion: "What was signed out, revoked, withdrawn or discarded since the backup is valid again then."))
+            discussion:
+                "Everything that was signed out, revoked, withdrawn or discarded since the backup is then valid again.")
+    )
     var keepSessions = false
 
     func run() async throws {

@@ -132,7 +132,9 @@ private struct Announcement: Service {
             console.say("Next, in another terminal:  assent login --config \(path)")
         }
         if (try? console.finish()) == nil, !endpoints.accounts.isEmpty {
-            console.warn("What was shown once is lost. Set other ones: assent users password, assent users totp.")
+            console.warn(
+                "The credentials that were shown once are lost. Set other ones: assent users password, assent users totp."
+            )
         }
     }
 }

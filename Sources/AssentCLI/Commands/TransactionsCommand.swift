@@ -7,9 +7,9 @@ import Foundation
 struct TransactionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transactions",
-        abstract: "What the enrolled device of this profile is asked to sign: list, show, answer.",
+        abstract: "The transactions that this profile's enrolled device is asked to sign: list, show, answer.",
         discussion: """
-            The device is enrolled with 'assent device enroll'. What is shown is what the signature covers.
+            The device is enrolled with 'assent device enroll'. The signature covers all that is shown.
 
             Example:  assent transactions list
                       assent transactions approve --transaction ID

@@ -14,7 +14,7 @@ struct VaultRekeyCommand: AsyncParsableCommand {
             --new-passphrase-fd the passphrase too.
 
             With --to tpm the keys are made in this machine's TPM 2.0, under a PIN that you choose, and an old copy of the \
-            whole vault is noticed. What guards the vault of a profile is written to <profile>.vault.yaml beside its \
+            whole vault is noticed. The key provider of a profile's vault is written to <profile>.vault.yaml beside its \
             configuration, where 'assent login' and the others find it. The app of an app's vault must name it itself.
             """)
 

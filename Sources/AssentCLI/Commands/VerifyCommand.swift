@@ -55,7 +55,7 @@ struct VerifyCommand: AsyncParsableCommand {
         if let thumbprint = KeyThumbprint(text: trust) { return thumbprint }
         let bytes = try Self.content(of: trust, "Name the thumbprint of the identity key, or a file with its JWK.")
         guard let key = try? JWK(JSONValue.parse(bytes)), let thumbprint = KeyThumbprint(text: key.thumbprint) else {
-            throw CommandFailure("\(trust) is no JWK of an identity key.")
+            throw CommandFailure("\(trust) is not the JWK of an identity key.")
         }
         return thumbprint
     }

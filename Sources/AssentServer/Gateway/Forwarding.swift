@@ -66,7 +66,7 @@ struct Forwarding: Sendable {
                 )
             }
             let response = Response.problem(
-                504, "The service gave no answer. What happened is unknown: ask again before you repeat it.",
+                504, "The service gave no answer. The outcome is unknown: ask again before you repeat it.",
                 members: members(forwarded: "unknown"))
             return (response, .unknown)
         }

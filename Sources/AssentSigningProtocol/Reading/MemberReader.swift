@@ -234,7 +234,7 @@ package struct MemberReader {
         for element in try elements(name, count) {
             guard let text = element.string, let thumbprint = KeyThumbprint(text: text),
                 !thumbprints.contains(thumbprint)
-            else { throw .invalid(path(name), "has a value that is no thumbprint, or one twice") }
+            else { throw .invalid(path(name), "has a value that is not a thumbprint, or one twice") }
             thumbprints.append(thumbprint)
         }
         return thumbprints
@@ -245,7 +245,7 @@ package struct MemberReader {
         var ids: [SigningID] = []
         for element in try elements(name, count) {
             guard let text = element.string, let id = SigningID(text: text), !ids.contains(id) else {
-                throw .invalid(path(name), "has a value that is no id, or one twice")
+                throw .invalid(path(name), "has a value that is not an id, or one twice")
             }
             ids.append(id)
         }
@@ -262,7 +262,7 @@ package struct MemberReader {
         var texts: [String: String] = [:]
         for member in object.members {
             guard names(member.name) else { throw .invalid(path(name), "has a name that is not known") }
-            guard let text = member.value.string else { throw .invalid(path(name), "has a value that is no text") }
+            guard let text = member.value.string else { throw .invalid(path(name), "has a value that is not a text") }
             try ShownText.check(text, count, at: path("\(name).\(member.name)"))
             texts[member.name] = text
         }
