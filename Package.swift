@@ -126,10 +126,21 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 crypto, httpTypes, logging,
             ] + nio + certificates),
+        // The story of 'assent demo', which the program links.
+        .target(
+            name: "AssentDemo",
+            dependencies: [
+                "Assent", "AssentCore", "AssentEngine", "AssentJOSE", "AssentOTP", "AssentServer",
+                "AssentSigningProtocol",
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                httpTypes, logging,
+            ]),
         .executableTarget(
             name: "AssentCLI",
             dependencies: [
-                "Assent", "AssentAuthorization", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentJourney",
+                "Assent", "AssentAuthorization", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine",
+                "AssentJourney",
                 "AssentJOSE", "AssentOTP", "AssentPlatform", "AssentServer", "AssentSigning", "AssentSigningProtocol",
                 "AssentStore", "AssentTokens", "AssentTransportNIO", "AssentVault",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
@@ -237,7 +248,7 @@ let package = Package(
             name: "AssentPlatformTests",
             dependencies: [
                 "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", "TestSupport", "Assent",
-                "AssentCLI", "AssentExampleBank", "AssentOTP", "AssentServer", crypto, logging,
+                "AssentCLI", "AssentDemo", "AssentExampleBank", "AssentOTP", "AssentServer", crypto, logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
             ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c", "Trouble/faulty-tpm.c"]),
@@ -270,13 +281,14 @@ let package = Package(
         .testTarget(
             name: "AssentCLITests",
             dependencies: [
-                "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentPeers",
+                "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine", "AssentPeers",
                 "AssentServer", "AssentStore", "AssentVault", "TestSupport", httpTypes,
             ] + nio),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentOTP", "AssentPeers",
+                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
+                "AssentPeers",
                 "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentExampleBank", "StoreTesting",
                 "TestSupport", httpTypes, logging,
             ]),

@@ -1,13 +1,13 @@
-import Assent
+package import Assent
 import AssentOTP
 import AssentServer
 import Foundation
 import HTTPTypes
-import Logging
+package import Logging
 
 /// The story that every part of Assent serves, on real sockets: sign in, read, be asked, approve, pay once; and
 /// everything that must not work.
-struct Story: Sendable {
+package struct Story: Sendable {
     let world: DemoWorld
     let clock: DemoClock
     let narration: Narration
@@ -25,7 +25,7 @@ struct Story: Sendable {
     let logger: Logger
 
     /// A story. `watching` may put something between apps and network that sees what goes over the wire.
-    init(
+    package init(
         world: DemoWorld, clock: DemoClock, narration: Narration,
         logger: Logger = Logger(label: "demo", factory: { _ in SwiftLogNoOpLogHandler() }),
         watching: (any HTTPTransport) -> any HTTPTransport = { $0 }
@@ -62,7 +62,7 @@ struct Story: Sendable {
 
     /// Tells the whole story but its end without a server (``judgeEvidence()``). Nothing is thrown for a check that
     /// fails: it is in the narration.
-    func tell() async throws {
+    package func tell() async throws {
         let assent = try makeAssent()
         try await signIn(assent)
         try await read(assent)
@@ -80,11 +80,8 @@ struct Story: Sendable {
 
     /// The SDK as an app would make it, with the pins that the server printed.
     func makeAssent(vault name: String = "vault") throws -> Assent {
-        guard let file = ClientFile(endpoints: world.endpoints, configuration: world.configuration) else {
-            throw BankProcess.Failure(description: "the configuration has no public client")
-        }
-        var configuration = file.configuration(
-            vault: .file(
+        var configuration = world.app.configuration(
+            .file(
                 at: URL(fileURLWithPath: "\(world.directory)/\(name)"),
                 keys: .softwareFile(URL(fileURLWithPath: "\(world.directory)/\(name).key"))))
         configuration.transport = NarratingTransport(

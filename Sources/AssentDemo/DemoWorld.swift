@@ -1,15 +1,16 @@
-import AssentCore
+package import Assent
+package import AssentCore
 import AssentEngine
-import AssentServer
-import Foundation
-import Logging
+package import AssentServer
+package import Foundation
+package import Logging
 import ServiceLifecycle
 
 /// Everything that the story needs on this machine: the bank, the server with its gateway, the network before the
 /// gateway, in a directory of its own that only this user may read.
-final class DemoWorld: Sendable {
+package final class DemoWorld: Sendable {
     /// Where everything is kept; removed at the end.
-    let directory: String
+    package let directory: String
 
     /// The clock of client and server.
     let clock: any WallClock
@@ -25,22 +26,57 @@ final class DemoWorld: Sendable {
     /// The stretch of network between the gateway and the bank, which tells what passes.
     private let bankRelay: Relay
 
-    let endpoints: Endpoints
-    let configuration: ServerConfiguration
-    let account: GeneratedAccount
+    /// Where server and gateway are.
+    package let endpoints: Endpoints
+
+    /// What the server runs with.
+    package let configuration: ServerConfiguration
+
+    /// The user of the story.
+    package let account: GeneratedAccount
+
+    /// How an app of the story knows the server.
+    let app: App
 
     private let server: IdentityServer
     private let services: ServiceGroup
     private let running: Task<Void, any Error>
 
     /// Where things come from.
-    struct Sources: Sendable {
+    package struct Sources: Sendable {
         /// The configuration to run, with its ports and its directory replaced.
-        var configurationFile: String
+        package var configurationFile: String
         /// The directory of the bank's executable and of `assent` itself, which the user's phone runs.
-        var programs: URL
+        package var programs: URL
+        /// How an app knows a server that runs; `nil` if the configuration has no public client.
+        package var app: @Sendable (Endpoints, ServerConfiguration) -> App?
         /// What else is different, once its directory is known.
-        var configure: @Sendable (inout ServerConfiguration) throws -> Void = { _ in }
+        package var configure: @Sendable (inout ServerConfiguration) throws -> Void = { _ in }
+
+        /// Sources.
+        package init(
+            configurationFile: String, programs: URL, app: @escaping @Sendable (Endpoints, ServerConfiguration) -> App?
+        ) {
+            self.configurationFile = configurationFile
+            self.programs = programs
+            self.app = app
+        }
+    }
+
+    /// How an app of the story knows the server.
+    package struct App: Sendable {
+        /// The client's file, for the programs of the story.
+        let file: String
+        /// The same for an app that links the SDK.
+        let configuration: @Sendable (Assent.Vault) -> Assent.Configuration
+
+        /// An app.
+        package init(
+            file: String, configuration: @escaping @Sendable (Assent.Vault) -> Assent.Configuration
+        ) {
+            self.file = file
+            self.configuration = configuration
+        }
     }
 
     /// The network before the gateway, and the one behind it.
@@ -56,6 +92,7 @@ final class DemoWorld: Sendable {
         let task: Task<Void, any Error>
         let endpoints: Endpoints
         let account: GeneratedAccount
+        let app: App
     }
 
     private init(
@@ -70,6 +107,7 @@ final class DemoWorld: Sendable {
         bankRelay = network.bankRelay
         endpoints = running.endpoints
         self.configuration = configuration
+        app = running.app
         account = running.account
         server = running.server
         services = running.services
@@ -77,7 +115,7 @@ final class DemoWorld: Sendable {
     }
 
     /// Starts everything on free ports. `narration` is told what the bank is asked, and what it answers.
-    static func start(
+    package static func start(
         sources: Sources, clock: any WallClock, narration: Narration? = nil, logger: Logger
     ) async throws -> DemoWorld {
         let directory = try temporaryDirectory()
@@ -113,11 +151,15 @@ final class DemoWorld: Sendable {
             guard let account = endpoints.accounts.first else {
                 throw BankProcess.Failure(description: "the configuration has no user with generated credentials")
             }
+            guard let app = sources.app(endpoints, configuration) else {
+                throw BankProcess.Failure(description: "the configuration has no public client")
+            }
             return DemoWorld(
                 directory: directory, clock: clock, programs: sources.programs, bank: bank,
                 network: Network(relay: relay, bankRelay: bankRelay), configuration: configuration,
                 running: Running(
-                    server: server, services: services, task: running, endpoints: endpoints, account: account))
+                    server: server, services: services, task: running, endpoints: endpoints, account: account, app: app)
+            )
         } catch {
             try? FileManager.default.removeItem(atPath: directory)
             throw error
@@ -132,7 +174,7 @@ final class DemoWorld: Sendable {
     }
 
     /// Stops everything and removes the directory.
-    func stop() async {
+    package func stop() async {
         await services.triggerGracefulShutdown()
         _ = try? await running.value
         try? await relay.stop()

@@ -2,15 +2,16 @@ import AssentCore
 import Foundation
 
 /// The example bank as a process of its own, on a free port.
-final class BankProcess: Sendable {
+package final class BankProcess: Sendable {
     /// The port that it listens on, on 127.0.0.1.
     let port: Int
 
     private let process: ChildProcess
 
     /// Why the bank does not run.
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
+    package struct Failure: Error, CustomStringConvertible {
+        /// The reason, in a sentence.
+        package let description: String
     }
 
     private init(process: ChildProcess, port: Int) {

@@ -1,13 +1,20 @@
 import AssentCore
 
 /// A page with the sequence diagram of a run: one SVG, no script, nothing from elsewhere.
-struct SequencePage: Sendable {
-    let title: String
-    let subtitle: String
-    let events: [Narration.Event]
+package struct SequencePage: Sendable {
+    private let title: String
+    private let subtitle: String
+    private let events: [Narration.Event]
+
+    /// A page with a title, a line below it, and the events that are drawn.
+    package init(title: String, subtitle: String, events: [Narration.Event]) {
+        self.title = title
+        self.subtitle = subtitle
+        self.events = events
+    }
 
     /// The page.
-    var html: String {
+    package var html: String {
         let drawing = SequenceDrawing(events: events)
         return """
             <!DOCTYPE html>

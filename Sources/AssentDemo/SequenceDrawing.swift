@@ -1,7 +1,7 @@
 import AssentCore
 
 /// A sequence diagram of what a narration told, as one SVG without script that fits light and dark screens.
-struct SequenceDrawing: Sendable {
+package struct SequenceDrawing: Sendable {
     /// What is drawn, in order.
     let events: [Narration.Event]
 
@@ -13,7 +13,7 @@ struct SequenceDrawing: Sendable {
     /// How many characters fit beside a lane.
     private static let textWidth = 32
 
-    init(events: [Narration.Event]) {
+    package init(events: [Narration.Event]) {
         self.events = events
         let present = Set(events.flatMap(\.parties))
         lanes = Narration.Party.allCases.filter(present.contains)
@@ -45,7 +45,7 @@ struct SequenceDrawing: Sendable {
 
     /// The SVG; `label` says to people who cannot see it what it shows. A file of its own has to name its namespace, a
     /// part of a page need not.
-    func svg(label: String, isFile: Bool) -> String {
+    package func svg(label: String, isFile: Bool) -> String {
         let (body, height) = draw()
         return """
             <svg\(isFile ? #" xmlns="http://www.w3.org/2000/svg""# : "") width="\(width)" height="\(height)" \

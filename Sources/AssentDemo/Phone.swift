@@ -15,12 +15,9 @@ struct Phone: Sendable {
     init(of world: DemoWorld) throws {
         executable = world.programs.appending(path: "assent").path
         home = world.directory + "/phone"
-        guard let file = ClientFile(endpoints: world.endpoints, configuration: world.configuration) else {
-            throw Failure(description: "the configuration has no public client")
-        }
         try FileManager.default.createDirectory(
             atPath: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: clientFile), options: .atomic)
+        try Data(world.app.file.utf8).write(to: URL(fileURLWithPath: clientFile), options: .atomic)
     }
 
     private var clientFile: String { home + "/client.yaml" }

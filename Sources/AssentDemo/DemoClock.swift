@@ -1,13 +1,14 @@
 import AssentCore
-import Foundation
+package import Foundation
 
 /// The clock of the demo: it stands still until the story moves it forward.
-struct DemoClock: WallClock {
+package struct DemoClock: WallClock {
     private let time: Locked<Date>
 
-    init(_ now: Date = Date()) { time = Locked(now) }
+    /// A clock that stands still at a time.
+    package init(_ now: Date = Date()) { time = Locked(now) }
 
-    var now: Date { time.withLock { $0 } }
+    package var now: Date { time.withLock { $0 } }
 
     func advance(by seconds: TimeInterval) { time.withLock { $0 += seconds } }
 
@@ -26,7 +27,7 @@ struct DemoClock: WallClock {
     }
 
     /// Looks at the clock again and again: the few tasks that wait in a demo do not justify a list of sleepers.
-    func sleep(until deadline: Date) async throws {
+    package func sleep(until deadline: Date) async throws {
         while now < deadline { try await Task.sleep(for: .milliseconds(50)) }
         try Task.checkCancellation()
     }

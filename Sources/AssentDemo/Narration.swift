@@ -1,9 +1,34 @@
-import AssentCore
+package import AssentCore
+
+/// Where the demo speaks.
+package protocol Narrator: Sendable {
+    /// A line for a person.
+    func say(_ line: String)
+
+    /// A piece of a line in a style, where styles can be shown.
+    func styled(_ text: String, as style: NarrationStyle) -> String
+}
+
+/// What a piece of a narration's line is.
+package enum NarrationStyle: Sendable {
+    /// The title of a step.
+    case title
+    /// Something beside the matter.
+    case aside
+    /// Something that was refused.
+    case refused
+    /// Why something came out so.
+    case reason
+    /// A check that came out as it must.
+    case passed
+    /// A check that did not.
+    case failed
+}
 
 /// What the demo tells: the steps of the story, what went over the wire in each, and how each came out.
-final class Narration: Sendable {
+package final class Narration: Sendable {
     /// Who takes part, from left to right in the diagram.
-    enum Party: String, Sendable, CaseIterable {
+    package enum Party: String, Sendable, CaseIterable {
         case user = "Ana"
         case phone = "Phone"
         case app = "App (SDK)"
@@ -13,7 +38,7 @@ final class Narration: Sendable {
     }
 
     /// One thing that happened.
-    enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         /// A step of the story begins.
         case step(number: Int, title: String)
         /// Something went from one party to another.
@@ -26,28 +51,29 @@ final class Narration: Sendable {
         case check(String, passed: Bool)
     }
 
-    private let console: Console
+    private let narrator: any Narrator
     private let log = Locked<[Event]>([])
 
-    init(console: Console) {
-        self.console = console
+    /// A narration to somebody.
+    package init(to narrator: any Narrator) {
+        self.narrator = narrator
     }
 
     /// Everything told so far, in order.
-    var events: [Event] { log.withLock { $0 } }
+    package var events: [Event] { log.withLock { $0 } }
 
     /// The checks that failed.
-    var failures: [String] {
+    package var failures: [String] {
         events.compactMap { if case .check(let text, passed: false) = $0 { text } else { nil } }
     }
 
     /// How many checks there were.
-    var checkCount: Int {
+    package var checkCount: Int {
         events.count { if case .check = $0 { true } else { false } }
     }
 
     /// Everything told, for a script.
-    var json: JSONValue {
+    package var json: JSONValue {
         [
             "checks": .integer(checkCount), "failures": .array(failures.map { .string($0) }),
             "events": .array(events.map(\.json)),
@@ -55,22 +81,22 @@ final class Narration: Sendable {
     }
 
     /// Tells and remembers.
-    func tell(_ event: Event) {
+    package func tell(_ event: Event) {
         log.withLock { $0.append(event) }
         switch event {
         case .step(let number, let title):
-            console.say("")
-            console.say(console.styled("\(number). \(title)", .bold))
+            narrator.say("")
+            narrator.say(narrator.styled("\(number). \(title)", as: .title))
         case .message(let from, let to, let text, let refused):
-            let arrow = console.styled("\(from.rawValue) → \(to.rawValue)", .dim)
-            console.say("   \(arrow)  \(refused ? console.styled(text, .yellow) : text)")
+            let arrow = narrator.styled("\(from.rawValue) → \(to.rawValue)", as: .aside)
+            narrator.say("   \(arrow)  \(refused ? narrator.styled(text, as: .refused) : text)")
         case .note(let party, let text):
-            console.say("   " + console.styled("\(party.rawValue): \(text)", .cyan))
+            narrator.say("   " + narrator.styled("\(party.rawValue): \(text)", as: .reason))
         case .clock(let text):
-            console.say("   " + console.styled("clock: \(text)", .dim))
+            narrator.say("   " + narrator.styled("clock: \(text)", as: .aside))
         case .check(let text, let passed):
-            let mark = passed ? console.styled("✓", .green) : console.styled("✗ FAILED", .red)
-            console.say("   \(mark) \(text)")
+            let mark = passed ? narrator.styled("✓", as: .passed) : narrator.styled("✗ FAILED", as: .failed)
+            narrator.say("   \(mark) \(text)")
         }
     }
 }
@@ -91,7 +117,7 @@ extension Narration {
 
     /// What the run told of one payment, without what its checks and the clock said: from "she pays" to the refusal of
     /// the same request again.
-    var payment: [Event] {
+    package var payment: [Event] {
         let rest = events.drop { if case .step(number: 4, _) = $0 { false } else { true } }
         var isAgain = false
         var payment: [Event] = []

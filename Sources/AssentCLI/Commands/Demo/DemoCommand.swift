@@ -1,6 +1,7 @@
 import ArgumentParser
 import AssentConfiguration
 import AssentCore
+import AssentDemo
 import AssentOTP
 import AssentServer
 import Foundation
@@ -47,7 +48,7 @@ struct DemoCommand: AsyncParsableCommand {
         logger.logLevel = .error
         let sources = DemoWorld.Sources(configurationFile: config, programs: Self.programs)
         let clock = DemoClock()
-        let narration = Narration(console: console)
+        let narration = Narration(to: console)
         do {
             let world = try await DemoWorld.start(
                 sources: sources, clock: clock, narration: narration, logger: logger)
