@@ -314,8 +314,8 @@ for target in package.targets where target.type != .system {
 }
 
 // Most of a test's time goes by in these modules and in C. 'make' has them optimised also in a debug build: a clean
-// build takes no longer, and the tests half as long. A package that others depend on by version may not have such flags,
-// so they are only here when they are asked for.
+// build takes no longer, and the tests half as long. A package that others depend on by version may not have such
+// flags, so they are only here when they are asked for.
 if Context.environment["ASSENT_OPTIMIZED_CORE"] != nil {
     for target in package.targets where ["AssentCore", "AssentJOSE", "AssentSigningProtocol"].contains(target.name) {
         target.swiftSettings?.append(.unsafeFlags(["-O"]))
