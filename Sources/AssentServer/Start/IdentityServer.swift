@@ -1,6 +1,6 @@
 import AssentConfiguration
 public import AssentCore
-package import AssentEngine
+public import AssentEngine
 import AssentStore
 import Foundation
 public import Logging
@@ -30,17 +30,27 @@ public final class IdentityServer: Service {
     private let cookie: SessionCookie
     private let firstStart: FirstStart
     private let watch: NodeWatch
+    private let notifier: (any Notifier)?
     private let logger: Logger
 
     /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can
     /// be checked before a request comes.
     ///
     /// Throws ``/AssentConfiguration/ConfigurationError`` with what to do.
+    ///
+    /// - Parameters:
+    ///   - configuration: how the server is set up.
+    ///   - clock: where the time comes from.
+    ///   - random: where keys and ids come from.
+    ///   - notifier: brings users at once what happens to their devices and what waits for them, by push or mail;
+    ///     without one it is only logged, and devices hear it when they ask.
+    ///   - logger: where the server writes.
     public init(
         configuration: ServerConfiguration, clock: any WallClock = SystemClock(),
-        random: any RandomSource = SystemRandom(), logger: Logger
+        random: any RandomSource = SystemRandom(), notifier: (any Notifier)? = nil, logger: Logger
     ) async throws {
         self.configuration = configuration
+        self.notifier = notifier
         self.logger = logger
         try StartCheck.run(configuration)
         let store = try await OpenedStore(configuration, clock: clock, random: random, logger: logger)
@@ -263,7 +273,7 @@ public final class IdentityServer: Service {
         let endpoints = try await listeningEndpoints
         let parts = try ServerParts(
             context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie, watch: watch,
-            endpoints: endpoints)
+            endpoints: endpoints, notifier: notifier)
         if let gatewayListener, let gateway = try parts.gateway(upstream: upstream) {
             gatewayListener.answer(with: gateway)
         }

@@ -24,7 +24,7 @@ struct ServerParts: Sendable {
     /// - Throws: ``EngineError`` or `SettingsIssue` for a configuration that the loader should have refused.
     init(
         _ context: EngineContext, configuration: ServerConfiguration, keys: ServerKeys, passwords: Passwords,
-        cookie: SessionCookie, watch: NodeWatch, endpoints: Endpoints
+        cookie: SessionCookie, watch: NodeWatch, endpoints: Endpoints, notifier: (any Notifier)?
     ) throws {
         self.context = context
         self.configuration = configuration
@@ -43,7 +43,7 @@ struct ServerParts: Sendable {
             providers[realm.name] = try OAuthProvider(context, keys: keys, configuration: settings)
         }
         self.providers = providers
-        signing = try Self.signing(context, configuration.realms, endpoints: endpoints)
+        signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
         callers = Callers(sessions: sessions, providers: providers)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         access = AccessSettlement(
@@ -57,7 +57,8 @@ struct ServerParts: Sendable {
 
     /// Transaction signing, by realm. An issuer is named by the address that clients know.
     private static func signing(
-        _ context: EngineContext, _ realms: [RealmConfiguration], endpoints: Endpoints
+        _ context: EngineContext, _ realms: [RealmConfiguration], endpoints: Endpoints,
+        notifier: (any Notifier)?
     ) throws -> [String: SigningProvider] {
         var providers: [String: SigningProvider] = [:]
         for realm in realms {
@@ -65,7 +66,7 @@ struct ServerParts: Sendable {
             settings.issuer = SigningIssuer(
                 name: "\(endpoints.server)/signing\(RealmPath.path(of: realm.name))", realm: realm.name)
             if let fault = settings.faults().first { throw EngineError(.internalFailure, fault) }
-            providers[realm.name] = SigningProvider(context, settings: settings)
+            providers[realm.name] = SigningProvider(context, settings: settings, notifier: notifier)
         }
         return providers
     }

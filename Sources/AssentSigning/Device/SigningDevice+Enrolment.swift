@@ -27,7 +27,7 @@ extension SigningDevice {
         }
         try Self.check(name: name, pushID: pushID)
         guard Keystore(rawValue: keys.kind) != nil else {
-            throw SigningError(.unsupportedDevice, "Keys of the kind \(keys.kind) are not known to the protocol.")
+            throw SigningError(.unsupportedDevice, "The protocol cannot name keys of the kind \(keys.kind).")
         }
         // Two taps on one button are one enrolment: an invite is good for one commitment.
         let id = try await records.store.withExclusiveAccess("signing.enrolment", deadline: enrolmentDeadline) {

@@ -72,7 +72,8 @@ struct SigningNoticeTests {
         other.origin = DocumentOrigin(place: "Vienna", address: "192.0.2.7")
         #expect(try await world.provider.create(other).userID.isEmpty)
         let news = TransactionNews(
-            issuer: world.name, userID: world.ana.session.user.id, txn: made.txn, did: nil, expiresAt: made.expiresAt)
+            issuer: world.name, userID: world.ana.session.user.id, txn: made.txn, did: nil, expiresAt: made.expiresAt,
+            pushIDs: [])
         #expect(notifier.waiting.withLock { $0 } == [news])
     }
 

@@ -1,5 +1,6 @@
 import AssentCore
-package import AssentSigningProtocol
+public import AssentSigningProtocol
+import AssentStore
 import Logging
 
 /// Brings a user at once what happened to a device of theirs, and that a transaction waits, beside what devices hear
@@ -7,7 +8,7 @@ import Logging
 ///
 /// What it is told has happened, and is in the audit log. It is told once by the node that did it, and not again when
 /// that node ends before: nobody must rely on it.
-package protocol Notifier: Sendable {
+public protocol Notifier: Sendable {
     /// Sends it, or begins to. The call that caused it waits for the return.
     func notify(_ news: DeviceNews) async
 
@@ -16,33 +17,37 @@ package protocol Notifier: Sendable {
 }
 
 /// Something that has happened to a device of a user.
-package struct DeviceNews: Sendable, Hashable {
+public struct DeviceNews: Sendable, Hashable {
     /// What.
-    package let event: DeviceEvent
+    public let event: DeviceEvent
     /// The issuer.
-    package let issuer: String
+    public let issuer: String
     /// Whose device it is.
-    package let userID: String
+    public let userID: String
     /// The device.
-    package let did: String
+    public let did: String
     /// Its name.
-    package let name: String
+    public let name: String
+    /// Where push messages to the device go, as its app has said; `nil` if it has said nothing.
+    public let pushID: String?
     /// When, in seconds since 1970.
-    package let at: Int64
+    public let at: Int64
 }
 
 /// A transaction that waits for a device of a user. It says nothing of what is asked: a push message must not, either.
-package struct TransactionNews: Sendable, Hashable {
+public struct TransactionNews: Sendable, Hashable {
     /// The issuer.
-    package let issuer: String
+    public let issuer: String
     /// Who is asked.
-    package let userID: String
+    public let userID: String
     /// The transaction.
-    package let txn: String
+    public let txn: String
     /// The only device that may answer; `nil` for each of the user's.
-    package let did: String?
-    /// When it is over, in seconds since 1970.
-    package let expiresAt: Int64
+    public let did: String?
+    /// When it expires, in seconds since 1970.
+    public let expiresAt: Int64
+    /// Where push messages to the active devices go that may answer, as far as their apps have said.
+    public let pushIDs: [String]
 }
 
 /// Writes to the server's log, which is all that is there without another one.
@@ -75,7 +80,7 @@ extension SigningProvider {
         await notifier.notify(
             DeviceNews(
                 event: event, issuer: iss, userID: container.userID, did: container.did, name: container.name,
-                at: store.now))
+                pushID: container.pushID, at: store.now))
     }
 
     /// The same if this record is what has made the device's keys count.
@@ -87,8 +92,31 @@ extension SigningProvider {
     /// Tells the user that a transaction waits. One that is to be scanned has no user yet.
     func tell(of made: SigningTransactionRecord) async {
         guard !made.userID.isEmpty else { return }
+        // Nothing but its log would use them: that saves each transaction a look-up.
+        let pushIDs = notifier is LogNotifier ? [] : await made.pushIDs(issuer: iss, in: context)
         await notifier.notify(
             TransactionNews(
-                issuer: iss, userID: made.userID, txn: made.txn, did: made.did, expiresAt: made.expiresAt))
+                issuer: iss, userID: made.userID, txn: made.txn, did: made.did, expiresAt: made.expiresAt,
+                pushIDs: pushIDs))
+    }
+}
+
+extension SigningTransactionRecord {
+    /// Where push messages to the devices go that may answer. What made the transaction does not fail with this.
+    func pushIDs(issuer: String, in context: EngineContext) async -> [String] {
+        do {
+            return try await context.database.run(
+                .read(
+                    """
+                    SELECT push_id FROM signing_containers
+                    WHERE iss = \(issuer) AND user_id = \(userID) AND state = 'ACTIVE' AND push_id IS NOT NULL
+                        AND \(did.map { "did = \($0)" as SQL } ?? "1 = 1")
+                    ORDER BY number
+                    """)
+            ).map { try $0.text("push_id") }
+        } catch {
+            context.logger.warning("push addresses cannot be read", metadata: ["error": "\(error)"])
+            return []
+        }
     }
 }
