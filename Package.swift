@@ -33,6 +33,7 @@ let package = Package(
         .library(name: "AssentTokens", targets: ["AssentTokens"]),
         .library(name: "AssentAuthorization", targets: ["AssentAuthorization"]),
         .library(name: "AssentSigning", targets: ["AssentSigning"]),
+        .library(name: "AssentEvidence", targets: ["AssentEvidence"]),
         .library(name: "AssentTransportNIO", targets: ["AssentTransportNIO"]),
         .library(name: "AssentPlatform", targets: ["AssentPlatform"]),
         .library(name: "AssentTesting", targets: ["AssentTesting"]),
@@ -75,6 +76,7 @@ let package = Package(
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentSigningProtocol", "AssentVault", crypto, httpTypes,
                 logging,
             ]),
+        .target(name: "AssentEvidence", dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol"]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
         .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
         .target(
@@ -209,7 +211,9 @@ let package = Package(
             name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "TestSupport", crypto, cryptoExtras]),
         .testTarget(
             name: "AssentSigningProtocolTests",
-            dependencies: ["AssentSigningProtocol", "AssentCore", "AssentJOSE", "TestSupport", crypto]),
+            dependencies: [
+                "AssentSigningProtocol", "AssentCore", "AssentEvidence", "AssentJOSE", "TestSupport", crypto,
+            ]),
         .testTarget(
             name: "AssentSigningTests",
             dependencies: [

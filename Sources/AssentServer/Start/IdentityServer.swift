@@ -36,8 +36,6 @@ public final class IdentityServer: Service {
     /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can
     /// be checked before a request comes.
     ///
-    /// Throws ``/AssentConfiguration/ConfigurationError`` with what to do.
-    ///
     /// - Parameters:
     ///   - configuration: how the server is set up.
     ///   - clock: where the time comes from.
@@ -45,6 +43,7 @@ public final class IdentityServer: Service {
     ///   - notifier: brings users at once what happens to their devices and what waits for them, by push or mail;
     ///     without one it is only logged, and devices hear it when they ask.
     ///   - logger: where the server writes.
+    /// - Throws: ``/AssentConfiguration/ConfigurationError`` with what to do.
     public init(
         configuration: ServerConfiguration, clock: any WallClock = SystemClock(),
         random: any RandomSource = SystemRandom(), notifier: (any Notifier)? = nil, logger: Logger

@@ -20,7 +20,7 @@ final class SDKWorld: Sendable {
     /// The device's clock, which may be another one than the issuer's.
     let deviceClock: ManualClock
 
-    /// - Parameter kind: what the provider of the device's keys calls itself; `nil` for the software's own name.
+    /// `kind` is what the provider of the device's keys calls itself; `nil` for the software's own name.
     init(_ world: SigningWorld, clock: ManualClock? = nil, kind: String? = nil) throws {
         self.world = world
         deviceClock = clock ?? world.base.clock
