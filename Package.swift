@@ -33,6 +33,7 @@ let package = Package(
         .library(name: "AssentTokens", targets: ["AssentTokens"]),
         .library(name: "AssentAuthorization", targets: ["AssentAuthorization"]),
         .library(name: "AssentSigning", targets: ["AssentSigning"]),
+        .library(name: "AssentEvidence", targets: ["AssentEvidence"]),
         .library(name: "AssentTransportNIO", targets: ["AssentTransportNIO"]),
         .library(name: "AssentPlatform", targets: ["AssentPlatform"]),
         .library(name: "AssentTesting", targets: ["AssentTesting"]),
@@ -75,6 +76,7 @@ let package = Package(
                 "AssentCore", "AssentJOSE", "AssentOTP", "AssentSigningProtocol", "AssentVault", crypto, httpTypes,
                 logging,
             ]),
+        .target(name: "AssentEvidence", dependencies: ["AssentCore", "AssentJOSE", "AssentSigningProtocol"]),
         .target(name: "AssentJourney", dependencies: ["AssentCore", httpTypes, logging]),
         .target(name: "AssentTokens", dependencies: ["AssentCore", "AssentJOSE", httpTypes, logging]),
         .target(
@@ -126,10 +128,21 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 crypto, httpTypes, logging,
             ] + nio + certificates),
+        // The story of 'assent demo', which the program links.
+        .target(
+            name: "AssentDemo",
+            dependencies: [
+                "Assent", "AssentCore", "AssentEngine", "AssentJOSE", "AssentOTP", "AssentServer",
+                "AssentSigningProtocol",
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                httpTypes, logging,
+            ]),
         .executableTarget(
             name: "AssentCLI",
             dependencies: [
-                "Assent", "AssentAuthorization", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentJourney",
+                "Assent", "AssentAuthorization", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine",
+                "AssentJourney",
                 "AssentJOSE", "AssentOTP", "AssentPlatform", "AssentServer", "AssentSigning", "AssentSigningProtocol",
                 "AssentStore", "AssentTokens", "AssentTransportNIO", "AssentVault",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
@@ -198,7 +211,9 @@ let package = Package(
             name: "AssentJOSETests", dependencies: ["AssentJOSE", "AssentCore", "TestSupport", crypto, cryptoExtras]),
         .testTarget(
             name: "AssentSigningProtocolTests",
-            dependencies: ["AssentSigningProtocol", "AssentCore", "AssentJOSE", "TestSupport", crypto]),
+            dependencies: [
+                "AssentSigningProtocol", "AssentCore", "AssentEvidence", "AssentJOSE", "TestSupport", crypto,
+            ]),
         .testTarget(
             name: "AssentSigningTests",
             dependencies: [
@@ -237,7 +252,7 @@ let package = Package(
             name: "AssentPlatformTests",
             dependencies: [
                 "AssentPlatform", "AssentPeers", "AssentVault", "AssentCore", "AssentTesting", "TestSupport", "Assent",
-                "AssentCLI", "AssentExampleBank", "AssentOTP", "AssentServer", crypto, logging,
+                "AssentCLI", "AssentDemo", "AssentExampleBank", "AssentOTP", "AssentServer", crypto, logging,
                 .target(name: "CP11Kit", condition: .when(platforms: [.linux], traits: ["PKCS11"])),
                 .target(name: "CKeyutils", condition: .when(platforms: [.linux], traits: ["Keyring"])),
             ], exclude: ["PKCS11/faulty-module.c", "Keyring/forbid-keyrings.c", "Trouble/faulty-tpm.c"]),
@@ -270,13 +285,14 @@ let package = Package(
         .testTarget(
             name: "AssentCLITests",
             dependencies: [
-                "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentEngine", "AssentPeers",
+                "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine", "AssentPeers",
                 "AssentServer", "AssentStore", "AssentVault", "TestSupport", httpTypes,
             ] + nio),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentOTP", "AssentPeers",
+                "Assent", "AssentCore", "AssentServer", "AssentEngine", "AssentCLI", "AssentDemo", "AssentOTP",
+                "AssentPeers",
                 "AssentSigningProtocol", "AssentStore", "AssentTesting", "AssentExampleBank", "StoreTesting",
                 "TestSupport", httpTypes, logging,
             ]),
@@ -301,9 +317,9 @@ for target in package.targets where target.type != .system {
     ]
 }
 
-// Most of a test's time goes by in these modules and in C. 'make' has them optimised also in a debug build: a clean build
-// takes no longer, and the tests half as long. A package that others depend on by version may not have such flags, so they
-// are only here when they are asked for.
+// Most of a test's time goes by in these modules and in C. 'make' has them optimised also in a debug build: a clean
+// build takes no longer, and the tests half as long. A package that others depend on by version may not have such
+// flags, so they are only here when they are asked for.
 if Context.environment["ASSENT_OPTIMIZED_CORE"] != nil {
     for target in package.targets where ["AssentCore", "AssentJOSE", "AssentSigningProtocol"].contains(target.name) {
         target.swiftSettings?.append(.unsafeFlags(["-O"]))

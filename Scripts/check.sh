@@ -39,6 +39,8 @@ rows=$(git ls-files -co --exclude-standard 'Sources/*.swift' 'Tests/*.swift' | x
 [ -z "$rows" ] || { echo "$rows" >&2; complain 'a file past 700 lines: one idea each'; }
 
 python3 Scripts/check_examples.py || complain "an example in a doc comment that nothing compiles"
+python3 Scripts/check_english.py || complain "a text that people cannot understand without the code"
+python3 Scripts/check_functions.py || complain "a function, its parameters or a type past the limits: one idea each"
 python3 Scripts/check_names.py || complain "a name that two modules declare: one of them needs another"
 
 python3 Scripts/check_prose.py || complain 'prose: lines of at most 120 columns, links that lead somewhere, examples that are compiled'

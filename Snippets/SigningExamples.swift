@@ -1,5 +1,6 @@
 // The examples of AssentSigning, of the façade's device, and of OCRA's URIs.
 import Assent
+import AssentEvidence
 import AssentOTP
 import AssentSigning
 
@@ -42,4 +43,15 @@ func answerChallenge(_ challenge: String) throws -> String {
     let answer = try account.ocra().code(.init(challenges: [challenge]))
     // snippet: ocra-uri end
     return answer
+}
+
+func proof(in bundle: [UInt8], identityKey: [UInt8]) throws -> String {
+    // snippet: evidence begin
+    let verifier = try EvidenceVerifier(trusting: JWK(JSONValue.parse(identityKey)))
+    let judgement = try verifier.judge(bundle)
+    guard judgement.isAccepted, let decision = judgement.decisions.first else {
+        return "not proved: \(judgement.contradicted)"
+    }
+    return "\(decision.transactionID) was answered with \(decision.status), for: \(decision.texts)"
+    // snippet: evidence end
 }

@@ -63,7 +63,7 @@ extension OTPError.Code {
         .invalidSecret: "The secret is empty, or has more than 1,024 bytes.",
         .invalidDigits: "A code has 6 to 10 digits; this names another number.",
         .invalidPeriod: "A time step has 1 to 300 seconds; this names another length.",
-        .invalidCounter: "A counter is a whole number from 0 to 9,223,372,036,854,775,807; this is none.",
+        .invalidCounter: "A counter is a whole number from 0 to 9,223,372,036,854,775,807; this is not one.",
         .invalidAlgorithm: "The hash algorithm is not SHA1, SHA256 or SHA512.",
         .invalidSuite: "The text is not the name of an OCRA suite.",
         .invalidInput: "The inputs are not those that the OCRA suite names.",

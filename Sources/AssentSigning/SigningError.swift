@@ -219,7 +219,7 @@ extension SigningError.Code {
         .invalidArgument: Meaning(hid: 3, sentence: "An argument is not acceptable."),
         .keyGeneration: Meaning(hid: 4, sentence: "A key could not be made."),
         .protectionPolicy: Meaning(hid: 5, sentence: "The server asks for less protection than this app allows."),
-        .secureData: Meaning(hid: 6, sentence: "What is stored about the container cannot be read."),
+        .secureData: Meaning(hid: 6, sentence: "The stored data of the container cannot be read."),
         .versionUnsupported: Meaning(hid: 7, sentence: "The server speaks another version of the protocol."),
         .invalidContainer: Meaning(hid: 8, sentence: "No container of this device fits."),
         .inexplicitContainer: Meaning(
@@ -232,7 +232,7 @@ extension SigningError.Code {
         .unsupportedDevice: Meaning(hid: 200, sentence: "The keys of this device cannot be used for this."),
         .remote: Meaning(sentence: "The server could not be reached.", isTransient: true),
         .serverAuthentication: Meaning(
-            sentence: "The server's reply is not good, and counts as none.", isTransient: true),
+            sentence: "The server's reply is not valid, and is ignored.", isTransient: true),
         .untrustedIdentity: Meaning(
             sentence: "The server's identity key is not the one that this device trusts.",
             suggestion: "Ask the issuer. All devices must enrol again if its identity key was lost."),

@@ -87,7 +87,7 @@ extension KeyProviderContract {
             }
             try await provider.removeKey(named: "contract-key")
         },
-        Rule("What the provider does not know is refused and makes nothing") { open in
+        Rule("A request that the provider does not know is refused and makes nothing") { open in
             let provider = try await open()
             for name in ["none", "HS256", "ES256K", "", "es256"] {
                 try await expectError(.unsupported) {

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("The demo's pieces")
 struct DemoTests {
@@ -23,7 +24,7 @@ struct DemoTests {
 
     @Test("The diagram of the payment ends with the refusal of the same request, and has neither clock nor other steps")
     func payment() {
-        let narration = Narration(console: Console(silent: true))
+        let narration = Narration(to: Console(silent: true))
         let told: [Narration.Event] = [
             .step(number: 3, title: "asked"), .check("before", passed: true), .step(number: 4, title: "pays"),
             .clock("moved"), .check("paid", passed: true), .step(number: 5, title: "spent"),
@@ -42,7 +43,7 @@ struct DemoTests {
 
     @Test("The narration shows what the bank is asked without the query, and refusals as refusals")
     func bankLines() {
-        let narration = Narration(console: Console(silent: true))
+        let narration = Narration(to: Console(silent: true))
         narration.tellBank("POST /transfers?to=Bob HTTP/1.1", isReply: false)
         narration.tellBank("HTTP/1.1 201 Created", isReply: true)
         narration.tellBank("HTTP/1.1 409 Conflict", isReply: true)
@@ -57,7 +58,7 @@ struct DemoTests {
 
     @Test("A failed check makes the story fail")
     func failures() {
-        let narration = Narration(console: Console(silent: true))
+        let narration = Narration(to: Console(silent: true))
         narration.tell(.check("good", passed: true))
         narration.tell(.check("bad", passed: false))
         #expect(narration.failures == ["bad"])

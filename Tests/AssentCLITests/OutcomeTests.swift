@@ -40,7 +40,7 @@ struct OutcomeTests {
             Row(
                 AuthorizationError(
                     .outcomeUnknown, "the connection ended", pending: .init(transactionID: "t", idempotencyKey: "k")),
-                .unknown, "What happened is unknown", "Do not repeat it", "--ask t:k"),
+                .unknown, "The outcome is unknown", "Do not repeat it", "--ask t:k"),
             Row(AuthorizationError(.declined, "You said no."), .refused, "You said no."),
             Row(AuthorizationError(.refused, "Again."), .refused, "Again."),
             Row(AuthorizationError(.approvalForAnotherRequest, "Another."), .refused, "Another."),

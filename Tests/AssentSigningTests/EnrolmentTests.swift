@@ -199,7 +199,7 @@ struct EnrolmentTests {
         await #expect(throws: SigningError(.invalidContainer)) { try await device.resumeEnrolment(unfinished[0].id) }
     }
 
-    @Test("A name that cannot be shown and a provider that the protocol does not know are refused at once")
+    @Test("A name that cannot be shown and a provider that the protocol cannot name are refused at once")
     func arguments() async throws {
         let invite = try await scene.invite()
         await #expect(throws: SigningError(.invalidArgument)) {
@@ -207,7 +207,7 @@ struct EnrolmentTests {
         }
         await #expect(throws: SigningError(.invalidArgument)) { try await scene.device().enrol(invite, name: "") }
         let odd = SigningDevice(
-            store: scene.store, keys: MemoryKeyProvider(kind: "strange"), transport: scene.server.transport)
+            store: scene.store, keys: MemoryKeyProvider(kind: "Strange kind"), transport: scene.server.transport)
         await #expect(throws: SigningError(.unsupportedDevice)) { try await odd.enrol(invite) }
         #expect(await scene.server.asked.isEmpty)
     }

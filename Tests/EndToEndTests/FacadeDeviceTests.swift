@@ -6,6 +6,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 /// An app of its own that is a device, by the façade alone: what `docs/transaction-signing.md` shows to developers.
 @Suite("The façade's device, from the invite to the evidence")

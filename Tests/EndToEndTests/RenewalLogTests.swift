@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("What apps log when they renew tokens")
 struct RenewalLogTests {

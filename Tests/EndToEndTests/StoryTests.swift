@@ -7,6 +7,7 @@ import Logging
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("The story, on real sockets")
 struct StoryTests {

@@ -201,7 +201,8 @@ extension TestDevice {
 
     /// Enrols as far as the digits.
     package func enrol(
-        _ code: InviteCode, confirms: Bool = true, prepare: (Offer) async throws -> Void = { _ in }
+        _ code: InviteCode, pushID: String? = nil, confirms: Bool = true,
+        prepare: (Offer) async throws -> Void = { _ in }
     ) async throws -> Enrolled {
         let offer = try await start(code)
         let did = offer.content.did
@@ -213,7 +214,7 @@ extension TestDevice {
         let content = try await enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
         let message = try await SignedMessage.sign(content, with: deviceKey).compact
         let reply: AssentSigningProtocol.Enrolled = try await askSealed(
-            "provision/complete", did, CompleteBody(enrol: message))
+            "provision/complete", did, CompleteBody(enrol: message, pushId: pushID))
         if confirms {
             let _: ContainerStatus = try await ask("provision/confirm", did, ConfirmBody(echo: reply.echo))
         }

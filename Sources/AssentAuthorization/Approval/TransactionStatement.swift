@@ -97,7 +97,7 @@ struct TransactionStatement {
 
     private static func unreadable(_ what: String) -> AuthorizationError {
         AuthorizationError(
-            .approvalForAnotherRequest, "What the server says is being approved cannot be used: \(what).")
+            .approvalForAnotherRequest, "The server's description of the request to approve cannot be used: \(what).")
     }
 }
 

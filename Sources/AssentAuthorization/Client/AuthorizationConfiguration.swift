@@ -21,7 +21,7 @@ public struct AuthorizationConfiguration: Sendable {
             do throws(WireError) {
                 origin = try Origin(headerValue: text)
             } catch {
-                throw AuthorizationError(.invalidConfiguration, "\(text) is no origin: \(error.detail).")
+                throw AuthorizationError(.invalidConfiguration, "\(text) is not an origin: \(error.detail).")
             }
             guard origin.isSecure || origin.host.isLoopback else {
                 throw AuthorizationError(.invalidConfiguration, "\(text) is neither https nor on this machine.")

@@ -143,7 +143,7 @@ extension ClientFile {
         issuer = reader.optionalString("issuer")
         if let issuer, !reader.has("server") {
             guard let origin = try? Origin(issuer) else {
-                throw reader.issue("issuer", "is no https:// URL, for example https://login.example.com/tenant")
+                throw reader.issue("issuer", "is not an https:// URL, for example https://login.example.com/tenant")
             }
             server = origin.description
             isProviderOnly = true

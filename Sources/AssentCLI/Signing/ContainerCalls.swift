@@ -17,7 +17,7 @@ enum ContainerAction: String, ExpressibleByArgument, CaseIterable {
         case .block, .unblock, .revoke: "Done. The container is \(DisplayText.escapedForTerminal(state))."
         case .lock: "Done. The PIN is locked."
         case .unlock: "Done. The PIN may be tried again."
-        case .wipe: "Done. What the PIN opens is destroyed."
+        case .wipe: "Done. The keys that the PIN opens are destroyed."
         }
     }
 }

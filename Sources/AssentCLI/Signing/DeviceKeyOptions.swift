@@ -4,7 +4,7 @@ import ArgumentParser
 struct DeviceKeyOptions: ParsableArguments {
     @Option(
         name: .long,
-        help: "What holds the device's keys: \(KeyProviderKinds.names). Default: a key file, which is not protected.")
+        help: "Where the device's keys are: \(KeyProviderKinds.names). Default: a key file, which is not protected.")
     var keys: RekeyOptions.Target?
 
     @OptionGroup var hardware: HardwareOptions

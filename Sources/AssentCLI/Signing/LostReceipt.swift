@@ -35,8 +35,8 @@ struct LostReceipt<Receipt> {
             }
             throw CommandFailure(
                 "Your answer was signed and sent, and what became of it is unknown: \(error.detail) To find out, run 'assent "
-                    + "transactions show --transaction \(transaction)': the same signed answer is sent again, and counts "
-                    + "once.", status: .unknown)
+                    + "transactions show --transaction \(transaction)': the same signed answer is sent again, and has "
+                    + "its effect once.", status: .unknown)
         }
     }
 }

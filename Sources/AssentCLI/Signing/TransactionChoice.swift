@@ -37,7 +37,7 @@ struct TransactionChoice: ParsableArguments {
                 show(receipt, console)
                 guard effect == nil || receipt.effect == effect else {
                     throw CommandFailure(
-                        "You answered transaction \(receipt.transactionID) before, and that answer counts.",
+                        "You answered transaction \(receipt.transactionID) before, and that answer stands.",
                         status: .refused)
                 }
                 return

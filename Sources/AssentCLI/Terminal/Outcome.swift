@@ -79,7 +79,7 @@ struct Outcome: Equatable {
         case is JourneyFailure: self.init(.failed, "The journey did not end: \(words)")
         case let error as AuthorizationError where error.code == .outcomeUnknown:
             self.init(
-                .unknown, "What happened is unknown: \(words)",
+                .unknown, "The outcome is unknown: \(words)",
                 "Do not repeat it. Run the same command again with --ask \(error.pending?.argument ?? "<id>")")
         case let error as AuthorizationError: self.init(Self.refusals.contains(error.code) ? .refused : .failed, words)
         case let error as TokenError where error.code == .signInNeeded:

@@ -21,7 +21,7 @@ struct RekeyOptions: ParsableArguments {
         init(_ text: String) { self.text = text }
     }
 
-    @Option(name: .long, help: "What guards the vault from now on: \(KeyProviderKinds.names).")
+    @Option(name: .long, help: "The key provider that guards the vault from now on: \(KeyProviderKinds.names).")
     var to: Target?
 
     @Option(name: .long, help: "The new unprotected key file (with --to key-file).", completion: .file())

@@ -135,7 +135,9 @@ extension Cookie {
     private static func includesSubdomains(_ domain: String?, host: NormalizedHost) throws(WireError) -> Bool {
         guard var domain, !domain.isEmpty else { return false }
         if domain.hasPrefix(".") { domain.removeFirst() }
-        guard let named = try? NormalizedHost(domain) else { throw WireError(.refused, "a cookie's Domain is no host") }
+        guard let named = try? NormalizedHost(domain) else {
+            throw WireError(.refused, "a cookie's Domain is not a host")
+        }
         if named == host { return host.kind == .name && host.text.contains(".") }
         guard isSubdomain(host, of: named) else { throw WireError(.refused, "a cookie's Domain is another host") }
         return false

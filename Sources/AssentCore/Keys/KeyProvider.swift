@@ -25,7 +25,9 @@ public protocol KeyAgreementKey: Sendable {
 /// asked. `AssentTesting` publishes the contract as tests (`KeyProviderContract`).
 public protocol KeyProvider: Sendable {
     /// Which kind of provider this is: a stable name of 1 to 32 ASCII characters, such as `software`, `pkcs11`, `tpm2`,
-    /// `secure-enclave`. A vault is written down as being guarded by a kind, and opens with no other.
+    /// `secure-enclave`. A vault is written down as being guarded by a kind, and opens with no other. A device that
+    /// signs transactions tells the server its kind, which has only a–z, 0–9 and - then, and which a server whose
+    /// `keystores` do not name it refuses.
     var kind: String { get }
 
     /// What guards the private parts.

@@ -68,7 +68,7 @@ public struct NormalizedHost: Hashable, Sendable, CustomStringConvertible {
     /// The host as a URL has it: an IPv6 address in brackets.
     public var description: String { kind == .ipv6 ? "[\(text)]" : text }
 
-    private static let malformed = WireError(.malformed, "this is no host name or IP address")
+    private static let malformed = WireError(.malformed, "this is neither a host name nor an IP address")
 
     /// The last label of a name whose labels all are well-formed, else `nil`.
     private static func lastLabel(of host: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {

@@ -43,7 +43,7 @@ package struct BoundMediaType: Sendable, Hashable {
 
     /// What is said to any other than `essence`.
     package static func refusal(of essence: String) -> EngineError {
-        EngineError(.unsupportedMediaType, "What is to be approved must be sent as \(essence), in UTF-8.")
+        EngineError(.unsupportedMediaType, "A body that is to be approved must be sent as \(essence), in UTF-8.")
     }
 
     private static func isTypeAndSubtype(_ text: Substring) -> Bool {

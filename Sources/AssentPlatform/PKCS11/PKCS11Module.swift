@@ -24,7 +24,8 @@ final class PKCS11Module {
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw KeyProviderError(
-                .unavailable, "There is no PKCS#11 module at \(path). Install the token's driver, or correct the path.")
+                .unavailable,
+                "There is not a PKCS#11 module at \(path). Install the token's driver, or correct the path.")
         }
         guard status.st_mode & 0o022 == 0, [0, geteuid()].contains(status.st_uid) else {
             throw KeyProviderError(
@@ -34,7 +35,7 @@ final class PKCS11Module {
         guard let list = p11_kit_module_load(path, 0) else {
             throw KeyProviderError(
                 .unavailable,
-                "\(path) is no PKCS#11 module\(Self.loaderMessage). Name the token's module for this processor.")
+                "\(path) is not a PKCS#11 module\(Self.loaderMessage). Name the token's module for this processor.")
         }
         // From here on, deinit releases it, also when this throws.
         self.list = list

@@ -33,17 +33,7 @@ extension ServerConfiguration {
             throw (listen ?? root).issue("host", "development: true listens on loopback only; host must be 127.0.0.1")
         }
         let publicURL = try Self.publicURL(root, "publicURL", allowsPath: true)
-        let cookieName = root.optionalString("cookieName") ?? WireName.sessionCookie
-        guard SessionCookie.isValid(name: cookieName) else {
-            throw root.issue("cookieName", "must be a name that a header field can have")
-        }
-        let sameSites = SameSite.allCases.map(\.rawValue)
-        guard let sameSite = SameSite(rawValue: root.optionalString("cookieSameSite") ?? SameSite.lax.rawValue) else {
-            throw root.issue("cookieSameSite", "can be one of: \(sameSites.joined(separator: ", "))")
-        }
-        if sameSite == .lax, root.has("cookiePartitioned") {
-            throw root.issue("cookiePartitioned", "belongs to cookieSameSite: None")
-        }
+        let (cookieName, sameSite) = try cookie(root)
         let cost = root.integer("passwordCost", default: 1 << 17, in: 1 << 10...1 << 20)
         guard cost.nonzeroBitCount == 1 else { throw root.issue("passwordCost", "must be a power of two") }
         let policy = PasswordPolicy(logN: cost.trailingZeroBitCount)
@@ -72,6 +62,30 @@ extension ServerConfiguration {
             journeyStartsPerMinute: root.integer("journeyStartsPerMinute", default: 600, in: 1...1_000_000),
             connectionsPerAddress: root.optionalInteger("connectionsPerAddress", in: 1...1_000_000),
             drainSeconds: root.integer("drainSeconds", default: 35, in: 1...600), realms: realms, gateway: gateway)
+        try options(root, paths, of: &configuration)
+        return configuration
+    }
+
+    private static func cookie(_ root: SettingsReader<Void>) throws -> (name: String, sameSite: SameSite) {
+        let name = root.optionalString("cookieName") ?? WireName.sessionCookie
+        guard SessionCookie.isValid(name: name) else {
+            throw root.issue("cookieName", "must be a name that a header field can have")
+        }
+        let sameSites = SameSite.allCases.map(\.rawValue)
+        guard let sameSite = SameSite(rawValue: root.optionalString("cookieSameSite") ?? SameSite.lax.rawValue) else {
+            throw root.issue("cookieSameSite", "can be one of: \(sameSites.joined(separator: ", "))")
+        }
+        if sameSite == .lax, root.has("cookiePartitioned") {
+            throw root.issue("cookiePartitioned", "belongs to cookieSameSite: None")
+        }
+        return (name, sameSite)
+    }
+
+    /// Reads what may be left out and is no part of the configuration's own initialiser.
+    private static func options(
+        _ root: SettingsReader<Void>, _ paths: ConfigurationPaths, of configuration: inout ServerConfiguration
+    ) throws {
+        let isDevelopment = configuration.isDevelopment
         configuration.hosts = root.strings("hosts")
         if let name = configuration.hosts.first(where: { (try? NormalizedHost($0)) == nil }) {
             throw root.issue("hosts", "\(name) is not a host name or an address, without a port")
@@ -85,10 +99,10 @@ extension ServerConfiguration {
             configuration.pages = try PagesLoader(reader: reader, paths: paths).design()
         }
         configuration.clockDifferenceSeconds = root.integer("clockDifferenceSeconds", default: 30, in: 5...3600)
-        configuration.isCookiePartitioned = root.bool("cookiePartitioned", default: sameSite == .none)
+        configuration.isCookiePartitioned = root.bool(
+            "cookiePartitioned", default: configuration.cookieSameSite == .none)
         // A browser that was told so of localhost would no longer open what else runs there.
         configuration.sendsHSTS = root.bool("hsts", default: !isDevelopment)
-        return configuration
     }
 
     private static func tls(_ root: SettingsReader<Void>, paths: ConfigurationPaths, isDevelopment: Bool) throws -> TLS

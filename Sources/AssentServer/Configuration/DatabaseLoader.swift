@@ -37,7 +37,7 @@ struct DatabaseLoader {
 
     /// A name or an address, perhaps with a port, or the directory of a Unix socket.
     private static func host(_ text: String, _ reader: SettingsReader<Void>) throws -> PostgreSQLConfiguration.Host {
-        let wrong = reader.issue("hosts", "\(text) is no host: write name, name:port, [address]:port or /directory")
+        let wrong = reader.issue("hosts", "\(text) is not a host: write name, name:port, [address]:port or /directory")
         guard !text.isEmpty, !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x2C }) else { throw wrong }
         if text.hasPrefix("/") { return .init(text) }
         let isBracketed = text.hasPrefix("[")

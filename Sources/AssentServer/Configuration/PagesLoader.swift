@@ -38,7 +38,7 @@ struct PagesLoader {
         if let reader = reader.optionalMapping("languages") {
             for tag in reader.keys {
                 guard (2...35).contains(tag.utf8.count), tag.utf8.allSatisfy(Self.isTagByte) else {
-                    throw reader.issue(tag, "is no language: write it as de, or pt-br, in small letters")
+                    throw reader.issue(tag, "is not a language: write it as de, or pt-br, in small letters")
                 }
                 own[tag] = reader.stringsByName(tag)
             }

@@ -174,7 +174,7 @@ struct RealmLoader {
             let username = user.string("username")
             guard names.insert(username.lowercased()).inserted else {
                 throw user.issue(
-                    "username", "the realm has the user \(username) twice; upper and lower case do not count")
+                    "username", "the realm has the user \(username) twice; upper and lower case make no difference")
             }
             guard User.isAllowedName(username) else { throw user.issue("username", User.nameRule) }
             let seed = UserSeed(
@@ -215,7 +215,7 @@ struct RealmLoader {
         if let hash = user.optionalString("passwordHash") {
             guard PasswordHash(hash) != nil else {
                 throw user.issue(
-                    "passwordHash", "is no hash that this version reads: make one with 'assent admin hash-password'")
+                    "passwordHash", "is not a hash that this version reads: make one with 'assent admin hash-password'")
             }
             return .hash(hash)
         }

@@ -17,6 +17,7 @@ struct SigningLoader {
         }
         if reader.has("keys") { settings.keys = try reader.list("keys").map { try key($0, settings.policies) } }
         settings.transportPolicy = reader.string("transport", default: SigningSettings.policyID)
+        if reader.has("keystores") { settings.keystores = Set(reader.strings("keystores")) }
         if reader.has("codes") { settings.oneTimeKeys = try reader.list("codes").map(oneTimeKey) }
         settings.limits.containers = reader.integer("devices", default: 5, in: 1...20)
         settings.keyLifetime = Int64(reader.integer("keyDays", default: 365, in: 1...3650)) * 86400

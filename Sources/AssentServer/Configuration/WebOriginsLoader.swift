@@ -8,7 +8,7 @@ extension WebOrigins {
         return try reader.strings(key).map { text in
             guard let origin = try? Origin(headerValue: text) else {
                 throw reader.issue(
-                    key, "\(text) is no origin: scheme, host and port alone, for example https://shop.example")
+                    key, "\(text) is not an origin: scheme, host and port alone, for example https://shop.example")
             }
             guard origin.isSecure || ["localhost", "127.0.0.1", "[::1]"].contains(origin.host.description) else {
                 throw reader.issue(key, "\(text) has no TLS: anybody on the way could write its pages. Use https")

@@ -16,7 +16,7 @@ extension ServerExamination {
                 Diagnosis(
                     .note,
                     "the client \(client.id) of \(realm.name) goes without PKCE (requirePKCE: false): a stolen code is "
-                        + "worth something to whoever has its secret, so ask its maker for PKCE"))
+                        + "worth something to anyone who has its secret, so ask its maker for PKCE"))
         }
         // A grant ends with its session, and nothing else need be a use of that session between two refreshes.
         let isRefreshed = client.grantTypes.contains(.refreshToken) && client.grantTypes.contains(.authorizationCode)

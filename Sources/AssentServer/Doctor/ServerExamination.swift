@@ -56,7 +56,7 @@ package enum ServerExamination {
         }
         guard let document = try? PEMDocument.parseMultiple(pemString: text).first,
             let leaf = try? Certificate(pemDocument: document)
-        else { return Diagnosis(.problem, "\(path) is no certificate in PEM") }
+        else { return Diagnosis(.problem, "\(path) is not a certificate in PEM") }
         return validity(leaf, isRenewed: configuration.tls == .generated, now: now)
     }
 

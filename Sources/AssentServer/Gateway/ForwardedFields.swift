@@ -66,12 +66,30 @@ enum ForwardedFields {
     private static let via = HTTPField.Name("Via")!
     private static let forwardedHost = HTTPField.Name("X-Forwarded-Host")!
 
-    /// The fields of a request as the service gets them: `passes` are further fields of clients that go on, `own` are
-    /// ordinary ones that do not, both in lower case.
+    /// Which fields of clients a service gets.
+    struct Rules: Sendable, Hashable {
+        /// The session's cookie, which it never gets.
+        var cookie: SessionCookie
+        /// Whether it gets `Authorization` and `DPoP`.
+        var keepsAuthorization: Bool
+        /// Further fields that go on, in lower case.
+        var passes: Set<String> = []
+        /// Ordinary fields that do not, in lower case.
+        var strips: Set<String> = []
+    }
+
+    /// The fields of a request as the service gets them.
+    ///
+    /// - Parameters:
+    ///   - fields: as the client sent them.
+    ///   - rules: which of them go on.
+    ///   - user: who is named to the service; `nil` for nobody.
+    ///   - key: the `Idempotency-Key` that the gateway gives; `nil` leaves the client's own.
+    ///   - publicOrigin: where clients find the gateway.
+    ///   - client: the client's address.
     static func request(
-        _ fields: HTTPFields, cookie: SessionCookie, keepsAuthorization: Bool, user: String?,
-        idempotencyKey key: String?, passes: Set<String> = [], strips own: Set<String> = [],
-        publicOrigin: Origin, client: String? = nil
+        _ fields: HTTPFields, _ rules: Rules, user: String?, idempotencyKey key: String?, publicOrigin: Origin,
+        client: String? = nil
     ) -> HTTPFields {
         let named = connectionNamed(fields)
         var forwarded = HTTPFields()
@@ -82,16 +100,20 @@ enum ForwardedFields {
                 forwarded.append(field)
                 continue
             }
-            if field.name == cookie.fieldName || own.contains(name) { continue }
+            if field.name == rules.cookie.fieldName || rules.strips.contains(name) { continue }
             if !named.isEmpty && named.contains(name) { continue }
             if name == "authorization" || name == "dpop" {
-                guard keepsAuthorization else { continue }
-            } else if !ordinary.contains(name), !name.utf8.starts(with: ordinaryFamily.utf8), !passes.contains(name) {
+                guard rules.keepsAuthorization else { continue }
+            } else if !ordinary.contains(name), !name.utf8.starts(with: ordinaryFamily.utf8),
+                !rules.passes.contains(name)
+            {
                 continue
             }
             if key != nil, field.name == .idempotencyKey { continue }
             if field.name == .cookie {
-                if let kept = cookie.removed(from: field.value) { forwarded.append(.init(name: .cookie, value: kept)) }
+                if let kept = rules.cookie.removed(from: field.value) {
+                    forwarded.append(.init(name: .cookie, value: kept))
+                }
                 continue
             }
             forwarded.append(field)

@@ -39,9 +39,11 @@ struct Forwarding: Sendable {
     /// Sends the request to the service. Returns the answer to the client, and what became of the request.
     func send(_ request: Request, boundBody: [UInt8]?) async -> (response: Response, outcome: UpstreamOutcome) {
         let fields = ForwardedFields.request(
-            request.headers, cookie: cookie, keepsAuthorization: route.keepsAuthorization,
-            user: user, idempotencyKey: transaction, passes: route.passHeaders, strips: route.stripHeaders,
-            publicOrigin: publicOrigin, client: client)
+            request.headers,
+            .init(
+                cookie: cookie, keepsAuthorization: route.keepsAuthorization, passes: route.passHeaders,
+                strips: route.stripHeaders),
+            user: user, idempotencyKey: transaction, publicOrigin: publicOrigin, client: client)
         let fault = Locked<RequestError?>(nil)
         do {
             let reply = try await upstream.forward(
@@ -64,7 +66,7 @@ struct Forwarding: Sendable {
                 )
             }
             let response = Response.problem(
-                504, "The service gave no answer. What happened is unknown: ask again before you repeat it.",
+                504, "The service gave no answer. The outcome is unknown: ask again before you repeat it.",
                 members: members(forwarded: "unknown"))
             return (response, .unknown)
         }

@@ -6,7 +6,7 @@ import Logging
 import NIOCore
 
 /// Stands in front of services and lets through what the policies allow: once, where they ask for a transaction.
-final class Gateway: RequestHandler {
+struct Gateway: RequestHandler {
     /// Scheme, host and port under which clients know the gateway.
     private let publicOrigin: Origin
 

@@ -56,7 +56,7 @@ extension Request {
             }
             return object
         } catch let error as JSONError {
-            throw RequestError(400, "The request is no JSON that is accepted. \(error.detail)")
+            throw RequestError(400, "The request is not JSON that the server accepts. \(error.detail)")
         }
     }
 

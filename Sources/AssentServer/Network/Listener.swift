@@ -22,28 +22,31 @@ final class Listener: Service {
     /// How long an idle connection is kept after a stop has begun, for a request that is on its way.
     private static let quiesceDelay = TimeAmount.milliseconds(500)
 
-    private let host: String
-    private let requestedPort: Int
-    private let tls: TLSConfiguration
-    private let configurationFile: String
-    private let bodies: BodyLimits
-    private let sendsHSTS: Bool
+    /// What it listens on, and how it answers.
+    struct Settings {
+        /// The address, or a name of it.
+        var host: String
+        /// The port; 0 for one that is free.
+        var port: Int
+        /// With which certificate.
+        var tls: TLSConfiguration
+        /// The file that the port is in, for errors.
+        var configurationFile: String
+        /// How long a request's body may take.
+        var bodies = BodyLimits()
+        /// Whether browsers are told to ask for this host by TLS alone.
+        var sendsHSTS: Bool
+    }
+
+    private let settings: Settings
     private let connections: OpenConnections
     private let logger: Logger
     private let listening = Eventually<Int>()
     private let answering = Eventually<Void>()
     private let handler = Locked<(any RequestHandler)?>(nil)
 
-    init(
-        host: String, port: Int, tls: TLSConfiguration, configurationFile: String, bodies: BodyLimits,
-        sendsHSTS: Bool, connections: OpenConnections, logger: Logger
-    ) {
-        self.host = host
-        requestedPort = port
-        self.tls = tls
-        self.configurationFile = configurationFile
-        self.bodies = bodies
-        self.sendsHSTS = sendsHSTS
+    init(_ settings: Settings, connections: OpenConnections, logger: Logger) {
+        self.settings = settings
         self.connections = connections
         self.logger = logger
     }
@@ -69,10 +72,11 @@ final class Listener: Service {
             .init(
                 additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(Self.idleTimeout)],
                 idleTimeout: Self.idleTimeout),
-            bodies: bodies, tls: tls, connections: connections)
+            bodies: settings.bodies, tls: settings.tls, connections: connections)
         let application = Application(
-            responder: Responder(handler: handler, sendsHSTS: sendsHSTS, connections: connections), server: server,
-            configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
+            responder: Responder(handler: handler, sendsHSTS: settings.sendsHSTS, connections: connections),
+            server: server,
+            configuration: .init(address: .hostname(settings.host, port: settings.port), serverName: nil),
             onServerRunning: { [self] channel in listening.settle(.success(channel.localAddress?.port ?? 0)) },
             logger: Logger(label: logger.label) { _ in DeferredMetadata(logger.handler) })
         do {
@@ -93,12 +97,12 @@ final class Listener: Service {
         guard let error = error as? IOError else { return error }
         let reason =
             switch error.errnoCode {
-            case EADDRINUSE: "port \(requestedPort) is taken: stop who has it, or set another port"
-            case EACCES: "port \(requestedPort) needs more rights: choose one above 1023"
-            case EADDRNOTAVAIL: "\(host) is not an address of this machine"
-            default: "cannot listen on \(host):\(requestedPort): \(String(cString: strerror(error.errnoCode)))"
+            case EADDRINUSE: "port \(settings.port) is taken: stop who has it, or set another port"
+            case EACCES: "port \(settings.port) needs more rights: choose one above 1023"
+            case EADDRNOTAVAIL: "\(settings.host) is not an address of this machine"
+            default: "cannot listen on \(settings.host):\(settings.port): \(String(cString: strerror(error.errnoCode)))"
             }
-        return ConfigurationError(file: configurationFile, line: nil, reason)
+        return ConfigurationError(file: settings.configurationFile, line: nil, reason)
     }
 
     /// Tells those who wait for the port or the handler that it will not come, unless it has.

@@ -10,7 +10,7 @@ struct AdministrationRoutes: Sendable {
     let keys: ServerKeys
 
     /// Answers an action of a realm.
-    func respond(to call: RouteCall) async throws -> Response {
+    func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let session = try call.session
         let body = try await call.jsonObject()
         switch try call.action() {
@@ -52,7 +52,7 @@ struct AdministrationRoutes: Sendable {
     }
 
     /// Answers with audit records of all realms.
-    func audit(_ call: RouteCall) async throws -> Response {
+    func audit(_ call: RouteCall<OAuthProvider>) async throws -> Response {
         let limit = try call.request.query("limit").flatMap(Int.init) ?? 100
         var filter = AuditFilter(
             user: try call.request.query("user"), event: try call.request.query("event"))

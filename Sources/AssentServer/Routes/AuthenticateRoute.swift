@@ -5,26 +5,23 @@ import Hummingbird
 
 /// `/json/…/authenticate`: one step of a journey (am-server reference, authenticate).
 struct AuthenticateRoute: Sendable {
-    /// The largest step that a client may post, in bytes.
-    private static let bodyLimit = 256 << 10
-
     let authentication: Authentication
     let cookie: SessionCookie
 
     /// Answers a step of a realm.
-    func respond(to request: Request, realm: String, from client: ClientAddress) async throws -> Response {
-        guard request.method == .post else { return .crest(405, "Use POST.") }
-        let raw = try await request.bytes(upTo: Self.bodyLimit)
+    func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
+        let request = call.request
+        let raw = try await call.body()
         let fields = request.headers
         let reply = try await authentication.authenticate(
             AuthenticateRequest(
-                realm: realm, authIndexType: try request.query("authIndexType"),
+                realm: call.realm, authIndexType: try request.query("authIndexType"),
                 authIndexValue: try request.query("authIndexValue"), forceAuth: try request.flag("ForceAuth"),
                 noSession: try request.flag("noSession"), suspendedID: try request.query("suspendedId"),
                 sessionToken: cookie.token(fields),
                 answer: try PageAnswer(
                     Request.jsonObject(raw, contentType: fields[.contentType]), bytes: raw),
-                clientAddress: client.limitKey,
+                clientAddress: call.client.limitKey,
                 header: { name in HTTPField.Name(name).flatMap { fields[$0] } }))
         var headers: HTTPFields = [.contentAPIVersion: "resource=2.1"]
         if case .success(let success) = reply, success.isNewSession, let token = success.token {

@@ -4,13 +4,11 @@ import HTTPTypes
 import Hummingbird
 
 /// `/json/…/consents`: what the caller has agreed to, and how to take it back. Ours, not AM's.
-struct ConsentRoutes: Sendable {
-    let providers: [String: OAuthProvider]
-
+enum ConsentRoutes {
     /// Answers with the caller's consents, or takes one back.
-    func respond(to call: RouteCall) async throws -> Response {
+    static func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let session = try call.session
-        guard let provider = providers[call.realm] else { throw AMError.notFound }
+        let provider = call.service
         guard call.request.method == .post else {
             let consents = try await provider.consents(of: session)
             let told = consents.map { json($0, provider) }
@@ -27,7 +25,7 @@ struct ConsentRoutes: Sendable {
         }
     }
 
-    private func json(_ consent: Consent, _ provider: OAuthProvider) -> JSONValue {
+    private static func json(_ consent: Consent, _ provider: OAuthProvider) -> JSONValue {
         var object = JSONObject()
         object["clientId"] = .string(consent.clientID)
         object["clientName"] = provider.configuration.client(consent.clientID)?.name.map(JSONValue.string)

@@ -9,8 +9,16 @@ struct HealthRoutes: Sendable {
     let passwords: Passwords
     let watch: NodeWatch
 
-    func respond(_ rule: RouteRule) async -> Response {
-        guard rule.path == "readyz" else { return .json(200, ["status": "ok"]) }
+    /// Answers a request for a path of the server's address; `nil` for other paths. Anybody may ask, by any method.
+    func respond(to path: String) async -> Response? {
+        switch path {
+        case "/healthz": .json(200, ["status": "ok"])
+        case "/readyz": await ready()
+        default: nil
+        }
+    }
+
+    private func ready() async -> Response {
         do {
             if let reason = watch.reason { return .json(503, ["status": .string(reason)]) }
             try await database.checkHealth()

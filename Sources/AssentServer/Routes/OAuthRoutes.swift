@@ -5,15 +5,10 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 
-/// The OAuth 2 / OpenID Connect endpoints of all realms, below `/oauth2`. Finds the realm, the route and the caller of
-/// a request, and answers errors in OAuth's form.
+/// What answers below `/oauth2`: the OAuth 2 / OpenID Connect endpoints of all realms.
 struct OAuthRoutes: Sendable {
-    let providers: [String: OAuthProvider]
     let callers: Callers
     let cookie: SessionCookie
-
-    /// Whose pages may call the endpoints that are not for everybody's.
-    let origins: WebOrigins
 
     /// Where a browser is sent to sign in.
     let serverURL: String
@@ -21,132 +16,53 @@ struct OAuthRoutes: Sendable {
     /// How the pages look.
     let design: PageDesign
 
-    private static let firstSegments = RouteTable.firstSegments(of: RouteTable.oauth)
-
-    /// Answers a request below `/oauth2`; `path` is what follows.
-    func respond(to request: Request, path: String) async throws -> Response {
-        let realm: String?
-        do throws(RequestError) { realm = try request.query("realm") } catch {
-            return readable(.oauth(error), request)
-        }
-        guard let target = RealmPath(path, realmParameter: realm, endpoints: Self.firstSegments),
-            let provider = providers[target.realm], let trusted = origins.oauth(realm: target.realm),
-            let rule = RouteTable.rule(target.endpoint, of: RouteTable.oauth)
-        else { return readable(.oauth(404, "not_found", "There is no such endpoint."), request) }
-        var response: Response
-        do {
-            response = try await answer(request, rule: rule, provider: provider, trusted: trusted)
-        } catch let error as RequestError {
-            response = page(request, rule, SignInMessage(error, again: nil), error.status) ?? .oauth(error)
-        } catch {
-            let error = OAuthError(answering: error)
-            response =
-                page(request, rule, SignInMessage(error), error.status) ?? .oauth(error, realm: target.realm)
-        }
-        guard rule.crossOrigin != .sameOrigin || isSessionCheck(request, rule) else { return response }
-        let isListed = trusted.open(&response, to: request.headers)
-        if !isListed, rule.crossOrigin == .everyOrigin {
-            response.headers[.accessControlAllowOrigin] = "*"
-            response.headers[.accessControlExposeHeaders] = "WWW-Authenticate"
-        }
-        return response
+    /// `access_token`.
+    func tokens(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        let parameters = try await call.form()
+        return .json(200, try await call.service.tokens(parameters, authorization: try call.request.authorization).json)
     }
 
-    /// A refusal that pages of all listed origins may read: where the realm or the endpoint is wrong, a developer sees
-    /// that, and not a failed `fetch`.
-    private func readable(_ refusal: Response, _ request: Request) -> Response {
-        if let answer = origins.anywhere.preflight(request, methods: [.get, .post]) { return answer }
-        var response = refusal
-        origins.anywhere.open(&response, to: request.headers)
-        return response
+    /// `token/revoke`.
+    func revoke(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        try await call.service.revoke(try await call.form(), authorization: try call.request.authorization)
+        return .json(200, [:])
     }
 
-    /// Whether a page asks by `fetch` whether the session lives: then it may read the answer, which leads nowhere.
-    private func isSessionCheck(_ request: Request, _ rule: RouteRule) -> Bool {
-        guard rule.path == "authorize", request.method == .get, let query = try? query(of: request) else {
-            return false
-        }
-        return query["response_type"] == "none" && query["redirect_uri"] == nil
+    /// `introspect`.
+    func introspect(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        let parameters = try await call.form()
+        return .json(
+            200, try await call.service.introspect(parameters, authorization: try call.request.authorization))
     }
 
-    private func answer(
-        _ request: Request, rule: RouteRule, provider: OAuthProvider, trusted: TrustedOrigins
-    ) async throws -> Response {
-        if rule.crossOrigin != .sameOrigin, let answer = trusted.preflight(request, methods: rule.methods ?? []) {
-            return answer
-        }
-        if request.method == .options, rule.crossOrigin == .everyOrigin { return Self.preflight(rule) }
-        guard rule.allows(request.method) else {
-            var response = Response.oauth(405, "invalid_request", "The endpoint does not know this method.")
-            response.headers[.allow] = rule.allow
-            return response
-        }
-        let caller = try await caller(request, rule: rule, realm: provider.configuration.realm)
-        switch rule.path {
-        case "authorize": return try await authorize(request, rule, caller, provider)
-        case "access_token":
-            let parameters = try await form(of: request, rule)
-            return .json(
-                200, try await provider.tokens(parameters, authorization: try authorization(request)).json)
-        case "token/revoke":
-            try await provider.revoke(try await form(of: request, rule), authorization: try authorization(request))
-            return .json(200, [:])
-        case "introspect":
-            let parameters = try await form(of: request, rule)
-            return .json(200, try await provider.introspect(parameters, authorization: try authorization(request)))
-        case "userinfo":
-            guard case .accessToken(let grant) = caller else { throw OAuthError.invalidToken }
-            let answer = try provider.userInfo(of: grant)
-            try await provider.noteUse(of: grant)
-            return .json(200, answer)
-        case "connect/jwk_uri": return cacheable(try await provider.publishedKeys().json)
-        case "connect/endSession": return try await endSession(request, rule, provider)
-        case ".well-known/openid-configuration": return cacheable(provider.metadata())
-        default: return .oauth(404, "not_found", "There is no such endpoint.")
-        }
+    /// `userinfo`.
+    func userInfo(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        let grant = try call.grant
+        let answer = try call.service.userInfo(of: grant)
+        try await call.service.noteUse(of: grant)
+        return .json(200, answer)
     }
 
-    private func caller(_ request: Request, rule: RouteRule, realm: String) async throws -> Caller {
-        switch rule.caller {
-        case .anyone, .client: return .anonymous
-        case .optionalSession, .session:
-            return try await callers.caller(with: cookie.credential(request.headers), realm: realm)
-        case .accessToken:
-            var authorization = try authorization(request).map { [$0] } ?? []
-            if let token = try await postedToken(request, rule) {
-                guard authorization.isEmpty else {
-                    throw OAuthError(.invalidRequest, "The request has more than one access token.")
-                }
-                authorization = ["Bearer \(token)"]
-            }
-            let caller = try await callers.caller(with: BearerCredentials(authorization), realm: realm)
-            if case .refusedToken = caller { throw OAuthError.invalidToken }
-            guard case .accessToken = caller else { throw OAuthError.missingToken }
-            return caller
-        }
+    /// `connect/jwk_uri`.
+    func keys(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        cacheable(try await call.service.publishedKeys().json)
     }
 
-    /// An access token in a form (RFC 6750 §2.2).
-    private func postedToken(_ request: Request, _ rule: RouteRule) async throws -> String? {
-        guard request.method == .post, Self.isForm(request) else { return nil }
-        return try await form(of: request, rule)["access_token"]
-    }
+    /// `.well-known/openid-configuration`.
+    func metadata(_ call: RouteCall<OAuthProvider>) -> Response { cacheable(call.service.metadata()) }
 
-    private static func isForm(_ request: Request) -> Bool {
-        let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
-        return type == "application/x-www-form-urlencoded"
-    }
-
-    private func authorize(
-        _ request: Request, _ rule: RouteRule, _ caller: Caller, _ provider: OAuthProvider
-    ) async throws -> Response {
-        let parameters = request.method == .post ? try await form(of: request, rule) : try query(of: request)
+    /// `authorize`.
+    func authorize(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        let request = call.request
+        let caller = call.caller
+        let provider = call.service
+        let parameters = request.method == .post ? try await call.form() : try request.parameters()
         let frame = design.frame(request.headers, below: basePath, locales: parameters["ui_locales"])
         var decision: AuthorizationDecision?
         if let text = parameters["decision"] {
             guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
                 let session = caller.session,
-                isOwnForm(request.headers, provider)
+                call.trusted.isOwnForm(request.headers)
                     || parameters["csrf"].map({ provider.isCSRFToken(Secret($0), of: session) }) ?? false
             else { throw OAuthError(.badRequest, "The decision does not come from the user's own page.") }
             decision = said
@@ -205,46 +121,29 @@ struct OAuthRoutes: Sendable {
         ).response()
     }
 
-    /// A page for somebody who looks at the answer of an endpoint that browsers are sent to; `nil` for a program.
-    private func page(_ request: Request, _ rule: RouteRule, _ message: SignInMessage, _ status: Int) -> Response? {
-        guard ["authorize", "connect/endSession"].contains(rule.path), Self.isPerson(request) else { return nil }
-        return message.document(design.frame(request.headers, below: basePath)).response(status)
-    }
-
-    private static func isPerson(_ request: Request) -> Bool {
-        request.headers[.accept]?.contains("text/html") == true
-            && [nil, "navigate"].contains(request.headers[.secFetchMode])
-    }
-
-    /// Whether a browser says that a form is the page of ours. One that says nothing is not believed.
-    private func isOwnForm(_ fields: HTTPFields, _ provider: OAuthProvider) -> Bool {
-        switch origins.oauth(realm: provider.configuration.realm)?.sender(of: fields) {
-        case .own: true
-        case .unnamed: fields[.secFetchSite] == "same-origin"
-        default: false
-        }
-    }
-
     /// The path of the public URL, for example `/am`.
     private var basePath: String { URLComponents(string: serverURL)?.path ?? "" }
 
-    private func endSession(_ request: Request, _ rule: RouteRule, _ provider: OAuthProvider) async throws -> Response {
+    /// `connect/endSession`.
+    func endSession(_ call: RouteCall<OAuthProvider>) async throws -> Response {
+        let request = call.request
+        let provider = call.service
         let repeatable = OAuthProvider.repeatableHint
         let parameters =
             request.method == .post
-            ? try await form(of: request, rule, repeatable: repeatable) : try query(of: request, repeatable: repeatable)
+            ? try await call.form(repeatable: repeatable) : try request.parameters(repeatable: repeatable)
         let realm = provider.configuration.realm
         var decision: AuthorizationDecision?
         if let text = parameters["decision"] {
             guard request.method == .post, let said = AuthorizationDecision(rawValue: text),
-                isOwnForm(request.headers, provider)
+                call.trusted.isOwnForm(request.headers)
             else { throw OAuthError(.badRequest, "The decision does not come from the user's own page.") }
             decision = said
         }
         var session: LiveSession?
         if parameters.all("id_token_hint").isEmpty {
             // A program has nobody who could be asked.
-            guard Self.isPerson(request) else {
+            guard request.isOfPerson else {
                 throw OAuthError.invalidRequest("Request is missing a required parameter: id_token_hint")
             }
             let caller = try await callers.caller(with: cookie.credential(request.headers), realm: realm)
@@ -255,7 +154,7 @@ struct OAuthRoutes: Sendable {
         switch try await provider.endSession(parameters, session: session, decision: decision) {
         case .done:
             response =
-                Self.isPerson(request)
+                request.isOfPerson
                 ? SignInMessage.signedOut.document(frame).response() : Response(status: .noContent)
         case .redirect(let location):
             // Browsers hold the redirect that follows a form against the form's policy.
@@ -286,16 +185,6 @@ struct OAuthRoutes: Sendable {
         ).response()
     }
 
-    /// The answer to a browser that asks whether a page may call an endpoint (Fetch §3.3.2).
-    private static func preflight(_ rule: RouteRule) -> Response {
-        Response(
-            status: .noContent,
-            headers: [
-                .accessControlAllowMethods: rule.allow,
-                .accessControlAllowHeaders: "Authorization, Content-Type", .accessControlMaxAge: "600",
-            ])
-    }
-
     /// 302 without a body: AM's iOS SDK takes anything that is not JSON for a failure.
     private static func redirect(_ location: String) -> Response {
         Response(status: .found, headers: [.location: location, .cacheControl: "no-store"])
@@ -307,27 +196,5 @@ struct OAuthRoutes: Sendable {
         response.headers[.pragma] = nil
         response.headers[.expires] = nil
         return response
-    }
-
-    private func form(
-        of request: Request, _ rule: RouteRule, repeatable: Set<String> = []
-    ) async throws -> OAuthParameters {
-        let bytes = try await request.bytes(upTo: rule.bodyLimit)
-        guard bytes.isEmpty || Self.isForm(request) else {
-            throw RequestError(415, "The media type must be application/x-www-form-urlencoded.")
-        }
-        return try OAuthParameters(urlEncoded: bytes, repeatable: repeatable)
-    }
-
-    private func query(of request: Request, repeatable: Set<String> = []) throws -> OAuthParameters {
-        try OAuthParameters(urlEncoded: Array((request.uri.query ?? "").utf8), repeatable: repeatable)
-    }
-
-    private func authorization(_ request: Request) throws -> String? {
-        let values = request.headers[values: .authorization]
-        guard values.count <= 1 else {
-            throw OAuthError(.invalidRequest, "The request has more than one Authorization.")
-        }
-        return values.first
     }
 }

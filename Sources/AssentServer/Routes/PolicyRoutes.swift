@@ -12,7 +12,7 @@ struct PolicyRoutes: Sendable {
     let access: AccessSettlement
 
     /// Answers an action of a realm.
-    func respond(to call: RouteCall) async throws -> Response {
+    func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let caller = try call.session
         let action = try call.action() ?? ""
         guard action == "evaluate" else { throw AMError.unknownAction(action) }

@@ -9,9 +9,9 @@ struct ServerHandler: RequestHandler {
     /// The hosts that requests may name. Those who ask for its health may name any: they come by addresses.
     let hosts: ServedHosts
 
-    let json: JSONInterface
-    let oauth: OAuthRoutes
-    let signing: SigningRoutes
+    let json: RouteRunner<JSONWire, JSONRoutes>
+    let oauth: RouteRunner<OAuthWire, OAuthRoutes>
+    let signing: RouteRunner<SigningWire, SigningRoutes>
     let signIn: SignInRoute
     let health: HealthRoutes
 
@@ -21,20 +21,21 @@ struct ServerHandler: RequestHandler {
             return .crest(405, "The method is not allowed.")
         }
         let path = request.uri.path
-        if let rule = RouteTable.rule(String(path.dropFirst()), of: RouteTable.root) {
-            return await health.respond(rule)
-        }
+        if let answer = await health.respond(to: path) { return answer }
         guard hosts.serve(request.head.authority) else {
             return .crest(400, "The server does not serve the host that the request names.")
         }
         if let realm = Self.below("/.well-known/oauth-authorization-server\(basePath)/oauth2", path) {
-            return try await oauth.respond(to: request, path: realm + "/.well-known/openid-configuration")
+            return try await oauth.respond(
+                to: request, path: realm + "/.well-known/openid-configuration", from: client)
         }
         guard path == basePath || path.hasPrefix(basePath + "/") else { return notFound(request) }
         let rest = path == basePath ? "/" : String(path.dropFirst(basePath.count))
-        if let below = Self.below("/oauth2", rest) { return try await oauth.respond(to: request, path: below) }
+        if let below = Self.below("/oauth2", rest) {
+            return try await oauth.respond(to: request, path: below, from: client)
+        }
         if let below = Self.below("/signing", rest) {
-            return await signing.respond(to: request, path: below, from: client)
+            return try await signing.respond(to: request, path: below, from: client)
         }
         if SignInRoute.answers(rest) { return await signIn.respond(to: request, path: rest, from: client) }
         guard let below = Self.below("/json", rest) else { return notFound(request) }

@@ -10,7 +10,7 @@ struct SessionRoutes: Sendable {
     let cookie: SessionCookie
 
     /// Answers an action on the session that the request names.
-    func respond(to call: RouteCall) async throws -> Response {
+    func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let body = try await call.jsonObject()
         let token = try target(of: call.request, body: body)
         let session: LiveSession? = if let token { try await sessions.live(token: token) } else { nil }

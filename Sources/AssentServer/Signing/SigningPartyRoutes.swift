@@ -6,23 +6,21 @@ import Hummingbird
 
 /// What relying parties ask: to create a transaction, how it stands, to cancel it.
 struct SigningPartyRoutes: Sendable {
-    let call: SigningCall
+    let call: RouteCall<SigningProvider>
     let party: OAuthClient
 
     private var provider: SigningProvider { call.provider }
 
-    func respond() async throws -> Response {
-        switch (call.rule.path, call.request.method) {
-        case ("transactions", _): return try await create()
-        case ("transactions/*", .delete):
-            try await provider.parties.cancel(call.id, client: party.id)
-            return Response(status: .noContent)
-        default: return try await view()
-        }
+    /// How a transaction stands, or its end.
+    func transaction() async throws -> Response {
+        guard call.request.method == .delete else { return try await view() }
+        try await provider.parties.cancel(call.id, client: party.id)
+        return Response(status: .noContent)
     }
 
-    private func create() async throws -> Response {
-        let body = try await call.json()
+    /// Makes a transaction.
+    func create() async throws -> Response {
+        let body = try await call.jsonObject()
         try body.allow(["user", "claim", "template", "authorization_details", "did", "locale", "ttl", "origin"])
         guard let key = call.request.headers[.idempotencyKey] else {
             throw SigningRefusal(.invalidRequest, "The field Idempotency-Key is missing.")

@@ -5,38 +5,41 @@ import Hummingbird
 
 /// What users and administrators ask: invites, digits, containers.
 struct SigningUserRoutes: Sendable {
-    let call: SigningCall
+    let call: RouteCall<SigningProvider>
     let caller: SigningCaller
 
     private var provider: SigningProvider { call.provider }
 
-    func respond() async throws -> Response {
-        switch (call.rule.path, call.request.method) {
-        case ("invites", _): return try await invite()
-        case ("invites/*", .delete):
-            try await provider.invites.withdraw(caller, pid: call.id)
-            return Response(status: .noContent)
-        case ("invites/*", _): return .json(200, json(try await provider.invites.status(caller, pid: call.id)))
-        case ("invites/*/digits", _):
-            let body = try await call.json()
-            try body.allow(["digits"])
-            guard let digits = try body.signingText("digits"), digits.utf8.count <= 64 else {
-                throw SigningRefusal(.invalidRequest, "digits is missing.")
-            }
-            let status = try await provider.invites.enter(digits: digits, caller, pid: call.id)
-            return .json(200, ["state": .string(status.state)])
-        case ("containers", _):
-            let found = try await provider.devices.list(caller, user: try call.request.query("user"))
-            let containers = found.map { Self.json($0.container, $0.keys, slots: $0.slots, at: provider.now) }
-            return .json(200, ["containers": .array(containers)])
-        case ("containers/*", _): return try await change()
-        case ("keys", _): return try await changeKeys()
-        default: throw SigningRefusal(.notFound)
+    /// How an invite stands, or its end.
+    func invited() async throws -> Response {
+        guard call.request.method == .delete else {
+            return .json(200, json(try await provider.invites.status(caller, pid: call.id)))
         }
+        try await provider.invites.withdraw(caller, pid: call.id)
+        return Response(status: .noContent)
     }
 
-    private func invite() async throws -> Response {
-        let body = try await call.json()
+    /// The digits that a device shows, entered by its user.
+    func enterDigits() async throws -> Response {
+        let body = try await call.jsonObject()
+        try body.allow(["digits"])
+        guard let digits = try body.signingText("digits"), digits.utf8.count <= 64 else {
+            throw SigningRefusal(.invalidRequest, "digits is missing.")
+        }
+        let status = try await provider.invites.enter(digits: digits, caller, pid: call.id)
+        return .json(200, ["state": .string(status.state)])
+    }
+
+    /// The containers of a user.
+    func containers() async throws -> Response {
+        let found = try await provider.devices.list(caller, user: try call.request.query("user"))
+        let containers = found.map { Self.json($0.container, $0.keys, slots: $0.slots, at: provider.now) }
+        return .json(200, ["containers": .array(containers)])
+    }
+
+    /// Invites a device.
+    func invite() async throws -> Response {
+        let body = try await call.jsonObject()
         try body.allow(["user", "did"])
         let invite = try await provider.invites.make(
             caller, user: try body.signingText("user"), did: try body.signingText("did"))
@@ -56,8 +59,9 @@ struct SigningUserRoutes: Sendable {
             ]))
     }
 
-    private func change() async throws -> Response {
-        let body = try await call.json()
+    /// Changes a container, or one of its keys' passwords.
+    func change() async throws -> Response {
+        let body = try await call.jsonObject()
         try body.allow(["action", "name", "slot"])
         if let action = try body.signingText("action").flatMap(SlotAction.init) {
             guard let slot = try body.signingText("slot"), body["name"] == nil else {
@@ -80,8 +84,9 @@ struct SigningUserRoutes: Sendable {
         return .json(200, ["state": .string(state.rawValue)])
     }
 
-    private func changeKeys() async throws -> Response {
-        let body = try await call.json()
+    /// Changes the issuer's keys.
+    func changeKeys() async throws -> Response {
+        let body = try await call.jsonObject()
         try body.allow(["action"])
         let change: SigningKeyAdministration.KeyChange
         switch try body.signingText("action") {

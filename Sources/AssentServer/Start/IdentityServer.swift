@@ -1,6 +1,6 @@
 import AssentConfiguration
 public import AssentCore
-package import AssentEngine
+public import AssentEngine
 import AssentStore
 import Foundation
 public import Logging
@@ -30,84 +30,47 @@ public final class IdentityServer: Service {
     private let cookie: SessionCookie
     private let firstStart: FirstStart
     private let watch: NodeWatch
+    private let notifier: (any Notifier)?
     private let logger: Logger
 
     /// Opens the database, brings its schema up to date, makes what a first start needs, and checks everything that can
     /// be checked before a request comes.
     ///
-    /// Throws ``/AssentConfiguration/ConfigurationError`` with what to do.
+    /// - Parameters:
+    ///   - configuration: how the server is set up.
+    ///   - clock: where the time comes from.
+    ///   - random: where keys and ids come from.
+    ///   - notifier: brings users at once what happens to their devices and what waits for them, by push or mail;
+    ///     without one it is only logged, and devices hear it when they ask.
+    ///   - logger: where the server writes.
+    /// - Throws: ``/AssentConfiguration/ConfigurationError`` with what to do.
     public init(
         configuration: ServerConfiguration, clock: any WallClock = SystemClock(),
-        random: any RandomSource = SystemRandom(), logger: Logger
+        random: any RandomSource = SystemRandom(), notifier: (any Notifier)? = nil, logger: Logger
     ) async throws {
         self.configuration = configuration
+        self.notifier = notifier
         self.logger = logger
         try StartCheck.run(configuration)
-        directory = try DataDirectory(configuration.dataDirectory)
-        lock = try DataDirectoryLock(directory)
-        let masterKey = try directory.masterKey(keyFile: configuration.masterKeyFile, random: random)
-        let node = try directory.node(random: random)
-        location = try DatabaseLocation(configuration, in: directory, node: node)
-        let hold = try await NodeWatch.hold(node, location, in: directory)
-        database = try await location.explaining { [location] in
-            try await location.open(clock: clock, logger: logger)
-        }
-        guard try await !location.explaining({ [database] in try await UnfinishedCopy.isThere(in: database) }) else {
-            throw ConfigurationError(
-                file: location.name, line: nil,
-                "a copy to this database was begun and has not ended: run the same 'assent database copy' again, "
-                    + "or name an empty database")
-        }
-        context = EngineContext(
-            database: database, clock: clock, random: random, masterKey: masterKey,
-            node: node, logger: logger)
-        watch = NodeWatch(
-            context, location, hold, clockLimit: configuration.clockDifferenceSeconds.map { .seconds($0) })
-        await watch.look()
-        let check = MasterKeyCheck(context)
-        guard try await location.explaining({ try await check.isRight() }) else {
-            throw ConfigurationError(
-                file: directory.keyPath(configuration.masterKeyFile), line: nil,
-                "this is not the master key of the database \(location.name): restore the key that it was made with"
-            )
-        }
-        directory.endFirstStart()
-        let audit = AuditLog(context)
-        try await location.explaining { try await audit.resume() }
+        let store = try await OpenedStore(configuration, clock: clock, random: random, logger: logger)
+        directory = store.directory
+        lock = store.lock
+        location = store.location
+        database = store.database
+        context = store.context
+        watch = store.watch
         keys = ServerKeys(context)
+        passwords = Passwords(
+            context, policy: PasswordPolicy(logN: configuration.passwordCost.trailingZeroBitCount))
         cookie = SessionCookie(
             name: configuration.cookieName, sameSite: configuration.cookieSameSite,
             isPartitioned: configuration.isCookiePartitioned)
-        credentials =
-            switch configuration.tls {
-            case .generated: try ServerCredentials.generated(in: directory, now: clock.now)
-            case .files(let certificate, let privateKey):
-                try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
-            }
-        for host in try credentials.hostsNotNamed(in: configuration.publicURLs) {
-            logger.warning(
-                "the certificate does not name a host of publicURL: clients refuse it", metadata: ["host": "\(host)"])
-        }
-        if let fault = try credentials.fault(isRenewed: configuration.tls == .generated, now: clock.now) {
-            logger.warning("\(fault)")
-        }
-        passwords = Passwords(
-            context, policy: PasswordPolicy(logN: configuration.passwordCost.trailingZeroBitCount))
-        let tls = credentials.tlsConfiguration()
+        credentials = try Self.credentials(configuration, in: directory, now: clock.now, logger: logger)
         connections = OpenConnections(
             ConnectionLimits(
                 descriptors: ConnectionLimits.processDescriptors, perAddress: configuration.connectionsPerAddress),
             logger: logger)
-        serverListener = Listener(
-            host: configuration.host, port: configuration.port, tls: tls, configurationFile: configuration.file,
-            bodies: BodyLimits(total: .seconds(60)), sendsHSTS: configuration.sendsHSTS, connections: connections,
-            logger: logger)
-        // What streams to a service may be of any length.
-        gatewayListener = configuration.gateway.map { [connections] in
-            Listener(
-                host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file,
-                bodies: BodyLimits(), sendsHSTS: configuration.sendsHSTS, connections: connections, logger: logger)
-        }
+        (serverListener, gatewayListener) = Self.listeners(configuration, credentials, connections, logger: logger)
         let seeding = UserSeeding(
             context: context, passwords: passwords, rules: configuration.passwordRules,
             isDevelopment: configuration.isDevelopment)
@@ -115,6 +78,43 @@ public final class IdentityServer: Service {
         firstStart = FirstStart(
             context: context, seeding: seeding, plan: plan, realms: configuration.realms,
             bootstrapPath: directory.file("bootstrap-token"))
+    }
+
+    /// The certificate, with a word in the log where clients would refuse it.
+    private static func credentials(
+        _ configuration: ServerConfiguration, in directory: DataDirectory, now: Date, logger: Logger
+    ) throws -> ServerCredentials {
+        let credentials =
+            switch configuration.tls {
+            case .generated: try ServerCredentials.generated(in: directory, now: now)
+            case .files(let certificate, let privateKey):
+                try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+            }
+        for host in try credentials.hostsNotNamed(in: configuration.publicURLs) {
+            logger.warning(
+                "the certificate does not name a host of publicURL: clients refuse it", metadata: ["host": "\(host)"])
+        }
+        if let fault = try credentials.fault(isRenewed: configuration.tls == .generated, now: now) {
+            logger.warning("\(fault)")
+        }
+        return credentials
+    }
+
+    /// The server's address, and the gateway's if there is one.
+    private static func listeners(
+        _ configuration: ServerConfiguration, _ credentials: ServerCredentials, _ connections: OpenConnections,
+        logger: Logger
+    ) -> (Listener, Listener?) {
+        var settings = Listener.Settings(
+            host: configuration.host, port: configuration.port, tls: credentials.tlsConfiguration(),
+            configurationFile: configuration.file, bodies: BodyLimits(total: .seconds(60)),
+            sendsHSTS: configuration.sendsHSTS)
+        let server = Listener(settings, connections: connections, logger: logger)
+        guard let gateway = configuration.gateway else { return (server, nil) }
+        settings.port = gateway.port
+        // What streams to a service may be of any length.
+        settings.bodies = BodyLimits()
+        return (server, Listener(settings, connections: connections, logger: logger))
     }
 
     /// What clients must know, once the server answers.
@@ -272,7 +272,7 @@ public final class IdentityServer: Service {
         let endpoints = try await listeningEndpoints
         let parts = try ServerParts(
             context, configuration: configuration, keys: keys, passwords: passwords, cookie: cookie, watch: watch,
-            endpoints: endpoints)
+            endpoints: endpoints, notifier: notifier)
         if let gatewayListener, let gateway = try parts.gateway(upstream: upstream) {
             gatewayListener.answer(with: gateway)
         }

@@ -24,7 +24,7 @@ struct ServerParts: Sendable {
     /// - Throws: ``EngineError`` or `SettingsIssue` for a configuration that the loader should have refused.
     init(
         _ context: EngineContext, configuration: ServerConfiguration, keys: ServerKeys, passwords: Passwords,
-        cookie: SessionCookie, watch: NodeWatch, endpoints: Endpoints
+        cookie: SessionCookie, watch: NodeWatch, endpoints: Endpoints, notifier: (any Notifier)?
     ) throws {
         self.context = context
         self.configuration = configuration
@@ -43,7 +43,7 @@ struct ServerParts: Sendable {
             providers[realm.name] = try OAuthProvider(context, keys: keys, configuration: settings)
         }
         self.providers = providers
-        signing = try Self.signing(context, configuration.realms, endpoints: endpoints)
+        signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
         callers = Callers(sessions: sessions, providers: providers)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         access = AccessSettlement(
@@ -57,7 +57,8 @@ struct ServerParts: Sendable {
 
     /// Transaction signing, by realm. An issuer is named by the address that clients know.
     private static func signing(
-        _ context: EngineContext, _ realms: [RealmConfiguration], endpoints: Endpoints
+        _ context: EngineContext, _ realms: [RealmConfiguration], endpoints: Endpoints,
+        notifier: (any Notifier)?
     ) throws -> [String: SigningProvider] {
         var providers: [String: SigningProvider] = [:]
         for realm in realms {
@@ -65,7 +66,7 @@ struct ServerParts: Sendable {
             settings.issuer = SigningIssuer(
                 name: "\(endpoints.server)/signing\(RealmPath.path(of: realm.name))", realm: realm.name)
             if let fault = settings.faults().first { throw EngineError(.internalFailure, fault) }
-            providers[realm.name] = SigningProvider(context, settings: settings)
+            providers[realm.name] = SigningProvider(context, settings: settings, notifier: notifier)
         }
         return providers
     }
@@ -92,31 +93,38 @@ struct ServerParts: Sendable {
     func serverHandler() throws -> ServerHandler {
         let basePath = URLComponents(string: endpoints.server)?.path ?? ""
         let origins = WebOrigins(configuration.realms, own: try Origin(endpoints.server))
+        let check = CallerCheck(callers: callers, cookie: cookie, clients: providers)
         return ServerHandler(
             basePath: basePath, hosts: try hosts,
-            json: JSONInterface(
-                origins: origins, callers: callers, cookie: cookie,
-                authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
-                sessions: SessionRoutes(sessions: sessions, cookie: cookie),
-                policies: PolicyRoutes(sessions: sessions, access: access),
-                administration: AdministrationRoutes(
-                    administration: Administration(context),
-                    users: UserAdministration(
-                        Administration(context), passwords: passwords, rules: configuration.passwordRules),
-                    keys: keys),
-                consents: ConsentRoutes(providers: providers),
-                logger: context.logger),
-            oauth: OAuthRoutes(
-                providers: providers, callers: callers, cookie: cookie, origins: origins, serverURL: endpoints.server,
-                design: configuration.pages),
-            signing: SigningRoutes(
-                providers: signing, clients: providers, callers: callers, cookie: cookie, origins: origins,
-                logger: context.logger),
+            json: RouteRunner(
+                JSONWire(logger: context.logger), RouteTable.json, handlers: jsonRoutes, services: providers,
+                callers: check, origins: origins),
+            oauth: RouteRunner(
+                OAuthWire(design: configuration.pages, basePath: basePath), RouteTable.oauth,
+                handlers: OAuthRoutes(
+                    callers: callers, cookie: cookie, serverURL: endpoints.server, design: configuration.pages),
+                services: providers, callers: check, origins: origins),
+            signing: RouteRunner(
+                SigningWire(logger: context.logger), RouteTable.signing, handlers: SigningRoutes(), services: signing,
+                callers: check, origins: origins),
             signIn: SignInRoute(
                 authentication: authentication, callers: callers, sessions: sessions, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
                 basePath: basePath, design: configuration.pages, logger: context.logger),
             health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
+    }
+
+    private var jsonRoutes: JSONRoutes {
+        JSONRoutes(
+            authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
+            sessions: SessionRoutes(sessions: sessions, cookie: cookie),
+            policies: PolicyRoutes(sessions: sessions, access: access),
+            administration: AdministrationRoutes(
+                administration: Administration(context),
+                users: UserAdministration(
+                    Administration(context), passwords: passwords, rules: configuration.passwordRules),
+                keys: keys),
+            cookie: cookie)
     }
 
     /// What answers at the gateway's address; `nil` without a gateway.

@@ -136,7 +136,7 @@ struct UserSeeding: Sendable {
         let place = "passwordHash of \(username)"
         guard let hash = PasswordHash(text) else {
             throw ConfigurationError(
-                file: place, line: nil, "is no hash that this version reads; it begins with $scrypt$")
+                file: place, line: nil, "is not a hash that this version reads; it begins with $scrypt$")
         }
         guard isDevelopment || hash.cost == cost else {
             throw ConfigurationError(

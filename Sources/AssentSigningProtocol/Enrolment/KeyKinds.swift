@@ -88,18 +88,27 @@ package enum CommitMode: String, Hashable, MemberValue, CaseIterable {
     case exchange
 }
 
-/// What holds a private key.
+/// What holds a private key: the kind of a `KeyProvider`, or `software+` and that kind.
 package struct Keystore: RawRepresentable, Hashable, MemberValue {
     package let rawValue: String
 
-    /// A keystore by its name; `nil` when it is not known.
+    /// The kinds that a server takes unless its configuration says otherwise.
+    package static let standardKinds: Set<String> = ["software", "pkcs11", "tpm2", "secure-enclave"]
+
+    private static let sealed = "software+"
+
+    /// A keystore by its name; `nil` when it cannot be one.
     package init?(rawValue: String) {
-        let plain = ["software", "pkcs11", "tpm2", "secure-enclave"]
-        guard plain.contains(where: { StrictJSON.same($0, rawValue) || StrictJSON.same("software+" + $0, rawValue) })
-        else { return nil }
         self.rawValue = rawValue
+        guard Self.isKind(kind) else { return nil }
     }
 
+    /// Whether a provider's kind can stand in messages: 1 to 32 of a–z, 0–9 and -.
+    package static func isKind(_ name: String) -> Bool { SigningLabel.isValid(name) }
+
     /// Whether software made the key and sealed it under a password.
-    package var isSealed: Bool { rawValue.utf8.starts(with: "software+".utf8) }
+    package var isSealed: Bool { rawValue.utf8.starts(with: Self.sealed.utf8) }
+
+    /// The kind of the provider that holds the key, or what opens it.
+    package var kind: String { isSealed ? String(rawValue.dropFirst(Self.sealed.count)) : rawValue }
 }

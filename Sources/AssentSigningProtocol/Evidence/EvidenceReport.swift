@@ -48,9 +48,9 @@ package enum EvidenceFinding: Hashable, Sendable {
         case .refusedBlindly(let txn, let kid, let status):
             "The key \(kid) signed \"\(status)\" for transaction \(txn) without its document."
         case .sameDecision(let txn, let device): "The device key \(device) signed the same decision about \(txn)."
-        case .request(let txn, .details(let text)): "What was asked with transaction \(txn) is: \(text)"
+        case .request(let txn, .details(let text)): "The request of transaction \(txn) is: \(text)"
         case .request(let txn, .policyTransaction(let fields)):
-            "What was asked with transaction \(txn) is the gateway's request: \(fields.joined(separator: " | "))"
+            "The request of transaction \(txn) is the gateway's: \(fields.joined(separator: " | "))"
         case .confirmed(let txn, let slot, let evaluation):
             "A key of the slot \(slot.rawValue) confirmed evaluation \(evaluation) for transaction \(txn)."
         }
@@ -104,13 +104,13 @@ package enum EvidenceGap: Hashable, Sendable {
         switch self {
         case .person: "Who the person in front of the device was."
         case .keyIsTheUsers: "That the key is the user's, and not one of the server's own."
-        case .screen: "What was to be seen on the screen."
+        case .screen: "The picture on the screen."
         case .time: "The time, if a key of the server was ever stolen (there is no outside timestamp)."
         case .localPassword(let txn): "That the PIN was known for transaction \(txn): only the device checked it."
         case .samePerson(let sequence):
             "That key set \(sequence) belongs to the same person as the one before: no old key for approving signed it."
-        case .request(let txn): "What was asked with transaction \(txn): the request is not in the bundle."
-        case .shown(let txn): "What was shown for transaction \(txn): it was refused without its document."
+        case .request(let txn): "The request of transaction \(txn): it is not in the bundle."
+        case .shown(let txn): "The text that was shown for transaction \(txn): it was refused without its document."
         }
     }
 }

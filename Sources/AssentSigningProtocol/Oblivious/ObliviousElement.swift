@@ -15,7 +15,7 @@ package struct ObliviousElement: Hashable, Sendable {
         // The decoders below also take other encodings of the same point.
         guard bytes.count == 49, bytes.first == 2 || bytes.first == 3,
             (try? P384.KeyAgreement.PublicKey(compressedRepresentation: bytes)) != nil
-        else { throw SigningProtocolError(.invalidElement, "An element is no point of the curve.") }
+        else { throw SigningProtocolError(.invalidElement, "An element is not a point of the curve.") }
         self.bytes = bytes
     }
 

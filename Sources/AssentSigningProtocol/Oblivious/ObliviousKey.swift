@@ -35,7 +35,7 @@ package struct ObliviousKey: Sendable {
             publicKey = try ObliviousElement(Array(Self.key(secret).publicKey.oprfRepresentation))
             self.secret = secret
         } catch {
-            throw SigningProtocolError(.invalidElement, "This is no private key of the VOPRF.")
+            throw SigningProtocolError(.invalidElement, "This is not a private key of the VOPRF.")
         }
     }
 

@@ -149,7 +149,7 @@ package enum SealedKey {
             throw SigningProtocolError(.decryptionFailed, "The sealed key does not open.")
         }
         guard let content = SealedKeyContent(opened) else {
-            throw SigningProtocolError(.malformed, "What was sealed is no key.")
+            throw SigningProtocolError(.malformed, "The sealed data is not a key.")
         }
         return content
     }

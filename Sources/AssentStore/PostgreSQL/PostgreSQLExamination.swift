@@ -163,7 +163,7 @@ struct PostgreSQLExamination: Sendable {
                 DatabaseFinding(
                     isProblem: false, isNote: true,
                     "No standby is synchronous: a failover may forget the latest commits, so that a spent approval could "
-                        + "be spent again and a PIN's wrong tries would not count. Name one in synchronous_standby_names."
+                        + "be spent again and a PIN's wrong tries would be forgotten. Name one in synchronous_standby_names."
                 ))
         }
         let most = try row.integer("most")

@@ -117,7 +117,7 @@ extension TokenManager {
     }
 
     private static func unreadable(_ step: SignOutResult.Step, _ error: any Error) -> SignOutResult.Undone {
-        .init(step, "What is stored here cannot be read: \(reason(error))")
+        .init(step, "The tokens stored here cannot be read: \(reason(error))")
     }
 
     /// Tells the server, `except` of what it hears by a browser, and forgets what it was told and will never hear.

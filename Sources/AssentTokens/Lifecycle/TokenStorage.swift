@@ -115,7 +115,7 @@ struct TokenStorage: Sendable {
     }
 
     private static let unreadable = TokenError(
-        .storageFailed, "What is stored cannot be read. A newer version of this library may have written it.",
+        .storageFailed, "The stored tokens cannot be read. A newer version of this library may have written it.",
         suggestion: "Use the newest version, or sign out and sign in again.")
 
     private static func stored(_ session: Session) -> Secret {

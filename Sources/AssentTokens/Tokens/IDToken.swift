@@ -37,7 +37,7 @@ struct UnverifiedIDToken {
         let claims = try rules.validate(signed)
         // An access token (at+jwt, RFC 9068) or a logout token may be signed with the same keys for the same audience.
         if let type = signed.type, type.lowercased() != "jwt" {
-            throw JOSEError(.wrongType, "typ says that it is no ID token")
+            throw JOSEError(.wrongType, "typ says that it is not an ID token")
         }
         guard claims.sub?.isEmpty == false else { throw JOSEError(.malformedClaim("sub")) }
         let known = expected.trustedAudiences.union([expected.clientID]).map { Array($0.utf8) }

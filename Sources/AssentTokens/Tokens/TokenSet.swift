@@ -102,7 +102,7 @@ struct TokenReply {
         func token(_ name: String) throws(TokenError) -> String? {
             guard let value = json[name], value != .null else { return nil }
             guard let text = value.string, !text.isEmpty, text.utf8.allSatisfy(\.isASCIIVisible) else {
-                throw TokenError(.malformedReply, "The token endpoint's \(name) is no token.")
+                throw TokenError(.malformedReply, "The token endpoint's \(name) is not a token.")
             }
             return text
         }

@@ -149,7 +149,7 @@ struct ProviderKeys: Sendable {
     static func raise(_ counter: any RollbackCounter, to expected: UInt64) async throws {
         guard try await asking({ try await counter.increment() }) == expected else {
             throw SecretStoreError(
-                .keyUnavailable, "The counter against rollback did not count as it should. Check the device.")
+                .keyUnavailable, "The counter against rollback did not grow as it should. Check the device.")
         }
     }
 

@@ -30,7 +30,7 @@ struct JourneyValidationTests {
         ),
         (
             journey(["a": node("UsernameCollectorNode", [:], ["outcome": "b"])]), "nodes.a",
-            "leads to b, which is no node"
+            "leads to b, which is not a node of the journey"
         ),
         (journey(["a": node(), "b": node()]), "nodes.b", "no way leads to this node"),
         (

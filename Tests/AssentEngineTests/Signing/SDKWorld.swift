@@ -15,17 +15,19 @@ import Testing
 final class SDKWorld: Sendable {
     let world: SigningWorld
     let store: any SecretStore
-    let keys: SoftwareKeyProvider
+    let keys: any KeyProvider
     private let keyFile: URL
     /// The device's clock, which may be another one than the issuer's.
     let deviceClock: ManualClock
 
-    init(_ world: SigningWorld, clock: ManualClock? = nil) throws {
+    /// `kind` is what the provider of the device's keys calls itself; `nil` for the software's own name.
+    init(_ world: SigningWorld, clock: ManualClock? = nil, kind: String? = nil) throws {
         self.world = world
         deviceClock = clock ?? world.base.clock
         store = MemorySecretStore(clock: deviceClock)
         keyFile = world.base.directory.appending(path: "\(UUID()).key")
-        keys = SoftwareKeyProvider(unprotectedFile: keyFile)
+        let software = SoftwareKeyProvider(unprotectedFile: keyFile)
+        keys = kind.map { NamedKeys(kind: $0, base: software) } ?? software
     }
 
     /// What somebody has who has copied this device's files.

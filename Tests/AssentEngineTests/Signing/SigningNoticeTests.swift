@@ -73,7 +73,7 @@ struct SigningNoticeTests {
         #expect(try await world.provider.parties.create(other).userID.isEmpty)
         let news = TransactionNews(
             issuer: world.name, userID: world.ana.session.user.id, txn: made.txn.text, did: nil,
-            expiresAt: made.expiresAt)
+            expiresAt: made.expiresAt, pushIDs: [])
         #expect(notifier.waiting.withLock { $0 } == [news])
     }
 

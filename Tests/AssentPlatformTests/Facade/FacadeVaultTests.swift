@@ -9,6 +9,7 @@ import Logging
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 @testable import AssentPlatform
 
 /// What an app writes for `keys:` when it makes an `Assent`, with a server, a token and a TPM.

@@ -76,12 +76,12 @@ struct ConfigurationLoaderTests {
                 "passwordCost: 1024", "passwordCost: 1024\npages: {language: xx}", at: "language: xx", "no language xx"),
             Mistake(
                 "passwordCost: 1024", "passwordCost: 1024\npages: {languages: {Deutsch: {}}}", at: "Deutsch",
-                "is no language"),
+                "is not a language"),
             Mistake(
                 "http://localhost:3000", "http://intranet", at: "http://intranet", "http://intranet has no TLS"),
             Mistake(
                 #"["https://partner.example"]"#, #"["https://partner.example/app"]"#, at: "https://partner.example/app",
-                "is no origin"),
+                "is not an origin"),
             Mistake("public: true", "public: true, realm: alpha", at: "public: true", "a public route has no realm"),
             Mistake(
                 #"value: "urn:bank:level1""#, #"value: "urn:bank:code""#, at: #"value: "urn:bank:code", level"#,
@@ -131,7 +131,7 @@ struct ConfigurationLoaderTests {
             Mistake("{username: ben, ", "{username: ana, ", at: "{username: ana, credentials: generated}", "ana twice"),
             Mistake(
                 "{username: ben, ", "{username: Ana, ", at: "{username: Ana, credentials: generated}",
-                "upper and lower case do not count"),
+                "upper and lower case make no difference"),
             Mistake("passHeaders: [X-Custom]", "passHeaders: [Via]", at: "passHeaders:", "Via cannot pass"),
             Mistake("passHeaders: [X-Custom]", "passHeaders: [X Custom]", at: "passHeaders:", "X Custom cannot be"),
             Mistake("credentials: generated}", "credentials: guess}", at: "credentials: guess", "only be: generated"),
@@ -147,7 +147,7 @@ struct ConfigurationLoaderTests {
             Mistake(
                 #"["https://app.bank.example"]"#, #"["https://app.bank.example/"]"#,
                 at: #"["https://app.bank.example/"]"#,
-                "https://app.bank.example/ is no origin"),
+                "https://app.bank.example/ is not an origin"),
             Mistake(
                 "name: Bank of Example", "name: Bank\n      policies: {pin: {mode: silent}}",
                 at: "mode: silent",

@@ -18,9 +18,11 @@ struct ForwardedFieldsTests {
         _ pairs: [(String, String)], keepsAuthorization: Bool = false, user: String? = "ana", key: String? = nil
     ) throws -> HTTPFields {
         ForwardedFields.request(
-            try fields(pairs), cookie: cookie, keepsAuthorization: keepsAuthorization, user: user, idempotencyKey: key,
-            passes: ["x-custom"], strips: ["x-employee", "prefer"],
-            publicOrigin: try Origin("https://api.bank.example"))
+            try fields(pairs),
+            .init(
+                cookie: cookie, keepsAuthorization: keepsAuthorization, passes: ["x-custom"],
+                strips: ["x-employee", "prefer"]),
+            user: user, idempotencyKey: key, publicOrigin: try Origin("https://api.bank.example"))
     }
 
     @Test(

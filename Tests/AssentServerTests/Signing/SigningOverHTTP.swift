@@ -55,10 +55,12 @@ final class SigningOverHTTP: TestIssuer {
     }
 
     /// A device of Ana's that may approve.
-    func enrolled(session: String) async throws -> (device: TestDevice, container: TestDevice.Enrolled) {
+    func enrolled(
+        session: String, pushID: String? = nil
+    ) async throws -> (device: TestDevice, container: TestDevice.Enrolled) {
         let invite = try await invite(session: session)
         let device = try TestDevice(self)
-        let container = try await device.enrol(invite.code)
+        let container = try await device.enrol(invite.code, pushID: pushID)
         let reply = try await ask(
             "POST", "invites/\(invite.pid)/digits", session: session, ["digits": .string(container.digits)])
         try #require(reply.json == ["state": "ACTIVE"], "\(reply.text)")

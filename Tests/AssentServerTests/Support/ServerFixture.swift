@@ -54,7 +54,8 @@ final class ServerFixture: Sendable {
     /// A server in a directory of its own or, to be started again there, in `kept`; with a change to the text of its
     /// file; perhaps as one node of several.
     init(
-        kept: String? = nil, node: FixtureNode? = nil, editing: (String) -> String = { $0 },
+        kept: String? = nil, node: FixtureNode? = nil, notifier: (any Notifier)? = nil,
+        editing: (String) -> String = { $0 },
         configuring change: (inout ServerConfiguration) -> Void = { _ in }
     ) async throws {
         keepsDirectory = kept != nil
@@ -74,7 +75,8 @@ final class ServerFixture: Sendable {
         // The clock is the test's, and the database server's is not.
         configuration.clockDifferenceSeconds = nil
         change(&configuration)
-        server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
+        server = try await IdentityServer(
+            configuration: configuration, clock: clock, notifier: notifier, logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)
         self.group = group
         running = Task { try await group.run() }

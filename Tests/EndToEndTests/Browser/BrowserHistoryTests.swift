@@ -7,6 +7,7 @@ import HTTPTypes
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("Reload and back in Chromium", .serialized)
 struct BrowserHistoryTests {

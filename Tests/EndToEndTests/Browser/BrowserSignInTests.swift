@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("Signing in with Chromium", .serialized)
 struct BrowserSignInTests {

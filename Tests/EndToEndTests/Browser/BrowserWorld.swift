@@ -7,6 +7,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 /// The demo's world, the program and a browser: what a person has who signs in through the hosted pages.
 struct BrowserWorld: Sendable {

@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("The page that asks for consent, as Chromium draws it", .serialized)
 struct ConsentLayoutTests {

@@ -7,6 +7,7 @@ import HTTPTypes
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("Pages that show what others wrote, in Chromium", .serialized)
 struct HostilePageTests {

@@ -8,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 /// A page of an origin of its own that signs in, pays and signs out by `fetch` (`peers/web_app.html`).
 @Suite("A web app of another origin, in Chromium", .serialized)

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("assent admin devices")
 struct AdminDevicesTests {

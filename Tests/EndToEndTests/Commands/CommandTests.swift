@@ -6,6 +6,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("assent, command by command")
 struct CommandTests {
@@ -103,7 +104,7 @@ struct CommandTests {
             .write(toFile: file, atomically: false, encoding: .utf8)
         let script = "exec \"$1\" serve --config '\(file)' > /dev/full"
         let serving = try program.start([], under: ["/bin/sh", "-c", script, "sh"])
-        let warning = try await serving.errorLine(with: "What was shown once is lost")
+        let warning = try await serving.errorLine(with: "The credentials that were shown once are lost")
         #expect(warning.contains("assent users password"))
         serving.interrupt()
         #expect(await serving.result().status == 1)

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("assent demo")
 struct DemoCommandTests {

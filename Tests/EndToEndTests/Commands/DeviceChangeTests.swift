@@ -6,6 +6,7 @@ import HTTPTypes
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("assent device scan, rename and renew")
 struct DeviceChangeTests {

@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("A device that is killed at its write points")
 struct DeviceKillTests {

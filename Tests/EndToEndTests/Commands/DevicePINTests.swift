@@ -8,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 /// The device is the one that was written in Python from the protocol's pages alone; so is the thief.
 @Suite("A PIN of a device, and who has what of it")

@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("A device on the command line")
 struct DeviceTests {

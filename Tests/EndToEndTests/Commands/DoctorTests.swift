@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("assent doctor asks the server")
 struct DoctorTests {

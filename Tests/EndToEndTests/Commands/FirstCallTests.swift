@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("The program that an app begins with")
 struct FirstCallTests {

@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("assent admin signing-keys and assent restore-fence")
 struct SigningKeysCommandTests {

@@ -6,6 +6,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("assent users")
 struct UsersCommandTests {

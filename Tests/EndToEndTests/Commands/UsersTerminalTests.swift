@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("assent users at a terminal")
 struct UsersTerminalTests {

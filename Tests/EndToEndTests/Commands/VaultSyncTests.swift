@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("What reaches the disk when somebody signs in")
 struct VaultSyncTests {

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 /// A user at one terminal and their device at another, who do what the page on devices says.
 struct DeviceDesk: Sendable {

@@ -6,6 +6,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 /// Somebody who types commands, beside the demo's world.
 struct Typist: Sendable {

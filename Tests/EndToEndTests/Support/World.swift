@@ -7,6 +7,7 @@ import Logging
 import StoreTesting
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 /// The demo's world, for tests: the bank, the server, the gateway, on free ports, with a clock that the test moves.
 enum World {
@@ -65,7 +66,7 @@ enum World {
         }
         let world = try await DemoWorld.start(sources: sources, clock: clock, logger: logger)
         do {
-            let narration = Narration(console: Console(silent: true))
+            let narration = Narration(to: Console(silent: true))
             try await body(
                 Story(world: world, clock: clock, narration: narration, logger: logger, watching: watching))
         } catch {

@@ -116,7 +116,7 @@ compact = pattern(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", 1, jose.JWS
 generation = integer(0, GENERATIONS)
 usage = exactly("device", "transport", "sign", "auth", "otp")
 slot_name = exactly("session", "signing", "otp")
-keystore = pattern(r"(software\+)?(software|pkcs11|tpm2|secure-enclave)")
+keystore = pattern(r"(software\+)?[a-z0-9-]{1,32}")
 effect = exactly("approve", "deny", "report", "cancel")
 
 

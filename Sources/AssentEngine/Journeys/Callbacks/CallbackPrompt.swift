@@ -65,53 +65,68 @@ extension CallbackPrompt {
 }
 
 extension CallbackPrompt {
+    /// Under which name a prompt is stored. A prompt needs one to be written, and a way to be read for each: the
+    /// compiler asks for both.
+    private enum StoredName: String {
+        case name, password, textInput, textOutput, choice, confirmation, hiddenValue, approval, custom
+    }
+
     /// The prompt as it is stored between two pages.
     var json: JSONValue {
         switch self {
-        case .name(let prompt): ["name": .string(prompt)]
-        case .password(let prompt): ["password": .string(prompt)]
-        case .textInput(let prompt, let text): ["textInput": .string(prompt), "default": .string(text)]
-        case .textOutput(let message, let kind): ["textOutput": .string(message), "kind": .integer(kind.rawValue)]
+        case .name(let prompt): Self.stored(.name, .string(prompt))
+        case .password(let prompt): Self.stored(.password, .string(prompt))
+        case .textInput(let prompt, let text): Self.stored(.textInput, .string(prompt), ["default": .string(text)])
+        case .textOutput(let message, let kind):
+            Self.stored(.textOutput, .string(message), ["kind": .integer(kind.rawValue)])
         case .choice(let prompt, let choices, let index):
-            ["choice": .string(prompt), "choices": Self.array(choices), "default": .integer(index)]
-        case .confirmation(let options, let index): ["confirmation": Self.array(options), "default": .integer(index)]
-        case .hiddenValue(let id, let value): ["hiddenValue": .string(id), "value": .string(value)]
-        case .approval(let approval): ["approval": approval.stored]
+            Self.stored(.choice, .string(prompt), ["choices": Self.array(choices), "default": .integer(index)])
+        case .confirmation(let options, let index):
+            Self.stored(.confirmation, Self.array(options), ["default": .integer(index)])
+        case .hiddenValue(let id, let value): Self.stored(.hiddenValue, .string(id), ["value": .string(value)])
+        case .approval(let approval): Self.stored(.approval, approval.stored)
         case .custom(let callback):
-            [
-                "custom": .string(callback.kind.rawValue), "outputs": .object(callback.outputs),
-                "inputs": .array(callback.inputs.map(\.json)),
-            ]
+            Self.stored(
+                .custom, .string(callback.kind.rawValue),
+                ["outputs": .object(callback.outputs), "inputs": .array(callback.inputs.map(\.json))])
         }
+    }
+
+    private static func stored(_ name: StoredName, _ value: JSONValue, _ others: JSONObject = [:]) -> JSONValue {
+        var object = JSONObject()
+        object[name.rawValue] = value
+        for member in others.members { object[member.name] = member.value }
+        return .object(object)
     }
 
     /// Reads what ``json`` has written; `nil` for anything else.
     init?(_ json: JSONValue) {
-        switch json.object?.names.first {
-        case "name": self = .name(json["name"]?.string ?? "")
-        case "password": self = .password(json["password"]?.string ?? "")
-        case "textInput":
-            self = .textInput(json["textInput"]?.string ?? "", default: json["default"]?.string ?? "")
-        case "textOutput":
+        guard let name = json.object?.names.first.flatMap(StoredName.init), let value = json[name.rawValue] else {
+            return nil
+        }
+        let text = value.string ?? ""
+        let index = json["default"]?.integer.map { Int($0) }
+        switch name {
+        case .name: self = .name(text)
+        case .password: self = .password(text)
+        case .textInput: self = .textInput(text, default: json["default"]?.string ?? "")
+        case .textOutput:
             guard let kind = json["kind"]?.integer.flatMap({ MessageKind(rawValue: Int($0)) }) else { return nil }
-            self = .textOutput(json["textOutput"]?.string ?? "", kind: kind)
-        case "choice":
-            guard let choices = json["choices"]?.strings, let index = json["default"]?.integer else { return nil }
-            self = .choice(json["choice"]?.string ?? "", choices: choices, default: Int(index))
-        case "confirmation":
-            guard let options = json["confirmation"]?.strings, let index = json["default"]?.integer else { return nil }
-            self = .confirmation(options, default: Int(index))
-        case "hiddenValue":
-            self = .hiddenValue(id: json["hiddenValue"]?.string ?? "", value: json["value"]?.string ?? "")
-        case "approval":
-            guard let approval = json["approval"].flatMap(PendingApproval.init(stored:)) else { return nil }
+            self = .textOutput(text, kind: kind)
+        case .choice:
+            guard let choices = json["choices"]?.strings, let index else { return nil }
+            self = .choice(text, choices: choices, default: index)
+        case .confirmation:
+            guard let options = value.strings, let index else { return nil }
+            self = .confirmation(options, default: index)
+        case .hiddenValue: self = .hiddenValue(id: text, value: json["value"]?.string ?? "")
+        case .approval:
+            guard let approval = PendingApproval(stored: value) else { return nil }
             self = .approval(approval)
-        case "custom":
+        case .custom:
             guard let outputs = json["outputs"]?.object, let inputs = json["inputs"]?.array else { return nil }
             self = .custom(
-                CustomCallback(
-                    json["custom"]?.string ?? "", outputs: outputs, inputs: inputs.compactMap(CallbackInput.init)))
-        default: return nil
+                CustomCallback(text, outputs: outputs, inputs: inputs.compactMap(CallbackInput.init)))
         }
     }
 

@@ -82,7 +82,8 @@ extension JourneyDefinition {
     private func missingTargets(of node: NodeDefinition, id: String) -> [SettingsIssue] {
         node.outcomes.sorted { $0.key < $1.key }.compactMap { outcome, target in
             guard case .node(let next) = target, nodes[next] == nil else { return nil }
-            return SettingsIssue(path: "nodes.\(id)", "the outcome \(outcome) leads to \(next), which is no node")
+            return SettingsIssue(
+                path: "nodes.\(id)", "the outcome \(outcome) leads to \(next), which is not a node of the journey")
         }
     }
 

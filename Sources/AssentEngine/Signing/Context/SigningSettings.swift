@@ -17,6 +17,9 @@ package struct SigningSettings: Sendable {
     /// The policy of the key that opens what the server sends.
     package var transportPolicy = SigningSettings.policyID
 
+    /// The kinds of key providers that devices may have. A device only says what it has: nothing proves it.
+    package var keystores = Keystore.standardKinds
+
     /// The keys for one-time codes that a device gets.
     package var oneTimeKeys: [OneTimeKeySettings] = []
 
@@ -77,6 +80,9 @@ package struct SigningSettings: Sendable {
         if (try? ShownText.check(name, 1...64, at: "name")) == nil { faults.append("the name has 1 to 64 characters") }
         if !IssuerName.isValid(issuer.name) {
             faults.append("transaction signing needs a public URL with https, without user, query and fragment")
+        }
+        if keystores.isEmpty || !keystores.allSatisfy(Keystore.isKind) {
+            faults.append("a keystore is named by 1 to 32 of a–z, 0–9 and -, and there must be one")
         }
         let labels = offeredKeys.map(\.label)
         if Set(labels).count != labels.count || !labels.allSatisfy(SigningLabel.isValid) {

@@ -101,6 +101,9 @@ extension SigningEnrolments {
             guard key.keystore.isSealed == (key.slot != nil) else {
                 throw SigningRefusal(.invalidRequest, "Only keys behind a password are sealed by software.")
             }
+            guard settings.keystores.contains(key.keystore.kind) else {
+                throw SigningRefusal(.invalidRequest, "Keys of this kind are not accepted here.")
+            }
             guard let possession = key.possession else { continue }
             let proof = try UnverifiedMessage<KeyPossession>(possession).verified(with: key.jwk).content
             guard StrictJSON.same(proof.issuer, iss), proof.did == content.did, proof.nonceS == content.nonceS,

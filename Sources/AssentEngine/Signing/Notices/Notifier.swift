@@ -1,5 +1,6 @@
 import AssentCore
-package import AssentSigningProtocol
+public import AssentSigningProtocol
+import AssentStore
 import Logging
 
 /// Brings a user at once what happened to a device of theirs, and that a transaction waits, beside what devices hear
@@ -7,7 +8,7 @@ import Logging
 ///
 /// What it is told has happened, and is in the audit log. It is told once by the node that did it, and not again when
 /// that node ends before: nobody must rely on it.
-package protocol Notifier: Sendable {
+public protocol Notifier: Sendable {
     /// Sends it, or begins to. The call that caused it waits for the return.
     func notify(_ news: DeviceNews) async
 
@@ -16,33 +17,37 @@ package protocol Notifier: Sendable {
 }
 
 /// Something that has happened to a device of a user.
-package struct DeviceNews: Sendable, Hashable {
+public struct DeviceNews: Sendable, Hashable {
     /// What.
-    package let event: DeviceEvent
+    public let event: DeviceEvent
     /// The issuer.
-    package let issuer: String
+    public let issuer: String
     /// Whose device it is.
-    package let userID: String
+    public let userID: String
     /// The device.
-    package let did: String
+    public let did: String
     /// Its name.
-    package let name: String
+    public let name: String
+    /// Where push messages to the device go, as its app has said; `nil` if it has said nothing.
+    public let pushID: String?
     /// When, in seconds since 1970.
-    package let at: Int64
+    public let at: Int64
 }
 
 /// A transaction that waits for a device of a user. It says nothing of what is asked: a push message must not, either.
-package struct TransactionNews: Sendable, Hashable {
+public struct TransactionNews: Sendable, Hashable {
     /// The issuer.
-    package let issuer: String
+    public let issuer: String
     /// Who is asked.
-    package let userID: String
+    public let userID: String
     /// The transaction.
-    package let txn: String
+    public let txn: String
     /// The only device that may answer; `nil` for each of the user's.
-    package let did: String?
-    /// When it is over, in seconds since 1970.
-    package let expiresAt: Int64
+    public let did: String?
+    /// When it expires, in seconds since 1970.
+    public let expiresAt: Int64
+    /// Where push messages to the active devices go that may answer, as far as their apps have said.
+    public let pushIDs: [String]
 }
 
 /// Writes to the server's log, which is all that is there without another one.

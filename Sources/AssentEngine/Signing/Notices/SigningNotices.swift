@@ -44,7 +44,7 @@ struct SigningNotices: SigningPart {
         await realm.notifier.notify(
             DeviceNews(
                 event: event, issuer: iss, userID: container.userID, did: container.did.text, name: container.name,
-                at: now))
+                pushID: container.pushID, at: now))
     }
 
     /// The same if this record is what has made the device's keys count.
@@ -56,8 +56,28 @@ struct SigningNotices: SigningPart {
     /// Tells the user that a transaction waits. One that is to be scanned has no user yet.
     func tell(of made: SigningTransactionRecord) async {
         guard !made.userID.isEmpty else { return }
+        // Nothing but its log would use them: that saves each transaction a look-up.
+        let pushIDs = realm.notifier is LogNotifier ? [] : await pushIDs(for: made)
         await realm.notifier.notify(
             TransactionNews(
-                issuer: iss, userID: made.userID, txn: made.txn.text, did: made.did?.text, expiresAt: made.expiresAt))
+                issuer: iss, userID: made.userID, txn: made.txn.text, did: made.did?.text, expiresAt: made.expiresAt,
+                pushIDs: pushIDs))
+    }
+
+    /// Where push messages to the devices go that may answer. What made the transaction does not fail with this.
+    private func pushIDs(for made: SigningTransactionRecord) async -> [String] {
+        do {
+            return try await store.all(
+                """
+                SELECT push_id FROM signing_containers
+                WHERE iss = \(iss) AND user_id = \(made.userID) AND state = \(ContainerState.active)
+                    AND push_id IS NOT NULL AND \(made.did.map { "did = \($0)" as SQL } ?? "1 = 1")
+                ORDER BY number
+                """
+            ).map { try $0.text("push_id") }
+        } catch {
+            context.logger.warning("push addresses cannot be read", metadata: ["error": "\(error)"])
+            return []
+        }
     }
 }

@@ -107,7 +107,7 @@ struct DocumentDraft: MessagePart {
         self.fields = fields
         statuses = template.statuses.map { Status($0, locale: locale) }
         guard encoded().count <= Self.limit else {
-            throw SigningRefusal(.invalidRequest, "What is asked for is too much to be shown.")
+            throw SigningRefusal(.invalidRequest, "The request is too long to be shown.")
         }
         do {
             // Reading it checks all bounds, before the user is asked.

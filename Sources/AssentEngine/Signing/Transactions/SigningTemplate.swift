@@ -144,7 +144,7 @@ package struct SigningTemplate: Sendable, Hashable {
         }
         for text in (text?.all ?? []) + (warning?.all ?? []) {
             for name in Self.placeholders(of: text) where !ids.contains(name) {
-                faults.append("{\(name)} is none of its fields")
+                faults.append("{\(name)} is not one of its fields")
             }
         }
         return faults + statusFaults(keys: keys)

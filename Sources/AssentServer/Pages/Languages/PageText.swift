@@ -88,7 +88,7 @@ enum PageText: String, Sendable, Hashable, CaseIterable {
     case doesNotWork = "This does not work"
     case badLink = "This link does not work"
     case badLinkText =
-        "The app that sent you here asks for something that it may not have, or its address is not known here. Go back to the app. Whoever is in charge of it needs to know: {reason}"
+        "The app that sent you here asks for something that it may not have, or its address is not known here. Go back to the app. The people who make it need to know: {reason}"
     case outOfDate = "This page is out of date"
     case outOfDateText =
         "It was answered before, or the link that led here is damaged. Please start again."

@@ -1,0 +1,69 @@
+import ArgumentParser
+import Assent
+import AssentSigning
+
+extension AdminCommand {
+    /// `assent admin devices`
+    struct Devices: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "devices", abstract: "The devices of the realm's users that sign transactions.",
+            subcommands: [List.self, Change.self])
+
+        /// `assent admin devices list`
+        struct List: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Print a user's containers as JSON, one a line.")
+
+            @Argument(help: "The user's name or id.")
+            var user: String
+
+            @OptionGroup var client: ClientOptions
+
+            func run() async throws {
+                let calls = SessionCalls(client)
+                let query = PercentEncoding.encode(user)
+                let answer = try await calls.send { .get("\($0("signing"))/containers?user=\(query)") }
+                for container in answer["containers"]?.array ?? [] { calls.console.emit(container) }
+                try calls.console.finish()
+            }
+        }
+
+        /// `assent admin devices change`
+        struct Change: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Block, unblock or end a container; lock or destroy what its PIN opens.",
+                discussion: """
+                    block, unblock   it may do nothing but ask how it stands, or again what it did
+                    revoke           it ends, for good
+                    lock, unlock     nobody can try its PIN, or they can again (sign in within the last minutes)
+                    wipe             what its PIN opens is destroyed: the user begins a reset, which gives it new keys
+
+                    Destroying does not reach backups: somebody who has the device's files, a backup from before and the \
+                    master key can still guess the PIN. The keys that they find are no longer valid.
+                    """)
+
+            @Argument(help: "block, unblock, revoke, lock, unlock or wipe.")
+            var action: ContainerAction
+
+            // An id may begin with a hyphen.
+            @Option(name: .long, parsing: .unconditional, help: "The container, as the list has it (did).")
+            var container: String
+
+            @Option(
+                name: .long, help: "Whose keys are meant by lock, unlock and wipe: session, signing (as usual) or otp.")
+            var slot: PasswordSlot?
+
+            @OptionGroup var client: ClientOptions
+
+            func validate() throws {
+                guard slot == nil || action.isAboutSlot else {
+                    throw ValidationError("--slot goes with lock, unlock and wipe.")
+                }
+            }
+
+            func run() async throws {
+                try await SessionCalls(client).change(container: container, action, slot: slot)
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import ArgumentParser
+import Assent
+import Foundation
+
+/// `assent token`
+struct TokenCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "token", abstract: "Print a valid access token, refreshed if necessary.",
+        discussion: """
+            The token is a secret: hand it on by standard input, never in a command line, which other users of the machine see.
+
+            Example:  assent token | sed 's/^/Authorization: Bearer /' | curl -H @- https://localhost:8444/accounts
+
+            For a certificate that the server made for itself, add --cacert and the authority.pem in its data directory.
+            """)
+
+    @OptionGroup var client: ClientOptions
+
+    @Flag(name: .long, help: "Print token, expiry and scope as JSON.")
+    var json = false
+
+    func run() async throws {
+        let console = Console(json: json)
+        try await Outcome.run(console) {
+            let assent = try client.load().assent()
+            let tokens = try await assent.tokens.tokens()
+            await assent.shutdown()
+            if json {
+                console.emit([
+                    "access_token": .string(tokens.accessToken.reveal()),
+                    "expires_at": tokens.expiresAt.map { .integer(Int64($0.timeIntervalSince1970)) } ?? .null,
+                    "scope": .string(tokens.scopes.joined(separator: " ")),
+                ])
+            } else {
+                console.say(tokens.accessToken.reveal())
+            }
+        }
+    }
+}
+
+/// `assent userinfo`
+struct UserInfoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "userinfo", abstract: "Print what the server knows about the user, as JSON.")
+
+    @OptionGroup var client: ClientOptions
+
+    func run() async throws {
+        let console = Console(json: true)
+        try await Outcome.run(console, reportsErrors: false) {
+            let assent = try client.load().assent()
+            let claims = try await assent.tokens.userInfo()
+            await assent.shutdown()
+            console.emit(.object(claims.object))
+        }
+    }
+}
+
+/// `assent logout`
+struct LogoutCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "logout", abstract: "Sign out: revoke the tokens, end the session, empty the vault.",
+        discussion: """
+            The vault is emptied whatever the server says. When the server does not answer, the sign-out is kept sealed, and \
+            --retry repeats it. Exit status 1 when the server does not know everything.
+
+            After a sign-in in a browser at another provider, that browser stays signed in there: you are told the page \
+            that ends it. --browser opens it.
+            """)
+
+    @OptionGroup var client: ClientOptions
+
+    @Flag(name: .long, help: "Do not sign out: repeat earlier sign-outs that the server did not get.")
+    var retry = false
+
+    @Flag(name: .long, help: "Open the provider's page that ends the session of the browser.")
+    var browser = false
+
+    @Flag(name: .long, help: "Print the result as JSON.")
+    var json = false
+
+    func validate() throws {
+        if retry, browser { throw ValidationError("--retry repeats what needs no browser: leave --browser out.") }
+    }
+
+    func run() async throws {
+        let console = Console(json: json)
+        try await Outcome.run(console) {
+            let profile = try client.load()
+            let assent = try profile.assent()
+            let page = Locked<String?>(nil)
+            let result = retry ? nil : await signOut(assent, of: profile.file, page)
+            var undone = result?.undone ?? []
+            // An earlier sign-out may wait to be passed on: only when that is done, too, does the server know
+            // everything.
+            if undone.isEmpty, result?.localFailure == nil { undone = try await assent.retrySignOuts() }
+            await assent.shutdown()
+            if json {
+                console.emit([
+                    "signedOut": .bool(!retry && result?.localFailure == nil),
+                    "undone": .array(undone.map { .string("\($0)") }),
+                    "kept": .integer(undone.count { $0.isKept }),
+                    "browserPage": page.withLock { $0 }.map(JSONValue.string) ?? .null,
+                ])
+            } else {
+                report(result, undone, console)
+            }
+            if let url = page.withLock({ $0 }) { await lead(to: url, at: profile.file, console) }
+            if !undone.isEmpty || result?.localFailure != nil { throw ExitCode(1) }
+        }
+    }
+
+    /// Signs out; at another provider, and with `--browser`, what only a browser can end is left to it.
+    private func signOut(_ assent: Assent, of file: ClientFile, _ page: Locked<String?>) async -> SignOutResult {
+        guard browser || file.issuer != nil else { return await assent.signOut() }
+        return await assent.signOut { url in page.withLock { $0 = url } }
+    }
+
+    /// Opens the provider's page, or says where it is.
+    private func lead(to url: String, at file: ClientFile, _ console: Console) async {
+        let login = BrowserLogin(console: console)
+        if browser, let command = login.opener, let page = login.open(url, with: command) {
+            if !json { console.say("Your browser ends its session at \(DisplayText.escapedForTerminal(file.place)).") }
+            // The program that opens it does not say when the browser has read the page.
+            try? await Task.sleep(for: Self.openingTime)
+            page.remove()
+        } else if !json {
+            console.say("Your browser is still signed in. This page ends that; show its address to nobody else:")
+            console.say("")
+            console.say("  " + DisplayText.escapedForTerminal(url))
+        }
+    }
+
+    private static let openingTime = Duration.seconds(5)
+
+    private func report(_ result: SignOutResult?, _ undone: [SignOutResult.Undone], _ console: Console) {
+        if let failure = result?.localFailure {
+            console.warn(DisplayText.escapedForTerminal("The vault could not be emptied. \(failure.words)"))
+            console.warn("Put that right and run the command again.")
+        } else if !retry {
+            console.say("Signed out here.")
+        }
+        for undone in undone {
+            console.warn(DisplayText.escapedForTerminal("\(undone.step.goesOn) \(undone.reason)"))
+        }
+        if undone.contains(where: \.isKept) {
+            console.warn("The parts that are missing are kept sealed. Try again later: assent logout --retry")
+        } else if !undone.isEmpty {
+            console.warn("It is not tried again: it ends when it expires, or when an administrator ends it.")
+        } else if result?.localFailure == nil {
+            console.say("The server knows.")
+        }
+    }
+}
+
+extension SignOutResult.Step {
+    /// What a user should know when the server was not told.
+    fileprivate var goesOn: String {
+        switch self {
+        case .revokeTokens: "The server does not know yet: the tokens are still valid."
+        case .endProviderSession: "The server does not know yet: the provider's session goes on."
+        case .endSession: "The server does not know yet: the session goes on."
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import ArgumentParser
+import AssentConfiguration
+import AssentCore
+import AssentOTP
+import AssentServer
+import Foundation
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+/// `assent serve`
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Run the server and the gateway that a YAML file describes.",
+        discussion: """
+            The first start makes the database, the master key and, with 'development: true', a CA and accounts; it writes \
+            client.yaml for 'assent login', and again when what it says has changed. Stop it with Ctrl-C or SIGTERM: what has begun is finished first. A second \
+            signal cuts that short; the exit status is then 1.
+            """)
+
+    @Option(name: .shortAndLong, help: "The configuration file.", completion: .file(extensions: ["yaml", "yml"]))
+    var config: String
+
+    @Option(
+        name: .long, help: "How much is logged: trace, debug, info, notice, warning, error.",
+        completion: .list(Logger.Level.allCases.map(\.rawValue)))
+    var logLevel: String = "notice"
+
+    func validate() throws {
+        guard Logger.Level(rawValue: logLevel) != nil else {
+            throw ValidationError("--log-level is one of trace, debug, info, notice, warning, error.")
+        }
+    }
+
+    func run() async throws {
+        // A file that may not grow is an error of one write, not the end of the process.
+        signal(SIGXFSZ, SIG_IGN)
+        let console = Console()
+        var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })
+        logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
+        do {
+            let configuration = try ServerConfiguration.load(file: config)
+            let server = try await IdentityServer(configuration: configuration, logger: logger)
+            let group = ServiceGroup(
+                configuration: .init(
+                    services: [
+                        .init(service: server),
+                        .init(
+                            service: Announcement(server: server, configuration: configuration, console: console),
+                            // Without a name the group writes the whole service into the log, the configuration with
+                            // it.
+                            successTerminationBehavior: .ignore, serviceName: "Announcement"),
+                    ], logger: logger))
+            try await Self.run(group)
+            try console.finish()
+        } catch let error as ConfigurationError {
+            console.warn("assent serve: \(error)")
+            throw ExitCode(78)
+        } catch is CutShort {
+            console.warn("assent serve: stopped at the second signal, without waiting for requests in progress")
+            throw ExitCode(1)
+        }
+    }
+
+    private struct CutShort: Error {}
+
+    /// Runs until a signal ends it; the next one ends the waiting, too.
+    private static func run(_ group: ServiceGroup) async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            tasks.addTask {
+                var first: ContinuousClock.Instant?
+                for await _ in signals {
+                    guard let first else {
+                        first = .now
+                        await group.triggerGracefulShutdown()
+                        continue
+                    }
+                    // A signal to the process and to its group arrives twice and is meant once.
+                    if first.duration(to: .now) > .seconds(1) { throw CutShort() }
+                }
+            }
+            try await tasks.next()
+            tasks.cancelAll()
+        }
+    }
+}
+
+/// Tells the operator where the server is and what to type next, once it listens.
+private struct Announcement: Service {
+    let server: IdentityServer
+    let configuration: ServerConfiguration
+    let console: Console
+
+    func run() async throws {
+        guard let endpoints = try? await server.endpoints else { return }
+        console.say("Server:   \(endpoints.server)")
+        if let gateway = endpoints.gateway { console.say("Gateway:  \(gateway)") }
+        for (realm, issuer) in configuration.issuers(at: endpoints.server) {
+            console.say("Issuer:   \(issuer)   (realm \(realm))")
+        }
+        for account in endpoints.accounts {
+            console.say("")
+            console.say("Account \(account.username) in realm \(account.realm), shown this once:")
+            console.say("  password   \(account.password.reveal())")
+            console.say("  TOTP seed  \(Base32.encode(account.totpSeed.revealBytes()))")
+            if let uri = try? OTPAuthURI(issuer: "Assent", account: account.username, secret: account.totpSeed).uri() {
+                console.say("  for apps   \(uri.reveal())")
+                console.draw(qrCodeOf: uri.reveal())
+            }
+            console.say("  A code:    oathtool --totp -b -   (paste the seed: others can see a command line)")
+        }
+        if let file = endpoints.bootstrapFile {
+            console.say("")
+            console.say("Nobody is administrator yet. Sign in, then:  assent admin bootstrap --token-file \(file)")
+        }
+        if let file = ClientFile(endpoints: endpoints, configuration: configuration) {
+            let path = configuration.dataDirectory + "/client.yaml"
+            let isNew = !FileManager.default.fileExists(atPath: path)
+            let isWritten = try file.write(to: path)
+            console.say("")
+            if isWritten, !isNew {
+                console.say("\(path) has changed: everybody who signed in with the old file needs the new one.")
+            }
+            if (try? ClientFile.load(path)) == nil {
+                console.warn(
+                    "\(path) has one pin only, without a backup, and no client accepts that: the issuer's certificate is not in "
+                        + "the file of tls.certificate. Append it there and start again, or move the pin to 'singlePin:'."
+                )
+            }
+            console.say("Next, in another terminal:  assent login --config \(path)")
+        }
+        if (try? console.finish()) == nil, !endpoints.accounts.isEmpty {
+            console.warn(
+                "The credentials that were shown once are lost. Set other ones: assent users password, assent users totp."
+            )
+        }
+    }
+}

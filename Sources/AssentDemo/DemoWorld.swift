@@ -1,0 +1,193 @@
+package import Assent
+package import AssentCore
+import AssentEngine
+package import AssentServer
+package import Foundation
+package import Logging
+import ServiceLifecycle
+
+/// Everything that the story needs on this machine: the bank, the server with its gateway, the network before the
+/// gateway, in a directory of its own that only this user may read.
+package final class DemoWorld: Sendable {
+    /// Where everything is kept; removed at the end.
+    package let directory: String
+
+    /// The clock of client and server.
+    let clock: any WallClock
+
+    /// Where this program and the bank are.
+    let programs: URL
+
+    let bank: BankProcess
+
+    /// The stretch of network between the app and the gateway.
+    let relay: Relay
+
+    /// The stretch of network between the gateway and the bank, which tells what passes.
+    private let bankRelay: Relay
+
+    /// Where server and gateway are.
+    package let endpoints: Endpoints
+
+    /// What the server runs with.
+    package let configuration: ServerConfiguration
+
+    /// The user of the story.
+    package let account: GeneratedAccount
+
+    /// How an app of the story knows the server.
+    let app: App
+
+    private let server: IdentityServer
+    private let services: ServiceGroup
+    private let running: Task<Void, any Error>
+
+    /// Where things come from.
+    package struct Sources: Sendable {
+        /// The configuration to run, with its ports and its directory replaced.
+        package var configurationFile: String
+        /// The directory of the bank's executable and of `assent` itself, which the user's phone runs.
+        package var programs: URL
+        /// How an app knows a server that runs; `nil` if the configuration has no public client.
+        package var app: @Sendable (Endpoints, ServerConfiguration) -> App?
+        /// What else is different, once its directory is known.
+        package var configure: @Sendable (inout ServerConfiguration) throws -> Void = { _ in }
+
+        /// Sources.
+        package init(
+            configurationFile: String, programs: URL, app: @escaping @Sendable (Endpoints, ServerConfiguration) -> App?
+        ) {
+            self.configurationFile = configurationFile
+            self.programs = programs
+            self.app = app
+        }
+    }
+
+    /// How an app of the story knows the server.
+    package struct App: Sendable {
+        /// The client's file, for the programs of the story.
+        let file: String
+        /// The same for an app that links the SDK.
+        let configuration: @Sendable (Assent.Vault) -> Assent.Configuration
+
+        /// An app.
+        package init(
+            file: String, configuration: @escaping @Sendable (Assent.Vault) -> Assent.Configuration
+        ) {
+            self.file = file
+            self.configuration = configuration
+        }
+    }
+
+    /// The network before the gateway, and the one behind it.
+    private struct Network {
+        let relay: Relay
+        let bankRelay: Relay
+    }
+
+    /// The server, as it runs.
+    private struct Running {
+        let server: IdentityServer
+        let services: ServiceGroup
+        let task: Task<Void, any Error>
+        let endpoints: Endpoints
+        let account: GeneratedAccount
+        let app: App
+    }
+
+    private init(
+        directory: String, clock: any WallClock, programs: URL, bank: BankProcess, network: Network,
+        configuration: ServerConfiguration, running: Running
+    ) {
+        self.directory = directory
+        self.clock = clock
+        self.programs = programs
+        self.bank = bank
+        relay = network.relay
+        bankRelay = network.bankRelay
+        endpoints = running.endpoints
+        self.configuration = configuration
+        app = running.app
+        account = running.account
+        server = running.server
+        services = running.services
+        self.running = running.task
+    }
+
+    /// Starts everything on free ports. `narration` is told what the bank is asked, and what it answers.
+    package static func start(
+        sources: Sources, clock: any WallClock, narration: Narration? = nil, logger: Logger
+    ) async throws -> DemoWorld {
+        let directory = try temporaryDirectory()
+        do {
+            var configuration = try ServerConfiguration.load(file: sources.configurationFile)
+            let bank = try await BankProcess.start(
+                executable: sources.programs.appending(path: "AssentExampleBank").path, directory: directory,
+                owner: "ana")
+            let gatewayPort = Locked<Int?>(nil)
+            let relay = try await Relay.start { gatewayPort.withLock { $0 } }
+            let bankRelay = try await Relay.start(observer: { narration?.tellBank($0, isReply: $1) }, to: { bank.port })
+            configuration.dataDirectory = directory + "/server"
+            configuration.publicURL = "https://localhost:0/am"
+            configuration.port = 0
+            configuration.gateway?.port = 0
+            configuration.gateway?.publicURL = "https://localhost:\(relay.port)"
+            configuration.gateway?.setUpstream("http://127.0.0.1:\(bankRelay.port)", ofRoute: "bank")
+            try sources.configure(&configuration)
+            let server = try await IdentityServer(configuration: configuration, clock: clock, logger: logger)
+            let services = ServiceGroup(services: [server], logger: logger)
+            let running = Task { try await services.run() }
+            let endpoints: Endpoints
+            do {
+                endpoints = try await server.endpoints
+                let port = try await server.gatewayPort
+                gatewayPort.withLock { $0 = port }
+            } catch {
+                await bank.stop()
+                running.cancel()
+                try await running.value
+                throw error
+            }
+            guard let account = endpoints.accounts.first else {
+                throw BankProcess.Failure(description: "the configuration has no user with generated credentials")
+            }
+            guard let app = sources.app(endpoints, configuration) else {
+                throw BankProcess.Failure(description: "the configuration has no public client")
+            }
+            return DemoWorld(
+                directory: directory, clock: clock, programs: sources.programs, bank: bank,
+                network: Network(relay: relay, bankRelay: bankRelay), configuration: configuration,
+                running: Running(
+                    server: server, services: services, task: running, endpoints: endpoints, account: account, app: app)
+            )
+        } catch {
+            try? FileManager.default.removeItem(atPath: directory)
+            throw error
+        }
+    }
+
+    /// Why the server refused a transaction, from its audit log: one entry for each refusal.
+    func refusals(transactionID: String) async throws -> [String] {
+        try await server.auditRecords(transactionID: transactionID).filter { $0.outcome == .refused }.map {
+            $0.reason ?? ""
+        }
+    }
+
+    /// Stops everything and removes the directory.
+    package func stop() async {
+        await services.triggerGracefulShutdown()
+        _ = try? await running.value
+        try? await relay.stop()
+        try? await bankRelay.stop()
+        await bank.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    private static func temporaryDirectory() throws -> String {
+        let name = "assent-demo-" + SystemRandom().token(byteCount: 9)
+        let path = FileManager.default.temporaryDirectory.appending(path: name).path
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        return path
+    }
+}
