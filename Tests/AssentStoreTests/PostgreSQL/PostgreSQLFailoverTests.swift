@@ -285,6 +285,29 @@ struct PostgreSQLFailoverTests {
         try await close([again, other])
     }
 
+    @Test("Another history that comes to be beneath running nodes is refused, though the server is the same one")
+    func replacedBeneath() async throws {
+        let (_, nodes) = try await ledger { $0.hosts.removeLast() }
+        let database = pair.configuration.database
+        func rename(_ token: String) async throws {
+            try await pair.primary.offPool {
+                try $0.sql("UPDATE history SET token = \(token)", in: database)
+                // As DROP DATABASE … WITH (FORCE) does.
+                try $0.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(database)'")
+            }
+        }
+        try await rename("token || ' of another'")
+        for node in nodes {
+            while (try? await node.checkHealth()) != nil { await Task.yield() }
+            await #expect(throws: StoreError(.unavailable, "")) { try await node.run(.read("SELECT id FROM notes")) }
+            await #expect(throws: StoreError(.unavailable, "")) { try await node.run(insertNote("x")) }
+        }
+        try await rename("replace(token, ' of another', '')")
+        for node in nodes { try await PostgreSQLTroubleTests.untilItWrites(node) }
+        #expect(try await nodes[0].count("notes") == 0)
+        try await close(nodes)
+    }
+
     // MARK: - Parts
 
     /// The standby takes over, and waits for no other one.

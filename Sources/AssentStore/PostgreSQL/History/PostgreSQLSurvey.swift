@@ -34,6 +34,36 @@ struct PostgreSQLSurvey: Sendable {
         if case .host(let index, _) = choice, case .writable(let sighting) = findings[index] { sighting } else { nil }
     }
 
+    /// The host of the server that has everything: what a program uses that remembers nothing.
+    ///
+    /// - Throws: ``StoreError``: there is none.
+    func host(in configuration: PostgreSQLConfiguration) throws(StoreError) -> PostgreSQLConfiguration.Host {
+        switch choice {
+        case .host(let index, _): return configuration.hosts[index]
+        case .conflict(let places): throw Self.conflict(places, in: configuration)
+        case .nobody:
+            let reasons = zip(configuration.hosts, findings).map { host, finding in
+                if case .unreachable(let reason) = finding { return reason }
+                return "\(PostgreSQLOpening.name(host)) is a standby."
+            }
+            throw StoreError(.unavailable, reasons.joined(separator: " "))
+        }
+    }
+
+    static func conflict(_ places: [Int], in configuration: PostgreSQLConfiguration) -> StoreError {
+        StoreError(
+            .unavailable,
+            """
+            Several servers accept writes, and none has everything that the others have: \
+            \(names(places, in: configuration)). Nothing is written until you have stopped all but the right one.
+            """)
+    }
+
+    /// Hosts by name.
+    static func names(_ places: [Int], in configuration: PostgreSQLConfiguration) -> String {
+        places.map { PostgreSQLOpening.name(configuration.hosts[$0]) }.joined(separator: ", ")
+    }
+
     private static func look(
         _ host: PostgreSQLConfiguration.Host, _ configuration: PostgreSQLConfiguration
     ) -> Finding {
