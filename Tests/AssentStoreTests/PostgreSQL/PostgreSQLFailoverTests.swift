@@ -161,14 +161,35 @@ struct PostgreSQLFailoverTests {
         }
         await #expect(throws: StoreError(.outcomeUnknown, "")) { try await lost.value }
         // Its recovery shows what no standby has.
-        let found = try await pair.primary.offPool { [database = pair.configuration.database] in
-            try $0.sql("SELECT count(*) FROM notes", in: database)
-        }
-        #expect(found == "2")
+        #expect(try await notes() == 2)
         await #expect(throws: StoreError(.unavailable, "")) { try await nodes[1].run(.read("SELECT id FROM notes")) }
         pair.link.resume()
         try await PostgreSQLTroubleTests.untilItAnswers(nodes[1])
         #expect(try await nodes[1].count("notes") == 2)
+        try await close(nodes)
+    }
+
+    @Test("A process of the server that crashes makes it show what waits: nothing is read until the standby is back")
+    func crashedProcess() async throws {
+        let (_, nodes) = try await ledger()
+        pair.link.stall()
+        let lost = Task { try await nodes[0].run([insertNote("x"), .record(insertNote("r").sql)]) }
+        try await pair.untilSomebodyWaits()
+        let victim = try await pair.primary.offPool {
+            try $0.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1")
+        }
+        kill(try #require(Int32(victim)), SIGKILL)
+        await #expect(throws: StoreError(.outcomeUnknown, "")) { try await lost.value }
+        while (try? await notes()) == nil { await Task.yield() }
+        #expect(try await notes() == 2)
+        for node in nodes {
+            await #expect(throws: StoreError(.unavailable, "")) { try await node.run(.read("SELECT id FROM notes")) }
+        }
+        pair.link.resume()
+        for node in nodes {
+            try await PostgreSQLTroubleTests.untilItAnswers(node)
+            #expect(try await node.count("notes") == 2)
+        }
         try await close(nodes)
     }
 
@@ -185,8 +206,15 @@ struct PostgreSQLFailoverTests {
                 try $0.sql("SELECT \(function)(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
             }
             await #expect(throws: StoreError(.outcomeUnknown, "")) { try await lost.value }
+            // The primary shows it, and no standby has it.
+            #expect(try await notes() == 2 * number + 2)
+            await #expect(throws: StoreError(.unavailable, "")) {
+                try await nodes[0].run(.read("SELECT id FROM notes"))
+            }
+            await #expect(throws: StoreError(.unavailable, "")) { try await nodes[0].checkHealth() }
             pair.link.resume()
             try await PostgreSQLTroubleTests.untilItWrites(nodes[0])
+            #expect(try await nodes[0].count("notes") == Int64(2 * number + 2))
         }
         try await close(nodes)
     }
@@ -309,6 +337,13 @@ struct PostgreSQLFailoverTests {
     }
 
     // MARK: - Parts
+
+    /// How many notes the primary shows to everybody.
+    private func notes() async throws -> Int? {
+        try await pair.primary.offPool { [database = pair.configuration.database] in
+            Int(try $0.sql("SELECT count(*) FROM notes", in: database))
+        }
+    }
 
     /// The standby takes over, and waits for no other one.
     private func stopReplicatingAfterPromotion() async throws {

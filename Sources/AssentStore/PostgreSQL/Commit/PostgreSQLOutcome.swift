@@ -46,29 +46,20 @@ struct PostgreSQLOutcome {
     func find() -> (CommitSearch.Outcome, PostgreSQLSession?) {
         let end = ContinuousClock.now + .milliseconds(configuration.outcomeLimit)
         let search = CommitSearch(requiresStandby: configuration.requiresStandby)
+        var opening = keeper.opening
+        opening.end = end
         var step = search.start
         var session: PostgreSQLSession?
         var before: PostgreSQLLook.Replication?
+        /// Where it was seen, but not confirmed yet.
+        var seen: PostgreSQLSession?
         while ContinuousClock.now < end {
             do {
-                let open = try session ?? keeper.opening.open(bell: bell)
+                let open = try session ?? opening.open(bell: bell)
                 session = open
-                switch step {
-                case .look:
-                    let finding = try look(over: open, &before)
-                    step = keeper.isCurrent(open) ? search.found(finding) : search.lost()
-                    if finding == .open { open.pause(milliseconds: 20) }
-                case .fence:
-                    let isConfirmed = keeper.fence(open, until: end)
-                    let after = isConfirmed ? try PostgreSQLLook(session: open).replication() : nil
-                    guard keeper.isCurrent(open) else {
-                        step = search.lost()
-                        session = nil
-                        break
-                    }
-                    step = search.fenced(isConfirmed: isConfirmed, isSame: after == before)
-                case .end(let outcome): return (outcome, open)
-                }
+                step = try follow(step, of: search, over: open, &before, until: end)
+                if step == .fence { seen = open }
+                if case .end(.unknown) = step { break }
                 if case .end(let outcome) = step { return (outcome, open) }
                 if !keeper.isCurrent(open) { session = nil }
             } catch {
@@ -77,7 +68,28 @@ struct PostgreSQLOutcome {
                 _ = poll(nil, 0, 200)
             }
         }
+        // Others must not see it either.
+        if let seen { keeper.doubt(seen, isVisible: true) }
         return (.unknown, session)
+    }
+
+    /// Does what a step asks for. Returns the next one.
+    private func follow(
+        _ step: CommitSearch.Step, of search: CommitSearch, over session: PostgreSQLSession,
+        _ before: inout PostgreSQLLook.Replication?, until end: ContinuousClock.Instant
+    ) throws -> CommitSearch.Step {
+        switch step {
+        case .look:
+            let finding = try look(over: session, &before)
+            if finding == .open { session.pause(milliseconds: 20) }
+            return keeper.isCurrent(session) ? search.found(finding) : search.lost()
+        case .fence:
+            let isConfirmed = keeper.fence(session, until: end)
+            let after = isConfirmed ? try PostgreSQLLook(session: session).replication() : nil
+            guard keeper.isCurrent(session) else { return search.lost() }
+            return search.fenced(isConfirmed: isConfirmed, isSame: after == before)
+        case .end: return step
+        }
     }
 
     private func look(

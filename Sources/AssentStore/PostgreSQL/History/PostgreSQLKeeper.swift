@@ -41,9 +41,15 @@ final class PostgreSQLKeeper: Sendable {
 
     // MARK: - What callers ask
 
-    /// Whether a connection leads to the server that is believed now.
+    /// Whether a connection leads to the server that is believed now, and what it shows is where it has to be.
     func isCurrent(_ session: PostgreSQLSession) -> Bool {
-        state.withLock { $0.belief.current != nil && $0.belief.current == session.incarnation }
+        guard let incarnation = session.incarnation, isUsed(incarnation) else { return false }
+        return commits.hasPassed(incarnation)
+    }
+
+    /// Whether that server is the one that is used, also while it has to confirm what it shows.
+    func isUsed(_ incarnation: ServerIncarnation?) -> Bool {
+        state.withLock { incarnation != nil && $0.belief.current == incarnation }
     }
 
     /// Why nothing may be written now; `nil` if it may.
@@ -66,9 +72,19 @@ final class PostgreSQLKeeper: Sendable {
         return commits.pass(incarnation, at: host, until: end)
     }
 
-    /// A `COMMIT` over this connection was not answered in time.
-    func doubt(_ session: PostgreSQLSession) {
-        if let incarnation = session.incarnation, let host = session.host { commits.request(incarnation, at: host) }
+    /// A `COMMIT` over this connection was lost: it is not known whether it is where it has to be.
+    ///
+    /// After silence it still waits for a standby, and nobody sees it. But a wait that was cut short, as by an
+    /// administrator or the end of the server's process, has made it visible: then nothing is read any more until the
+    /// server has confirmed a later commit.
+    func doubt(_ session: PostgreSQLSession, isVisible: Bool) {
+        // Another server is used by now: nobody would end a wait for the old one.
+        guard let incarnation = session.incarnation, let host = session.host, isUsed(incarnation) else { return }
+        if isVisible {
+            commits.distrust(incarnation, at: host)
+        } else {
+            commits.request(incarnation, at: host)
+        }
     }
 
     /// Something was committed: the mark has to grow.
@@ -84,11 +100,14 @@ final class PostgreSQLKeeper: Sendable {
 
     /// Lets a connection serve, or refuses it: its server may be an old one, a copy, or one that confirms nothing.
     ///
+    /// - Parameters:
+    ///   - session: the connection.
+    ///   - end: how long the server may take to confirm a commit; `nil` for as long as callers wait.
     /// - Throws: ``StoreError`` or ``PostgreSQLLoss``.
-    func admit(_ session: PostgreSQLSession) throws {
+    func admit(_ session: PostgreSQLSession, until end: ContinuousClock.Instant? = nil) throws {
         try load()
         let look = PostgreSQLLook(session: session)
-        if try isKnown(look) { return }
+        if try isKnown(look) { return try confirm(session, until: end) }
         // One thread at a time makes up its mind; the others see what it has found.
         while state.withLock({ state in
             if state.isBusy { return true }
@@ -97,8 +116,8 @@ final class PostgreSQLKeeper: Sendable {
         }) { _ = poll(nil, 0, 5) }
         defer { state.withLock { $0.isBusy = false } }
         // What was seen before the wait may lack what another thread has written meanwhile.
-        if try isKnown(look) { return }
-        try admitUnknown(look)
+        if try isKnown(look) { return try confirm(session, until: end) }
+        try admitUnknown(look, until: end)
     }
 
     /// Whether a server is the one that is used, and shows nothing new.
@@ -121,7 +140,7 @@ final class PostgreSQLKeeper: Sendable {
         return true
     }
 
-    private func admitUnknown(_ look: PostgreSQLLook) throws {
+    private func admitUnknown(_ look: PostgreSQLLook, until end: ContinuousClock.Instant?) throws {
         var sighting = try look.sighting()
         let belief = state.withLock { $0.belief }
         let survey = configuration.hosts.count > 1 ? survey() : nil
@@ -133,9 +152,9 @@ final class PostgreSQLKeeper: Sendable {
         } catch {
             throw self.error(error)
         }
-        try confirm(look.session)
+        try confirm(look.session, until: end)
         guard sighting.hasTables else {
-            state.withLock { $0.belief.use(sighting.incarnation, remembering: nil) }
+            use(sighting, remembering: nil)
             return
         }
         if sighting.lacksGeneration || configuration.adoptsHistory && belief.memory == nil {
@@ -182,10 +201,14 @@ final class PostgreSQLKeeper: Sendable {
             """, metadata: ["generation": "\(sighting.generations.last?.number ?? 0)"])
     }
 
-    /// After its start a server shows what no standby may have.
-    private func confirm(_ session: PostgreSQLSession) throws {
+    /// After its start, or after a wait for a standby was cut short, a server shows what no standby may have.
+    private func confirm(_ session: PostgreSQLSession, until end: ContinuousClock.Instant?) throws {
         guard let incarnation = session.incarnation, !commits.hasPassed(incarnation) else { return }
-        guard fence(session, until: .now + .milliseconds(configuration.outcomeLimit)) else { throw Self.unconfirmed }
+        // Those who wait for the connection are then told why, and not only that it comes late.
+        let limit = ContinuousClock.now + .milliseconds(min(configuration.commitLimit, configuration.waitLimit * 4 / 5))
+        guard !commits.isOverdue(incarnation), fence(session, until: min(limit, end ?? limit)) else {
+            throw Self.unconfirmed
+        }
     }
 
     /// From here on the server is believed, and none that lacks what it has.
@@ -197,7 +220,12 @@ final class PostgreSQLKeeper: Sendable {
             throw self.error(error)
         }
         if memory != self.memory { try configuration.node?.memory.write(memory) }
+        use(sighting, remembering: memory)
+    }
+
+    private func use(_ sighting: ServerSighting, remembering memory: NodeMemory?) {
         state.withLock { $0.belief.use(sighting.incarnation, remembering: memory) }
+        commits.settle(on: sighting.incarnation)
     }
 
     /// What the caller is told.
@@ -283,14 +311,14 @@ final class PostgreSQLKeeper: Sendable {
     /// Writes this node's mark if something was committed since the last one, so that a copy of the server from before
     /// is told from it.
     func mark(over session: PostgreSQLSession) throws {
-        guard isCurrent(session), refusal == nil, let memory, state.withLock({ $0.hasWritten }) else { return }
+        guard isUsed(session.incarnation), refusal == nil, let memory, state.withLock({ $0.hasWritten }) else { return }
         state.withLock { $0.hasWritten = false }
         let mark = memory.mark + 1
         do {
             try PostgreSQLLook(session: session).write(mark: mark, of: node, limit: configuration.commitLimit)
         } catch {
             state.withLock { $0.hasWritten = true }
-            if let loss = error as? PostgreSQLLoss, loss.isSilence { doubt(session) }
+            if let loss = error as? PostgreSQLLoss { doubt(session, isVisible: !loss.isSilence) }
             throw error
         }
         let grown = state.withLock {

@@ -23,12 +23,19 @@ struct PostgreSQLLook {
 
     private static let now = "extract(epoch FROM now())::bigint"
 
+    /// When the server's present run began, in microseconds. When one of its processes has crashed it recovers without
+    /// being started anew, and then all statistics begin anew as well.
+    private static let start = """
+        (extract(epoch FROM greatest(
+            pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_archiver))) * 1000000)::bigint AS started
+        """
+
     /// A promoted server says its new timeline in the name of the segment at once, in the control file only later.
     private static let identity = PostgreSQLCommand(
         """
         SELECT system_identifier::text AS system,
             CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
-            (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started,
+            \(start),
             to_regclass(quote_ident(current_schema()) || '.history_marks') IS NOT NULL AS known
         FROM pg_control_system()
         """, isKept: false)
@@ -96,7 +103,7 @@ struct PostgreSQLLook {
         SELECT current_setting('synchronous_standby_names') AS standbys,
             current_setting('synchronous_commit') AS commits,
             (extract(epoch FROM pg_conf_load_time()) * 1000000)::bigint AS loaded,
-            (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started
+            \(start)
         """, isKept: false)
 
     // MARK: - Writing
