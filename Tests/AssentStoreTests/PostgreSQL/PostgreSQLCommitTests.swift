@@ -143,7 +143,8 @@ struct PostgreSQLCommitTests {
 
     @Test("Commits that are cut at random under load: every answer is true", arguments: PostgreSQLProxy.Cut.allCases)
     func load(_ cut: PostgreSQLProxy.Cut) async throws {
-        let database = try await open(connections: 4)
+        // The commits that confirm others are cut as well.
+        let database = try await open(connections: 4, outcomeLimit: 60_000)
         _ = try await database.run(SQLStatement("DELETE FROM notes"))
         let ledger = PostgreSQLLedger(database)
         try await ledger.write(writers: 6) { [proxy] in

@@ -219,6 +219,34 @@ struct PostgreSQLFailoverTests {
         try await close(nodes)
     }
 
+    @Test(
+        "The standbys' names are emptied while a commit waits: it counts only where no standby is required",
+        arguments: [true, false])
+    func emptied(isRequired: Bool) async throws {
+        let (_, nodes) = try await ledger { configuration in
+            configuration.requiresStandby = isRequired
+            configuration.commitLimit = 60_000
+        }
+        pair.link.stall()
+        let waiting = Task { try await nodes[0].run([insertNote("x"), .record(insertNote("r").sql)]) }
+        try await pair.untilSomebodyWaits()
+        try await pair.name("")
+        if isRequired {
+            await #expect(throws: StoreError(.outcomeUnknown, "")) { try await waiting.value }
+            #expect(try await notes() == 2)
+            await #expect(throws: StoreError(.unavailable, "")) {
+                try await nodes[0].run(.read("SELECT id FROM notes"))
+            }
+        } else {
+            _ = try await waiting.value
+        }
+        pair.link.resume()
+        try await pair.replicate()
+        try await PostgreSQLTroubleTests.untilItWrites(nodes[0])
+        #expect(try await nodes[0].count("notes") == 2)
+        try await close(nodes)
+    }
+
     @Test("A node that requires a standby refuses a server that names none, from the start and later")
     func unnamed() async throws {
         await #expect(throws: StoreError(.unavailable, "")) { try await node("a") }

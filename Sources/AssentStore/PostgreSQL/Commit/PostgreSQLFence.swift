@@ -108,7 +108,9 @@ final class PostgreSQLFence: Sendable {
                 session = open
                 let look = PostgreSQLLook(session: open)
                 guard open.incarnation == incarnation else { throw StoreError(.unavailable, "It is another server.") }
-                try look.fence { state.withLock { $0.wanted?.incarnation == incarnation && !$0.isEnding } }
+                try look.fence(requiresStandby: configuration.requiresStandby) {
+                    state.withLock { $0.wanted?.incarnation == incarnation && !$0.isEnding }
+                }
                 state.withLock { state in
                     state.passed[incarnation] = max(state.passed[incarnation, default: 0], request)
                     if !state.isOutstanding { state.waitsSince = nil }

@@ -50,14 +50,13 @@ struct PostgreSQLOutcome {
         opening.end = end
         var step = search.start
         var session: PostgreSQLSession?
-        var before: PostgreSQLLook.Replication?
         /// Where it was seen, but not confirmed yet.
         var seen: PostgreSQLSession?
         while ContinuousClock.now < end {
             do {
                 let open = try session ?? opening.open(bell: bell)
                 session = open
-                step = try follow(step, of: search, over: open, &before, until: end)
+                step = try follow(step, of: search, over: open, until: end)
                 if step == .fence { seen = open }
                 if case .end(.unknown) = step { break }
                 if case .end(let outcome) = step { return (outcome, open) }
@@ -76,25 +75,22 @@ struct PostgreSQLOutcome {
     /// Does what a step asks for. Returns the next one.
     private func follow(
         _ step: CommitSearch.Step, of search: CommitSearch, over session: PostgreSQLSession,
-        _ before: inout PostgreSQLLook.Replication?, until end: ContinuousClock.Instant
+        until end: ContinuousClock.Instant
     ) throws -> CommitSearch.Step {
         switch step {
         case .look:
-            let finding = try look(over: session, &before)
+            let finding = try look(over: session)
             if finding == .open { session.pause(milliseconds: 20) }
             return keeper.isCurrent(session) ? search.found(finding) : search.lost()
         case .fence:
             let isConfirmed = keeper.fence(session, until: end)
-            let after = isConfirmed ? try PostgreSQLLook(session: session).replication() : nil
             guard keeper.isCurrent(session) else { return search.lost() }
-            return search.fenced(isConfirmed: isConfirmed, isSame: after == before)
+            return search.fenced(isConfirmed: isConfirmed)
         case .end: return step
         }
     }
 
-    private func look(
-        over session: PostgreSQLSession, _ before: inout PostgreSQLLook.Replication?
-    ) throws -> CommitSearch.Finding {
+    private func look(over session: PostgreSQLSession) throws -> CommitSearch.Finding {
         let tookPlace =
             switch lost.evidence {
             case .record(let record): try ask(session, record)
@@ -102,9 +98,7 @@ struct PostgreSQLOutcome {
             }
         guard let tookPlace else { return .open }
         guard tookPlace else { return .absent }
-        let replication = try PostgreSQLLook(session: session).replication()
-        before = replication
-        return .present(isReplicated: replication.isDemanded)
+        return .present(isReplicated: try PostgreSQLLook(session: session).replication().isDemanded)
     }
 
     /// Inserts the record again, and takes that back. The lost transaction had inserted it before its `COMMIT` was
