@@ -194,7 +194,7 @@ struct PostgreSQLOpening {
                 \(Self.commits),
                 set_config('statement_timeout', \(configuration.statementLimit)::text, false) AS statements,
                 set_config('lock_timeout', \(configuration.lockLimit)::text, false) AS locks,
-                set_config('idle_in_transaction_session_timeout', '10000', false) AS idle,
+                set_config('idle_in_transaction_session_timeout', \(configuration.idleLimit)::text, false) AS idle,
                 set_config('default_transaction_isolation', 'read committed', false) AS isolation,
                 set_config('default_transaction_read_only', 'on', false) AS reading,
                 set_config('jit', 'off', false) AS jit

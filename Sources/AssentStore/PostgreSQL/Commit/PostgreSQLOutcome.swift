@@ -9,6 +9,10 @@ import Foundation
 /// into the row of their connection, in the table `latest_commits`. The record or the number is there if and only if
 /// the transaction took place, also after a crash and on a standby that has become the primary. PostgreSQL's own
 /// numbers of transactions do not say that: after a crash it may give a number out again that had not reached the disk.
+///
+/// Nothing is ended for that. A transaction whose `COMMIT` has not come there the server ends by itself
+/// (``PostgreSQLConfiguration/idleLimit``). One whose `COMMIT` has come waits for a standby, and what ends it then makes
+/// it visible without.
 struct PostgreSQLOutcome {
     /// What is in the database if a transaction took place.
     enum Evidence {
@@ -104,7 +108,7 @@ struct PostgreSQLOutcome {
     /// Inserts the record again, and takes that back. The lost transaction had inserted it before its `COMMIT` was
     /// sent, so this waits for its end; `nil` if that takes too long.
     private func ask(_ session: PostgreSQLSession, _ record: PostgreSQLCommand) throws -> Bool? {
-        let answers = try session.exchange([.begin, Self.shortWait, Self.end(lost.connection), record])
+        let answers = try session.exchange([.begin, Self.shortWait, record])
         _ = try session.exchange([.rollback])
         return switch answers.last {
         case .failed(let fault) where fault.isDuplicate: true
@@ -116,9 +120,7 @@ struct PostgreSQLOutcome {
     /// Reads the number in its connection's row, and takes back what that changes. The lost transaction had locked the
     /// row before its `COMMIT` was sent.
     private func ask(_ session: PostgreSQLSession, _ number: Int64) throws -> Bool? {
-        let answers = try session.exchange([
-            .begin, Self.shortWait, Self.end(lost.connection), Self.ask(lost.connection),
-        ])
+        let answers = try session.exchange([.begin, Self.shortWait, Self.ask(lost.connection)])
         _ = try session.exchange([.rollback])
         guard case .rows(let rows) = answers.last else { return nil }
         return try rows.first.map { try $0.integer("number") == number }
@@ -151,18 +153,6 @@ struct PostgreSQLOutcome {
             SELECT $1, $2, \(now) WHERE pg_current_xact_id_if_assigned() IS NOT NULL
             ON CONFLICT (connection) DO UPDATE SET number = excluded.number, at = excluded.at RETURNING number
             """, [.text(connection), .integer(number)])
-    }
-
-    /// Ends a connection that the server still believes in and that waits for its client: nobody is there any more who
-    /// could commit its transaction. One that commits is never ended: it may wait for a standby, and would go on
-    /// without it.
-    private static func end(_ connection: String) -> PostgreSQLCommand {
-        PostgreSQLCommand(
-            """
-            SELECT count(pg_terminate_backend(pid)) AS ended FROM pg_stat_activity
-            WHERE application_name = $1 AND usename = current_user AND pid <> pg_backend_pid()
-                AND state LIKE 'idle in transaction%'
-            """, [.text(PostgreSQLSession.applicationName(connection))])
     }
 
     /// Reads the number in a connection's row. It locks the row, and makes it if it is missing: so it waits for a
