@@ -71,7 +71,7 @@ package enum DatabaseLocation: Sendable, Hashable {
         }
     }
 
-    /// How many connections of servers the database has at this moment. A SQLite file does not know: the lock of its
+    /// How many connections of nodes the servers of the database have at this moment. A SQLite file does not know: the lock of its
     /// data directory tells.
     ///
     /// - Throws: ``StoreError`` when the server of the database cannot be asked.
@@ -88,7 +88,7 @@ package enum DatabaseLocation: Sendable, Hashable {
     }
 
     #if !(PostgreSQL && os(Linux))
-    private static func notBuilt(_ configuration: PostgreSQLConfiguration) -> StoreError {
+    static func notBuilt(_ configuration: PostgreSQLConfiguration) -> StoreError {
         StoreError(
             .unavailable,
             """

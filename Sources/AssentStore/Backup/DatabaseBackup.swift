@@ -10,7 +10,12 @@ extension DatabaseLocation {
     package func backUp(to path: String) async throws {
         switch self {
         case .sqlite(let source): try await Self.onThread { try Self.copy(source, to: path) }
-        case .postgresql(let configuration): try await PostgreSQLDump(configuration).write(to: path)
+        case .postgresql(let configuration):
+            #if PostgreSQL && os(Linux)
+            try await PostgreSQLDump(configuration).write(to: path)
+            #else
+            throw Self.notBuilt(configuration)
+            #endif
         }
     }
 
@@ -30,8 +35,12 @@ extension DatabaseLocation {
             }
             return found.rows
         case .postgresql(let configuration):
+            #if PostgreSQL && os(Linux)
             try await PostgreSQLDump(configuration).check(path)
             return []
+            #else
+            throw Self.notBuilt(configuration)
+            #endif
         }
     }
 

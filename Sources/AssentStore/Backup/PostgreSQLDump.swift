@@ -1,3 +1,4 @@
+#if PostgreSQL && os(Linux)
 import AssentCore
 import Foundation
 
@@ -11,7 +12,7 @@ struct PostgreSQLDump: Sendable {
     /// Writes a dump.
     func write(to path: String) async throws {
         try await run(
-            "pg_dump", ["--format=custom", "--no-password", "--file", path, "--dbname", try connection()],
+            "pg_dump", ["--format=custom", "--no-password", "--file", path, "--dbname", try await connection()],
             password: try password())
     }
 
@@ -24,22 +25,24 @@ struct PostgreSQLDump: Sendable {
         }
     }
 
-    /// What libpq is told, as for the server's own connections.
-    private func connection() throws(StoreError) -> String {
+    /// What libpq is told, as for the server's own connections: the backup is of the server that has everything. The
+    /// first of the list may be an old primary.
+    private func connection() async throws -> String {
+        let host = try await DatabaseLocation.onThread { [configuration] in
+            try PostgreSQLSurvey.host(of: configuration)
+        }
         var parameters = [
-            ("host", configuration.hosts.map(\.name).joined(separator: ",")),
-            ("port", configuration.hosts.map { "\($0.port)" }.joined(separator: ",")),
+            ("host", host.name), ("port", "\(host.port)"),
             ("dbname", configuration.database), ("user", configuration.user), ("target_session_attrs", "read-write"),
             ("connect_timeout", "\(max(2, configuration.connectLimit / 1000))"), ("gssencmode", "disable"),
             ("passfile", "/dev/null/none"),
         ]
-        // One setting is for all hosts: the strictest.
-        let kinds = configuration.hosts.map { configuration.tls(to: $0) }
-        if case .verified(let authority)? = kinds.compactMap(\.self).first {
+        switch configuration.tls(to: host) {
+        case nil: parameters.append(("sslmode", "prefer"))
+        case .off: parameters.append(("sslmode", "disable"))
+        case .verified(let authority):
             parameters += [("sslmode", "verify-full"), ("ssl_min_protocol_version", "TLSv1.2")]
             if let authority = authority ?? Self.systemAuthorities { parameters.append(("sslrootcert", authority)) }
-        } else {
-            parameters.append(("sslmode", kinds.contains(nil) ? "prefer" : "disable"))
         }
         return parameters.map { name, value in
             let quoted = value.replacing("\\", with: "\\\\").replacing("'", with: "\\'")
@@ -103,3 +106,4 @@ struct PostgreSQLDump: Sendable {
         }
     }
 }
+#endif

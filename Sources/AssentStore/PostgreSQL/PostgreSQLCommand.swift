@@ -29,11 +29,6 @@ struct PostgreSQLCommand {
     static let rollback = PostgreSQLCommand("ROLLBACK")
     /// Not prepared: what is on the wire then shows where a transaction ends.
     static let commit = PostgreSQLCommand("COMMIT", isKept: false)
-    /// Whether the server lets a commit wait for a standby.
-    static let replicates = PostgreSQLCommand(
-        """
-        SELECT current_setting('synchronous_standby_names') <> '' AS replicates
-        """)
     static let forgetPrepared = PostgreSQLCommand("DEALLOCATE ALL", isKept: false)
 
     /// Lets one process at a time change the schema, for as long as it takes, and wait for tables that are in use.

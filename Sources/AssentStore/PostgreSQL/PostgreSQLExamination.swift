@@ -16,9 +16,9 @@ struct PostgreSQLExamination: Sendable {
     /// - Throws: ``StoreError``: `unavailable` when it cannot be reached, with what to do.
     func run() async throws -> DatabaseExamination { try await onThread { try examine() } }
 
-    /// How many connections of servers the database has.
+    /// How many connections of nodes the servers of the database have that can be reached.
     ///
-    /// - Throws: ``StoreError``: `unavailable` when it cannot be reached, with what to do.
+    /// - Throws: ``StoreError``: `unavailable` when none can be reached, with what to do.
     func connectionsOfServers() async throws -> Int { try await onThread { try countConnections() } }
 
     private func onThread<Found: Sendable>(_ body: @escaping @Sendable () throws -> Found) async throws -> Found {
@@ -28,18 +28,15 @@ struct PostgreSQLExamination: Sendable {
         }
     }
 
-    private func open() throws -> PostgreSQLSession {
-        try PostgreSQLOpening(configuration: configuration).open(bell: PostgreSQLBell())
-    }
-
     private func examine() throws -> DatabaseExamination {
         let survey = PostgreSQLSurvey(configuration)
+        let opening = PostgreSQLOpening(configuration: configuration)
+        // Of a standby, or of several that went different ways, there is something to say as well.
         let session =
-            if case .host(let index, _) = survey.choice {
-                try PostgreSQLOpening(configuration: configuration)
-                    .open(configuration.hosts[index], bell: PostgreSQLBell())
+            if let host = try? survey.host(in: configuration) {
+                try opening.open(host, bell: PostgreSQLBell())
             } else {
-                try open()
+                try opening.open(bell: PostgreSQLBell())
             }
         let row = try one(Self.look, session)
         let state = try state(row, session)
@@ -58,8 +55,27 @@ struct PostgreSQLExamination: Sendable {
         return try one(PostgreSQLCommand(UnfinishedCopy.counting), session).integer("marks") > 0
     }
 
+    /// Nodes may be at any of the servers: after a fail-over the first of the list need not be the one that they use.
     private func countConnections() throws -> Int {
-        let session = try open()
+        var count = 0
+        var failures: [StoreError] = []
+        for host in configuration.hosts {
+            do {
+                count += try countConnections(at: host)
+            } catch let error as StoreError {
+                failures.append(error)
+            } catch let loss as PostgreSQLLoss {
+                failures.append(loss.error)
+            }
+        }
+        guard failures.count < configuration.hosts.count else {
+            throw StoreError(.unavailable, failures.map(\.detail).joined(separator: " "))
+        }
+        return count
+    }
+
+    private func countConnections(at host: PostgreSQLConfiguration.Host) throws -> Int {
+        let session = try PostgreSQLOpening(configuration: configuration).open(host, bell: PostgreSQLBell())
         var count = 0
         // The server hears of a connection that has just ended a moment later.
         for attempt in 0..<20 {

@@ -51,23 +51,12 @@ final class PostgreSQLHold: NodeHold {
         return isHeld ? hold : nil
     }
 
-    /// A connection to the server that can be written to.
+    /// A connection to the server that has everything, where the other nodes ask, too.
     private static func open(_ configuration: PostgreSQLConfiguration, _ bell: PostgreSQLBell) throws
         -> PostgreSQLSession
     {
-        var failure: any Error = StoreError(.unavailable, "No server is named.")
-        for host in configuration.hosts {
-            var one = configuration
-            one.hosts = [host]
-            do {
-                let session = try PostgreSQLOpening(configuration: one).open(bell: bell)
-                if PostgreSQLOpening.value("in_hot_standby", of: session) != "on" { return session }
-                failure = StoreError(.unavailable, PostgreSQLFault.standbyAdvice)
-            } catch {
-                failure = error
-            }
-        }
-        throw failure
+        let host = try PostgreSQLSurvey.host(of: configuration)
+        return try PostgreSQLOpening(configuration: configuration).open(host, bell: bell)
     }
 
     private static func lock(_ name: String, _ session: PostgreSQLSession) throws -> Bool {

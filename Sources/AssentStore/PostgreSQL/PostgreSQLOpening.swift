@@ -8,6 +8,8 @@ struct PostgreSQLOpening {
     /// Decides which server may serve, and lets the connection be prepared for statements of the store; `nil` for a
     /// connection that only looks.
     var keeper: PostgreSQLKeeper?
+    /// Until when the server may take to confirm what it shows; `nil` for as long as callers wait.
+    var end: ContinuousClock.Instant?
 
     /// - Throws: ``StoreError``: why no server can be used, and what to do.
     func open(bell: PostgreSQLBell) throws(StoreError) -> PostgreSQLSession {
@@ -60,7 +62,7 @@ struct PostgreSQLOpening {
         }
         if let keeper {
             try prepare(session, host)
-            try keeper.admit(session)
+            try keeper.admit(session, until: end)
         }
         return session
     }
@@ -192,7 +194,7 @@ struct PostgreSQLOpening {
                 \(Self.commits),
                 set_config('statement_timeout', \(configuration.statementLimit)::text, false) AS statements,
                 set_config('lock_timeout', \(configuration.lockLimit)::text, false) AS locks,
-                set_config('idle_in_transaction_session_timeout', '10000', false) AS idle,
+                set_config('idle_in_transaction_session_timeout', \(configuration.idleLimit)::text, false) AS idle,
                 set_config('default_transaction_isolation', 'read committed', false) AS isolation,
                 set_config('default_transaction_read_only', 'on', false) AS reading,
                 set_config('jit', 'off', false) AS jit

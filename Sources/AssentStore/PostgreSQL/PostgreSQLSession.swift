@@ -104,27 +104,35 @@ final class PostgreSQLSession {
     /// what ends such a wait makes the transaction visible without the standby. So the connection is given up after
     /// `limit` milliseconds of silence, and the server is told nothing.
     ///
+    /// - Parameters:
+    ///   - limit: the milliseconds.
+    ///   - questions: what is asked right after it, in the same round trip.
+    /// - Returns: the answer to `COMMIT`, and those to the questions.
     /// - Throws: ``PostgreSQLLoss``, also when the server warns: it then has committed here, and perhaps nowhere else.
-    func commit(limit: Int) throws(PostgreSQLLoss) -> PostgreSQLAnswer? {
-        try commit(Patience(limit: Int32(clamping: limit)))
+    func commit(
+        limit: Int, asking questions: [PostgreSQLCommand] = []
+    ) throws(PostgreSQLLoss) -> [PostgreSQLAnswer] {
+        try commit(Patience(limit: Int32(clamping: limit)), questions)
     }
 
     /// Commits, and waits for the server's answer as long as `goesOn` says so, which is asked ten times a second.
     ///
     /// - Throws: ``PostgreSQLLoss``, also when the server warns.
-    func commit(while goesOn: () -> Bool) throws(PostgreSQLLoss) -> PostgreSQLAnswer? {
+    func commit(while goesOn: () -> Bool) throws(PostgreSQLLoss) -> [PostgreSQLAnswer] {
         try withoutActuallyEscaping(goesOn) { (goesOn) throws(PostgreSQLLoss) in
-            try commit(Patience(limit: nil, goesOn: goesOn))
+            try commit(Patience(limit: nil, goesOn: goesOn), [])
         }
     }
 
-    private func commit(_ patience: Patience) throws(PostgreSQLLoss) -> PostgreSQLAnswer? {
+    private func commit(
+        _ patience: Patience, _ questions: [PostgreSQLCommand]
+    ) throws(PostgreSQLLoss) -> [PostgreSQLAnswer] {
         let before = remarks.count
-        let answer = try exchange([.commit], patience, { false }).first
+        let answers = try exchange([.commit] + questions, patience, { false })
         guard remarks.count == before else {
             throw PostgreSQLLoss("The database server has committed with a warning: no standby may have it.")
         }
-        return answer
+        return answers
     }
 
     /// How long an answer is waited for.

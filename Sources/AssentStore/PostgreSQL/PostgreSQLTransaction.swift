@@ -87,7 +87,6 @@ struct PostgreSQLTransaction {
     /// to ask what became of the transaction.
     private func write() throws -> [[SQLRow]] {
         let isDefinition = work.kind == .definition
-        let demands: [PostgreSQLCommand] = configuration.requiresStandby ? [.replicates] : []
         let opening = [.begin] + demands + (isDefinition ? PostgreSQLCommand.beginDefinition : [])
         let commands = commands
         let evidence = evidence(commands)
@@ -97,7 +96,7 @@ struct PostgreSQLTransaction {
         let rows: [[SQLRow]]
         do {
             for answer in answers.prefix(opening.count) { try require(answer) }
-            if configuration.requiresStandby, try answers[1].rows.first?.bool("replicates") != true {
+            if configuration.requiresStandby, PostgreSQLLook.replication(answers[1])?.isDemanded != true {
                 throw StoreError(.unavailable, "No synchronous standby is named any more. Nothing has changed.")
             }
             rows = try checked(Array(own.prefix(commands.count)))
@@ -107,21 +106,39 @@ struct PostgreSQLTransaction {
             _ = try session.exchange([.rollback])
             throw error
         }
-        let answer: PostgreSQLAnswer?
+        let hasWritten = if case .number = evidence { answers.last?.rows.isEmpty == false } else { true }
+        try commit(evidence, rows, hasWritten: hasWritten, under: answers[1])
+        return rows
+    }
+
+    /// What is asked before the statements and again behind `COMMIT`: whether a standby had to confirm it.
+    private var demands: [PostgreSQLCommand] {
+        configuration.requiresStandby ? [PostgreSQLLook.replicationSettings] : []
+    }
+
+    /// The second round trip. `settings` is the answer to ``demands`` in the first.
+    private func commit(
+        _ evidence: PostgreSQLOutcome.Evidence, _ rows: [[SQLRow]], hasWritten: Bool, under settings: PostgreSQLAnswer
+    ) throws {
+        let lost = { isSilence in
+            LostCommit(connection: session.id, evidence: evidence, rows: rows, isSilence: isSilence)
+        }
+        let answers: [PostgreSQLAnswer]
         do {
-            answer = try session.commit(limit: configuration.commitLimit)
+            answers = try session.commit(limit: configuration.commitLimit, asking: demands)
         } catch {
             // What has written nothing is the same whether it was committed or not.
-            if case .number = evidence, answers.last?.rows.isEmpty == true { return rows }
-            throw LostCommit(connection: session.id, evidence: evidence, rows: rows, isSilence: error.isSilence)
+            if !hasWritten { return }
+            throw lost(error.isSilence)
         }
         // The server has said no: it has taken everything back.
-        if case .failed(let fault) = answer { throw failure(fault) }
+        if case .failed(let fault) = answers.first { throw failure(fault) }
         // Meanwhile another server has taken over: this commit may be on the old one alone.
-        guard isCurrent() else {
-            throw LostCommit(connection: session.id, evidence: evidence, rows: rows, isSilence: false)
-        }
-        return rows
+        guard isCurrent() else { throw lost(false) }
+        guard configuration.requiresStandby, hasWritten else { return }
+        // Meanwhile somebody has let it wait no longer: the server then says nothing about it.
+        let replication = answers.dropFirst().first.map(PostgreSQLLook.replication) ?? nil
+        guard replication != nil, replication == PostgreSQLLook.replication(settings) else { throw lost(false) }
     }
 
     /// A record of its own, if it has one. Others get a number.

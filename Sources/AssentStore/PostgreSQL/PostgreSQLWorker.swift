@@ -90,7 +90,8 @@ final class PostgreSQLWorker: Sendable {
         let isCancelled = { [inbox] in inbox.withLock { $0.isCancelled(job.call) } }
         var session = open
         guard keeper.isCurrent(session) else {
-            pool.lost(id, job.call, StoreError(.unavailable, "Another database server has taken over."))
+            pool.lost(
+                id, job.call, StoreError(.unavailable, "The database server that was used has to be looked at anew."))
             return nil
         }
         for attempt in 1...Self.mostAttempts {
@@ -98,7 +99,7 @@ final class PostgreSQLWorker: Sendable {
                 if isCancelled() { throw CancellationError() }
                 let rows = try PostgreSQLTransaction(
                     session: session, work: job.work, configuration: keeper.configuration, isCancelled: isCancelled,
-                    isCurrent: { [keeper] in keeper.isCurrent(session) }
+                    isCurrent: { [keeper] in keeper.isUsed(session.incarnation) }
                 ).run()
                 if job.work.isWriting { keeper.committed() }
                 pool.finished(id, job.call, .success(rows))
@@ -113,7 +114,7 @@ final class PostgreSQLWorker: Sendable {
                 pool.finished(id, job.call, .failure(passing.fault.error()))
                 return session
             } catch let lost as PostgreSQLTransaction.LostCommit {
-                if lost.isSilence { keeper.doubt(session) }
+                keeper.doubt(session, isVisible: !lost.isSilence)
                 let (outcome, next) = PostgreSQLOutcome(
                     lost: lost, configuration: keeper.configuration, keeper: keeper, bell: bell
                 ).find()

@@ -255,7 +255,7 @@ struct FailoverModelTests {
             case .fence:
                 let isConfirmed = confirms(index)
                 if isConfirmed { replicate(index) }
-                nodes[node].search = search.fenced(isConfirmed: isConfirmed, isSame: true)
+                nodes[node].search = search.fenced(isConfirmed: isConfirmed)
             case .end: break
             }
             guard case .end(let outcome) = nodes[node].search else { return }

@@ -22,10 +22,15 @@ struct PostgreSQLCommitTests {
         isRecord ? .record(insertNote(id).sql) : insertNote(id)
     }
 
-    private func open(connections: Int = 1, outcomeLimit: Int = 10_000) async throws -> any SQLDatabase {
+    private func open(connections: Int = 1, outcomeLimit: Int = 10_000, idleLimit: Int = 2_000) async throws
+        -> any SQLDatabase
+    {
         var configuration = proxy.configuration
         configuration.connections = connections
         configuration.outcomeLimit = outcomeLimit
+        configuration.idleLimit = idleLimit
+        // Its mark is a commit, too, and would be the one that is cut.
+        configuration.watchInterval = 3_600_000
         let database = try await DatabaseLocation.postgresql(configuration).open(
             schema: SQLDatabaseContract.schema, clock: SystemClock())
         _ = try await database.run(insertNote("a"))
@@ -134,6 +139,21 @@ struct PostgreSQLCommitTests {
         #expect(try await place.sql(rows) != before)
     }
 
+    @Test("Nobody ends the connection of a COMMIT that was lost on its way: it may come, and wait for a standby")
+    func nothingEnded() async throws {
+        let database = try await open(outcomeLimit: 300, idleLimit: 60_000)
+        proxy.cutNextCommit(.unseen)
+        await #expect(throws: StoreError(.outcomeUnknown, "")) {
+            try await database.run([spend, note("b", isRecord: true)])
+        }
+        let open = try await place.sql(
+            """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND state = 'idle in transaction'
+            """)
+        #expect(open == "1")
+    }
+
     @Test("What has written nothing is answered although its COMMIT is lost")
     func nothingWritten() async throws {
         let database = try await open()
@@ -143,7 +163,8 @@ struct PostgreSQLCommitTests {
 
     @Test("Commits that are cut at random under load: every answer is true", arguments: PostgreSQLProxy.Cut.allCases)
     func load(_ cut: PostgreSQLProxy.Cut) async throws {
-        let database = try await open(connections: 4)
+        // The commits that confirm others are cut as well.
+        let database = try await open(connections: 4, outcomeLimit: 60_000)
         _ = try await database.run(SQLStatement("DELETE FROM notes"))
         let ledger = PostgreSQLLedger(database)
         try await ledger.write(writers: 6) { [proxy] in

@@ -161,14 +161,35 @@ struct PostgreSQLFailoverTests {
         }
         await #expect(throws: StoreError(.outcomeUnknown, "")) { try await lost.value }
         // Its recovery shows what no standby has.
-        let found = try await pair.primary.offPool { [database = pair.configuration.database] in
-            try $0.sql("SELECT count(*) FROM notes", in: database)
-        }
-        #expect(found == "2")
+        #expect(try await notes() == 2)
         await #expect(throws: StoreError(.unavailable, "")) { try await nodes[1].run(.read("SELECT id FROM notes")) }
         pair.link.resume()
         try await PostgreSQLTroubleTests.untilItAnswers(nodes[1])
         #expect(try await nodes[1].count("notes") == 2)
+        try await close(nodes)
+    }
+
+    @Test("A process of the server that crashes makes it show what waits: nothing is read until the standby is back")
+    func crashedProcess() async throws {
+        let (_, nodes) = try await ledger()
+        pair.link.stall()
+        let lost = Task { try await nodes[0].run([insertNote("x"), .record(insertNote("r").sql)]) }
+        try await pair.untilSomebodyWaits()
+        let victim = try await pair.primary.offPool {
+            try $0.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1")
+        }
+        kill(try #require(Int32(victim)), SIGKILL)
+        await #expect(throws: StoreError(.outcomeUnknown, "")) { try await lost.value }
+        while (try? await notes()) == nil { await Task.yield() }
+        #expect(try await notes() == 2)
+        for node in nodes {
+            await #expect(throws: StoreError(.unavailable, "")) { try await node.run(.read("SELECT id FROM notes")) }
+        }
+        pair.link.resume()
+        for node in nodes {
+            try await PostgreSQLTroubleTests.untilItAnswers(node)
+            #expect(try await node.count("notes") == 2)
+        }
         try await close(nodes)
     }
 
@@ -185,9 +206,44 @@ struct PostgreSQLFailoverTests {
                 try $0.sql("SELECT \(function)(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
             }
             await #expect(throws: StoreError(.outcomeUnknown, "")) { try await lost.value }
+            // The primary shows it, and no standby has it.
+            #expect(try await notes() == 2 * number + 2)
+            await #expect(throws: StoreError(.unavailable, "")) {
+                try await nodes[0].run(.read("SELECT id FROM notes"))
+            }
+            await #expect(throws: StoreError(.unavailable, "")) { try await nodes[0].checkHealth() }
             pair.link.resume()
             try await PostgreSQLTroubleTests.untilItWrites(nodes[0])
+            #expect(try await nodes[0].count("notes") == Int64(2 * number + 2))
         }
+        try await close(nodes)
+    }
+
+    @Test(
+        "The standbys' names are emptied while a commit waits: it counts only where no standby is required",
+        arguments: [true, false])
+    func emptied(isRequired: Bool) async throws {
+        let (_, nodes) = try await ledger { configuration in
+            configuration.requiresStandby = isRequired
+            configuration.commitLimit = 60_000
+        }
+        pair.link.stall()
+        let waiting = Task { try await nodes[0].run([insertNote("x"), .record(insertNote("r").sql)]) }
+        try await pair.untilSomebodyWaits()
+        try await pair.name("")
+        if isRequired {
+            await #expect(throws: StoreError(.outcomeUnknown, "")) { try await waiting.value }
+            #expect(try await notes() == 2)
+            await #expect(throws: StoreError(.unavailable, "")) {
+                try await nodes[0].run(.read("SELECT id FROM notes"))
+            }
+        } else {
+            _ = try await waiting.value
+        }
+        pair.link.resume()
+        try await pair.replicate()
+        try await PostgreSQLTroubleTests.untilItWrites(nodes[0])
+        #expect(try await nodes[0].count("notes") == 2)
         try await close(nodes)
     }
 
@@ -285,7 +341,37 @@ struct PostgreSQLFailoverTests {
         try await close([again, other])
     }
 
+    @Test("Another history that comes to be beneath running nodes is refused, though the server is the same one")
+    func replacedBeneath() async throws {
+        let (_, nodes) = try await ledger { $0.hosts.removeLast() }
+        let database = pair.configuration.database
+        func rename(_ token: String) async throws {
+            try await pair.primary.offPool {
+                try $0.sql("UPDATE history SET token = \(token)", in: database)
+                // As DROP DATABASE … WITH (FORCE) does.
+                try $0.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(database)'")
+            }
+        }
+        try await rename("token || ' of another'")
+        for node in nodes {
+            while (try? await node.checkHealth()) != nil { await Task.yield() }
+            await #expect(throws: StoreError(.unavailable, "")) { try await node.run(.read("SELECT id FROM notes")) }
+            await #expect(throws: StoreError(.unavailable, "")) { try await node.run(insertNote("x")) }
+        }
+        try await rename("replace(token, ' of another', '')")
+        for node in nodes { try await PostgreSQLTroubleTests.untilItWrites(node) }
+        #expect(try await nodes[0].count("notes") == 0)
+        try await close(nodes)
+    }
+
     // MARK: - Parts
+
+    /// How many notes the primary shows to everybody.
+    private func notes() async throws -> Int? {
+        try await pair.primary.offPool { [database = pair.configuration.database] in
+            Int(try $0.sql("SELECT count(*) FROM notes", in: database))
+        }
+    }
 
     /// The standby takes over, and waits for no other one.
     private func stopReplicatingAfterPromotion() async throws {

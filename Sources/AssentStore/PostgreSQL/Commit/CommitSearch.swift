@@ -43,11 +43,8 @@ struct CommitSearch: Sendable, Hashable {
         }
     }
 
-    /// What follows from a fence. `isSame` says whether the server replicates as it did before it.
-    func fenced(isConfirmed: Bool, isSame: Bool) -> Step {
-        guard isConfirmed else { return .end(.unknown) }
-        return requiresStandby && !isSame ? .look : .end(.committed)
-    }
+    /// What follows from a fence. Where a standby is required, one that did not wait for it is not confirmed.
+    func fenced(isConfirmed: Bool) -> Step { .end(isConfirmed ? .committed : .unknown) }
 
     /// The connection was lost, or another server is believed now.
     func lost() -> Step { .look }

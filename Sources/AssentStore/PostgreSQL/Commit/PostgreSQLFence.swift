@@ -12,6 +12,9 @@ final class PostgreSQLFence: Sendable {
         var lastRequest: UInt64 = 0
         /// The latest request that a commit has followed, on the server that it was meant for.
         var passed: [ServerIncarnation: UInt64] = [:]
+        /// The request that a commit has to follow before what a server shows is confirmed: the first, or one after
+        /// something has become visible that no standby may have.
+        var required: [ServerIncarnation: UInt64] = [:]
         var wanted: (incarnation: ServerIncarnation, host: PostgreSQLConfiguration.Host)?
         /// Since when somebody waits.
         var waitsSince: ContinuousClock.Instant?
@@ -19,6 +22,12 @@ final class PostgreSQLFence: Sendable {
         var isEnding = false
 
         var isOutstanding: Bool { wanted.map { passed[$0.incarnation, default: 0] < lastRequest } ?? false }
+
+        /// A commit that has begun by now is not enough any more.
+        mutating func distrust(_ incarnation: ServerIncarnation) {
+            lastRequest += 1
+            required[incarnation] = lastRequest
+        }
     }
 
     /// For how long a commit may be outstanding before nothing more is begun.
@@ -34,8 +43,29 @@ final class PostgreSQLFence: Sendable {
         state.withLock { $0.waitsSince.map { ContinuousClock.now - $0 > Self.patience } ?? false }
     }
 
-    /// Whether this run of a server has confirmed a commit.
-    func hasPassed(_ incarnation: ServerIncarnation) -> Bool { state.withLock { $0.passed[incarnation] != nil } }
+    /// Whether that is so of this run of a server.
+    func isOverdue(_ incarnation: ServerIncarnation) -> Bool {
+        isOverdue && state.withLock { $0.wanted?.incarnation == incarnation }
+    }
+
+    /// Whether this run of a server has confirmed a commit since it has last shown what no standby may have.
+    func hasPassed(_ incarnation: ServerIncarnation) -> Bool {
+        state.withLock { $0.passed[incarnation, default: 0] >= $0.required[incarnation, default: 1] }
+    }
+
+    /// This run of a server shows what no standby may have: it has to confirm a commit anew.
+    func distrust(_ incarnation: ServerIncarnation, at host: PostgreSQLConfiguration.Host) {
+        state.withLock { $0.distrust(incarnation) }
+        request(incarnation, at: host)
+    }
+
+    /// Nobody waits for other servers any more.
+    func settle(on incarnation: ServerIncarnation) {
+        state.withLock { state in
+            guard let wanted = state.wanted, wanted.incarnation != incarnation else { return }
+            (state.wanted, state.waitsSince) = (nil, nil)
+        }
+    }
 
     /// Lets a commit be tried, and does not wait for it.
     @discardableResult
@@ -77,13 +107,19 @@ final class PostgreSQLFence: Sendable {
                 let open = try session ?? open(host)
                 session = open
                 let look = PostgreSQLLook(session: open)
-                guard open.incarnation == incarnation else { throw PostgreSQLLoss("It is another server.") }
-                try look.fence { state.withLock { $0.wanted?.incarnation == incarnation && !$0.isEnding } }
+                guard open.incarnation == incarnation else { throw StoreError(.unavailable, "It is another server.") }
+                try look.fence(requiresStandby: configuration.requiresStandby) {
+                    state.withLock { $0.wanted?.incarnation == incarnation && !$0.isEnding }
+                }
                 state.withLock { state in
                     state.passed[incarnation] = max(state.passed[incarnation, default: 0], request)
                     if !state.isOutstanding { state.waitsSince = nil }
                 }
             } catch {
+                // What has cut its wait short may have cut others short.
+                if session != nil, let loss = error as? PostgreSQLLoss, !loss.isSilence {
+                    state.withLock { $0.distrust(incarnation) }
+                }
                 session = nil
                 _ = poll(nil, 0, 200)
             }

@@ -9,6 +9,10 @@ import Foundation
 /// into the row of their connection, in the table `latest_commits`. The record or the number is there if and only if
 /// the transaction took place, also after a crash and on a standby that has become the primary. PostgreSQL's own
 /// numbers of transactions do not say that: after a crash it may give a number out again that had not reached the disk.
+///
+/// Nothing is ended for that. A transaction whose `COMMIT` has not come there the server ends by itself
+/// (``PostgreSQLConfiguration/idleLimit``). One whose `COMMIT` has come waits for a standby, and what ends it then makes
+/// it visible without.
 struct PostgreSQLOutcome {
     /// What is in the database if a transaction took place.
     enum Evidence {
@@ -46,29 +50,19 @@ struct PostgreSQLOutcome {
     func find() -> (CommitSearch.Outcome, PostgreSQLSession?) {
         let end = ContinuousClock.now + .milliseconds(configuration.outcomeLimit)
         let search = CommitSearch(requiresStandby: configuration.requiresStandby)
+        var opening = keeper.opening
+        opening.end = end
         var step = search.start
         var session: PostgreSQLSession?
-        var before: PostgreSQLLook.Replication?
+        /// Where it was seen, but not confirmed yet.
+        var seen: PostgreSQLSession?
         while ContinuousClock.now < end {
             do {
-                let open = try session ?? keeper.opening.open(bell: bell)
+                let open = try session ?? opening.open(bell: bell)
                 session = open
-                switch step {
-                case .look:
-                    let finding = try look(over: open, &before)
-                    step = keeper.isCurrent(open) ? search.found(finding) : search.lost()
-                    if finding == .open { open.pause(milliseconds: 20) }
-                case .fence:
-                    let isConfirmed = keeper.fence(open, until: end)
-                    let after = isConfirmed ? try PostgreSQLLook(session: open).replication() : nil
-                    guard keeper.isCurrent(open) else {
-                        step = search.lost()
-                        session = nil
-                        break
-                    }
-                    step = search.fenced(isConfirmed: isConfirmed, isSame: after == before)
-                case .end(let outcome): return (outcome, open)
-                }
+                step = try follow(step, of: search, over: open, until: end)
+                if step == .fence { seen = open }
+                if case .end(.unknown) = step { break }
                 if case .end(let outcome) = step { return (outcome, open) }
                 if !keeper.isCurrent(open) { session = nil }
             } catch {
@@ -77,12 +71,30 @@ struct PostgreSQLOutcome {
                 _ = poll(nil, 0, 200)
             }
         }
+        // Others must not see it either.
+        if let seen { keeper.doubt(seen, isVisible: true) }
         return (.unknown, session)
     }
 
-    private func look(
-        over session: PostgreSQLSession, _ before: inout PostgreSQLLook.Replication?
-    ) throws -> CommitSearch.Finding {
+    /// Does what a step asks for. Returns the next one.
+    private func follow(
+        _ step: CommitSearch.Step, of search: CommitSearch, over session: PostgreSQLSession,
+        until end: ContinuousClock.Instant
+    ) throws -> CommitSearch.Step {
+        switch step {
+        case .look:
+            let finding = try look(over: session)
+            if finding == .open { session.pause(milliseconds: 20) }
+            return keeper.isCurrent(session) ? search.found(finding) : search.lost()
+        case .fence:
+            let isConfirmed = keeper.fence(session, until: end)
+            guard keeper.isCurrent(session) else { return search.lost() }
+            return search.fenced(isConfirmed: isConfirmed)
+        case .end: return step
+        }
+    }
+
+    private func look(over session: PostgreSQLSession) throws -> CommitSearch.Finding {
         let tookPlace =
             switch lost.evidence {
             case .record(let record): try ask(session, record)
@@ -90,15 +102,13 @@ struct PostgreSQLOutcome {
             }
         guard let tookPlace else { return .open }
         guard tookPlace else { return .absent }
-        let replication = try PostgreSQLLook(session: session).replication()
-        before = replication
-        return .present(isReplicated: replication.isDemanded)
+        return .present(isReplicated: try PostgreSQLLook(session: session).replication().isDemanded)
     }
 
     /// Inserts the record again, and takes that back. The lost transaction had inserted it before its `COMMIT` was
     /// sent, so this waits for its end; `nil` if that takes too long.
     private func ask(_ session: PostgreSQLSession, _ record: PostgreSQLCommand) throws -> Bool? {
-        let answers = try session.exchange([.begin, Self.shortWait, Self.end(lost.connection), record])
+        let answers = try session.exchange([.begin, Self.shortWait, record])
         _ = try session.exchange([.rollback])
         return switch answers.last {
         case .failed(let fault) where fault.isDuplicate: true
@@ -110,9 +120,7 @@ struct PostgreSQLOutcome {
     /// Reads the number in its connection's row, and takes back what that changes. The lost transaction had locked the
     /// row before its `COMMIT` was sent.
     private func ask(_ session: PostgreSQLSession, _ number: Int64) throws -> Bool? {
-        let answers = try session.exchange([
-            .begin, Self.shortWait, Self.end(lost.connection), Self.ask(lost.connection),
-        ])
+        let answers = try session.exchange([.begin, Self.shortWait, Self.ask(lost.connection)])
         _ = try session.exchange([.rollback])
         guard case .rows(let rows) = answers.last else { return nil }
         return try rows.first.map { try $0.integer("number") == number }
@@ -145,18 +153,6 @@ struct PostgreSQLOutcome {
             SELECT $1, $2, \(now) WHERE pg_current_xact_id_if_assigned() IS NOT NULL
             ON CONFLICT (connection) DO UPDATE SET number = excluded.number, at = excluded.at RETURNING number
             """, [.text(connection), .integer(number)])
-    }
-
-    /// Ends a connection that the server still believes in and that waits for its client: nobody is there any more who
-    /// could commit its transaction. One that commits is never ended: it may wait for a standby, and would go on
-    /// without it.
-    private static func end(_ connection: String) -> PostgreSQLCommand {
-        PostgreSQLCommand(
-            """
-            SELECT count(pg_terminate_backend(pid)) AS ended FROM pg_stat_activity
-            WHERE application_name = $1 AND usename = current_user AND pid <> pg_backend_pid()
-                AND state LIKE 'idle in transaction%'
-            """, [.text(PostgreSQLSession.applicationName(connection))])
     }
 
     /// Reads the number in a connection's row. It locks the row, and makes it if it is missing: so it waits for a

@@ -16,13 +16,13 @@ struct DatabaseGeneration: Sendable, Hashable {
     let isRestored: Bool
 }
 
-/// One run of one database server, from its start to its end.
+/// One run of one database server, from its start, or its recovery from a crash, to its end.
 struct ServerIncarnation: Sendable, Hashable {
     /// PostgreSQL's system identifier, which copies of a server share.
     let system: String
     /// The timeline, eight hexadecimal digits. A promotion begins a new one.
     let timeline: String
-    /// When the server started, in microseconds since 1970.
+    /// When it began, in microseconds since 1970.
     let startedAt: Int64
 }
 

@@ -8,13 +8,8 @@ import Logging
 /// It looks at all servers when one that is new to it answers, and every few seconds (``PostgreSQLWatch``).
 final class PostgreSQLKeeper: Sendable {
     private struct State {
-        /// What the node remembers; read from its file at first.
-        var memory: NodeMemory?
+        var belief: ServerBelief
         var isLoaded = false
-        /// The server that is used.
-        var current: ServerIncarnation?
-        /// Why nothing may be written, although there is a server.
-        var refusal: StoreError?
         var survey: (PostgreSQLSurvey, at: ContinuousClock.Instant)?
         var isBusy = false
         /// Whether something was committed since the last mark.
@@ -31,12 +26,13 @@ final class PostgreSQLKeeper: Sendable {
     let node: String
     private let commits: PostgreSQLFence
     private let logger: Logger
-    private let state = Locked(State())
+    private let state: Locked<State>
 
     init(_ configuration: PostgreSQLConfiguration, logger: Logger) {
         self.configuration = configuration
         self.logger = logger
         node = configuration.node?.id ?? UUID().uuidString.lowercased()
+        state = Locked(State(belief: ServerBelief(node: node, requiresStandby: configuration.requiresStandby)))
         commits = PostgreSQLFence(configuration)
     }
 
@@ -45,14 +41,21 @@ final class PostgreSQLKeeper: Sendable {
 
     // MARK: - What callers ask
 
-    /// Whether a connection leads to the server that is believed now.
+    /// Whether a connection leads to the server that is believed now, and what it shows is where it has to be.
     func isCurrent(_ session: PostgreSQLSession) -> Bool {
-        state.withLock { $0.current != nil && $0.current == session.incarnation }
+        guard let incarnation = session.incarnation, isUsed(incarnation) else { return false }
+        return commits.hasPassed(incarnation)
+    }
+
+    /// Whether that server is the one that is used, also while it has to confirm what it shows.
+    func isUsed(_ incarnation: ServerIncarnation?) -> Bool {
+        state.withLock { incarnation != nil && $0.belief.current == incarnation }
     }
 
     /// Why nothing may be written now; `nil` if it may.
     var refusal: StoreError? {
-        if let refusal = state.withLock({ $0.refusal }) { return refusal }
+        let conflict = state.withLock { $0.belief.conflict }
+        if !conflict.isEmpty { return error(.conflict(conflict)) }
         return commits.isOverdue ? Self.unconfirmed : nil
     }
 
@@ -69,16 +72,26 @@ final class PostgreSQLKeeper: Sendable {
         return commits.pass(incarnation, at: host, until: end)
     }
 
-    /// A `COMMIT` over this connection was not answered in time.
-    func doubt(_ session: PostgreSQLSession) {
-        if let incarnation = session.incarnation, let host = session.host { commits.request(incarnation, at: host) }
+    /// A `COMMIT` over this connection was lost: it is not known whether it is where it has to be.
+    ///
+    /// After silence it still waits for a standby, and nobody sees it. But a wait that was cut short, as by an
+    /// administrator or the end of the server's process, has made it visible: then nothing is read any more until the
+    /// server has confirmed a later commit.
+    func doubt(_ session: PostgreSQLSession, isVisible: Bool) {
+        // Another server is used by now: nobody would end a wait for the old one.
+        guard let incarnation = session.incarnation, let host = session.host, isUsed(incarnation) else { return }
+        if isVisible {
+            commits.distrust(incarnation, at: host)
+        } else {
+            commits.request(incarnation, at: host)
+        }
     }
 
     /// Something was committed: the mark has to grow.
     func committed() { state.withLock { $0.hasWritten = true } }
 
     /// Lets connections be opened anew, as if the server were another one.
-    func forgetCurrent() { state.withLock { $0.current = nil } }
+    func forgetCurrent() { state.withLock { $0.belief.forgetCurrent() } }
 
     /// Gives up what is waited for.
     func end() { commits.end() }
@@ -87,13 +100,14 @@ final class PostgreSQLKeeper: Sendable {
 
     /// Lets a connection serve, or refuses it: its server may be an old one, a copy, or one that confirms nothing.
     ///
+    /// - Parameters:
+    ///   - session: the connection.
+    ///   - end: how long the server may take to confirm a commit; `nil` for as long as callers wait.
     /// - Throws: ``StoreError`` or ``PostgreSQLLoss``.
-    func admit(_ session: PostgreSQLSession) throws {
+    func admit(_ session: PostgreSQLSession, until end: ContinuousClock.Instant? = nil) throws {
+        try load()
         let look = PostgreSQLLook(session: session)
-        var sighting = try look.sighting()
-        session.incarnation = sighting.incarnation
-        try refuseUnreplicated(look)
-        if isCurrent(session), !sighting.hasTables || !sighting.lacksGeneration { return }
+        if try isKnown(look) { return try confirm(session, until: end) }
         // One thread at a time makes up its mind; the others see what it has found.
         while state.withLock({ state in
             if state.isBusy { return true }
@@ -102,17 +116,48 @@ final class PostgreSQLKeeper: Sendable {
         }) { _ = poll(nil, 0, 5) }
         defer { state.withLock { $0.isBusy = false } }
         // What was seen before the wait may lack what another thread has written meanwhile.
-        sighting = try look.sighting()
-        if isCurrent(session), !sighting.hasTables || !sighting.lacksGeneration { return }
-        try load()
-        try compareWithOthers(sighting)
-        if sighting.hasTables || memory != nil { try judge(sighting) }
-        try confirm(session)
+        if try isKnown(look) { return try confirm(session, until: end) }
+        try admitUnknown(look, until: end)
+    }
+
+    /// Whether a server is the one that is used, and shows nothing new.
+    private func isKnown(_ look: PostgreSQLLook) throws -> Bool {
+        // Before the server is asked: what is remembered by then, it has to show.
+        let memory = memory
+        let sighting = try look.sighting()
+        look.session.incarnation = sighting.incarnation
+        try refuseUnreplicated(look)
+        do {
+            guard
+                try state.withLock({ $0.belief })
+                    .isKnown(sighting, remembering: memory)
+            else { return false }
+        } catch {
+            // No connection to it is to be believed any more.
+            forgetCurrent()
+            throw self.error(error)
+        }
+        return true
+    }
+
+    private func admitUnknown(_ look: PostgreSQLLook, until end: ContinuousClock.Instant?) throws {
+        var sighting = try look.sighting()
+        let belief = state.withLock { $0.belief }
+        let survey = configuration.hosts.count > 1 ? survey() : nil
+        if let survey { note(survey) }
+        do {
+            let isLossy = try belief.judge(
+                sighting, among: survey?.choice ?? .nobody, chosen: survey?.chosen?.incarnation)
+            if isLossy { noteLoss(sighting) }
+        } catch {
+            throw self.error(error)
+        }
+        try confirm(look.session, until: end)
         guard sighting.hasTables else {
-            state.withLock { $0.current = sighting.incarnation }
+            use(sighting, remembering: nil)
             return
         }
-        if sighting.lacksGeneration || configuration.adoptsHistory && memory == nil {
+        if sighting.lacksGeneration || configuration.adoptsHistory && belief.memory == nil {
             sighting = try look.addGeneration(
                 after: sighting, isRestored: configuration.adoptsHistory, limit: configuration.commitLimit)
             if let generation = sighting.generations.last {
@@ -121,17 +166,19 @@ final class PostgreSQLKeeper: Sendable {
                     metadata: ["generation": "\(generation.number)", "timeline": "\(generation.timeline)"])
             }
         }
-        try remember(sighting)
+        try use(sighting)
     }
 
-    private var memory: NodeMemory? { state.withLock { $0.memory } }
+    private var memory: NodeMemory? { state.withLock { $0.belief.memory } }
 
     /// Reads what was remembered before the last start.
     private func load() throws(StoreError) {
         guard !state.withLock({ $0.isLoaded }) else { return }
         let memory = configuration.adoptsHistory ? nil : try configuration.node?.memory.read()
         state.withLock { state in
-            state.memory = memory
+            // Another thread may have been faster, and gone on from there.
+            guard !state.isLoaded else { return }
+            state.belief.remember(memory)
             state.isLoaded = true
         }
     }
@@ -146,70 +193,71 @@ final class PostgreSQLKeeper: Sendable {
             """)
     }
 
-    /// Looks at all servers when one of them is new.
-    private func compareWithOthers(_ sighting: ServerSighting) throws(StoreError) {
-        guard configuration.hosts.count > 1 else { return }
-        let survey = survey()
-        note(survey)
-        if case .conflict(let hosts) = survey.choice { throw conflict(hosts) }
-        guard let chosen = survey.chosen, chosen.incarnation != sighting.incarnation else { return }
-        throw StoreError(
-            .unavailable, "Another server has what this one lacks. Keep the old server down until it is a standby.")
+    private func noteLoss(_ sighting: ServerSighting) {
+        logger.error(
+            """
+            the database lacks changes that were acknowledged: a fail-over or a restore has lost them, so what was \
+            spent may be spent again
+            """, metadata: ["generation": "\(sighting.generations.last?.number ?? 0)"])
     }
 
-    private func judge(_ sighting: ServerSighting) throws(StoreError) {
-        guard let memory else { return }
-        switch memory.judge(sighting, node: node) {
-        case .accepted: return
-        case .lossy where !configuration.requiresStandby:
-            logger.error(
-                """
-                the database lacks changes that were acknowledged: a fail-over or a restore has lost them, so what was \
-                spent may be spent again
-                """,
-                metadata: ["generation": "\(sighting.generations.last?.number ?? 0)", "mark": "\(memory.mark)"])
+    /// After its start, or after a wait for a standby was cut short, a server shows what no standby may have.
+    private func confirm(_ session: PostgreSQLSession, until end: ContinuousClock.Instant?) throws {
+        guard let incarnation = session.incarnation, !commits.hasPassed(incarnation) else { return }
+        // Those who wait for the connection are then told why, and not only that it comes late.
+        let limit = ContinuousClock.now + .milliseconds(min(configuration.commitLimit, configuration.waitLimit * 4 / 5))
+        guard !commits.isOverdue(incarnation), fence(session, until: min(limit, end ?? limit)) else {
+            throw Self.unconfirmed
+        }
+    }
+
+    /// From here on the server is believed, and none that lacks what it has.
+    private func use(_ sighting: ServerSighting) throws(StoreError) {
+        let memory: NodeMemory
+        do {
+            memory = try state.withLock { $0.belief }.memory(of: sighting)
+        } catch {
+            throw self.error(error)
+        }
+        if memory != self.memory { try configuration.node?.memory.write(memory) }
+        use(sighting, remembering: memory)
+    }
+
+    private func use(_ sighting: ServerSighting, remembering memory: NodeMemory?) {
+        state.withLock { $0.belief.use(sighting.incarnation, remembering: memory) }
+        commits.settle(on: sighting.incarnation)
+    }
+
+    /// What the caller is told.
+    private func error(_ refusal: ServerRefusal) -> StoreError {
+        switch refusal {
+        case .conflict(let hosts): PostgreSQLSurvey.conflict(hosts, in: configuration)
+        case .behind:
+            StoreError(
+                .unavailable,
+                "Another server has what this one lacks. Keep the old server down until it is a standby.")
         case .lossy:
-            throw StoreError(
+            StoreError(
                 .unavailable,
                 """
                 The database lacks changes that were acknowledged, and the configuration requires that none is lost. \
                 Bring the standby back that has them; if you accept the loss, run 'assent database adopt' on each node.
                 """)
         case .otherHistory:
-            throw StoreError(
+            StoreError(
                 .unavailable,
                 """
                 The database is older than what this node has used, or another one: an old primary, or a backup. If \
                 you restored it on purpose, run 'assent restore-fence' once and 'assent database adopt' on each node.
                 """)
         case .copy:
-            throw StoreError(
+            StoreError(
                 .unavailable,
                 """
                 The database lacks what this node has written: it is a copy of the right one, or a restored backup. If \
                 you restored it on purpose, run 'assent restore-fence' once.
                 """)
-        }
-    }
-
-    /// After its start a server shows what no standby may have.
-    private func confirm(_ session: PostgreSQLSession) throws {
-        guard let incarnation = session.incarnation, !commits.hasPassed(incarnation) else { return }
-        guard fence(session, until: .now + .milliseconds(configuration.outcomeLimit)) else { throw Self.unconfirmed }
-    }
-
-    /// From here on the server is believed, and none that lacks what it has.
-    private func remember(_ sighting: ServerSighting) throws(StoreError) {
-        guard let latest = sighting.generations.last, !sighting.lacksGeneration else {
-            throw StoreError(.unavailable, "The server does not keep which generation it is.")
-        }
-        let known = memory
-        let memory = NodeMemory(generation: latest.number, token: latest.token, mark: sighting.marks[node] ?? 0)
-        if memory != known { try configuration.node?.memory.write(memory) }
-        state.withLock { state in
-            state.memory = memory
-            state.current = sighting.incarnation
-            state.refusal = nil
+        case .forgetful: StoreError(.unavailable, "The server does not keep which generation it is.")
         }
     }
 
@@ -226,30 +274,10 @@ final class PostgreSQLKeeper: Sendable {
 
     /// Looks at all servers, and stops using one that lacks what another one has.
     func watch() {
-        guard configuration.hosts.count > 1, state.withLock({ $0.current != nil }) else { return }
+        guard configuration.hosts.count > 1, state.withLock({ $0.belief.current != nil }) else { return }
         let survey = survey()
         note(survey)
-        switch survey.choice {
-        case .nobody: return
-        case .conflict(let hosts):
-            let refusal = conflict(hosts)
-            state.withLock { $0.refusal = refusal }
-        case .host:
-            state.withLock { state in
-                state.refusal = nil
-                // The next connection finds out whether it is to be believed.
-                if let chosen = survey.chosen, chosen.incarnation != state.current { state.current = nil }
-            }
-        }
-    }
-
-    private func conflict(_ hosts: [Int]) -> StoreError {
-        StoreError(
-            .unavailable,
-            """
-            Several servers accept writes, and none has everything that the others have: \(names(hosts)). Nothing is \
-            written until you have stopped all but the right one.
-            """)
+        state.withLock { $0.belief.see(survey.choice, chosen: survey.chosen?.incarnation) }
     }
 
     /// Logs what an operator has to know, once.
@@ -258,11 +286,14 @@ final class PostgreSQLKeeper: Sendable {
         switch survey.choice {
         case .nobody: break
         case .conflict(let hosts):
-            found.insert("several database servers accept writes, and none has everything: \(names(hosts))")
+            found.insert(
+                "several database servers accept writes, and none has everything: \(PostgreSQLSurvey.names(hosts, in: configuration))"
+            )
         case .host(_, let behind):
             for host in behind {
                 found.insert(
-                    "a database server accepts writes and lacks what another one has; stop it: \(names([host]))")
+                    "a database server accepts writes and lacks what another one has; stop it: \(PostgreSQLSurvey.names([host], in: configuration))"
+                )
             }
         }
         let news = state.withLock { state in
@@ -270,10 +301,6 @@ final class PostgreSQLKeeper: Sendable {
             return found.subtracting(state.told)
         }
         for text in news.sorted() { logger.error("\(text)") }
-    }
-
-    private func names(_ hosts: [Int]) -> String {
-        hosts.map { PostgreSQLOpening.name(configuration.hosts[$0]) }.joined(separator: ", ")
     }
 
     // MARK: - The mark
@@ -284,22 +311,18 @@ final class PostgreSQLKeeper: Sendable {
     /// Writes this node's mark if something was committed since the last one, so that a copy of the server from before
     /// is told from it.
     func mark(over session: PostgreSQLSession) throws {
-        guard isCurrent(session), refusal == nil, let memory, state.withLock({ $0.hasWritten }) else { return }
+        guard isUsed(session.incarnation), refusal == nil, let memory, state.withLock({ $0.hasWritten }) else { return }
         state.withLock { $0.hasWritten = false }
         let mark = memory.mark + 1
         do {
             try PostgreSQLLook(session: session).write(mark: mark, of: node, limit: configuration.commitLimit)
         } catch {
             state.withLock { $0.hasWritten = true }
-            if let loss = error as? PostgreSQLLoss, loss.isSilence { doubt(session) }
+            if let loss = error as? PostgreSQLLoss { doubt(session, isVisible: !loss.isSilence) }
             throw error
         }
-        let grown = state.withLock { state -> NodeMemory? in
-            guard state.current == session.incarnation, state.memory?.generation == memory.generation else {
-                return nil
-            }
-            state.memory?.mark = mark
-            return state.memory
+        let grown = state.withLock {
+            $0.belief.acknowledge(mark: mark, of: memory.generation, by: session.incarnation)
         }
         if let grown { try configuration.node?.memory.write(grown) }
     }

@@ -23,12 +23,19 @@ struct PostgreSQLLook {
 
     private static let now = "extract(epoch FROM now())::bigint"
 
+    /// When the server's present run began, in microseconds. When one of its processes has crashed it recovers without
+    /// being started anew, and then all statistics begin anew as well.
+    private static let start = """
+        (extract(epoch FROM greatest(
+            pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_archiver))) * 1000000)::bigint AS started
+        """
+
     /// A promoted server says its new timeline in the name of the segment at once, in the control file only later.
     private static let identity = PostgreSQLCommand(
         """
         SELECT system_identifier::text AS system,
             CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
-            (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started,
+            \(start),
             to_regclass(quote_ident(current_schema()) || '.history_marks') IS NOT NULL AS known
         FROM pg_control_system()
         """, isKept: false)
@@ -83,21 +90,29 @@ struct PostgreSQLLook {
 
     /// - Throws: ``StoreError`` or ``PostgreSQLLoss``.
     func replication() throws -> Replication {
-        guard let row = try rows([Self.replicationSettings]).first?.first else {
+        guard let found = try session.exchange([Self.replicationSettings]).first.map(Self.replication) ?? nil else {
             throw StoreError(.unavailable, "The server does not say whether it replicates.")
         }
-        return Replication(
-            standbys: try row.text("standbys"), commits: try row.text("commits"),
-            loadedAt: try row.integer("loaded"), startedAt: try row.integer("started"))
+        return found
     }
 
-    private static let replicationSettings = PostgreSQLCommand(
+    /// Reads the answer to ``replicationSettings``; `nil` if it is none.
+    static func replication(_ answer: PostgreSQLAnswer) -> Replication? {
+        guard let row = answer.rows.first, let standbys = try? row.text("standbys"),
+            let commits = try? row.text("commits"), let loaded = try? row.integer("loaded"),
+            let started = try? row.integer("started")
+        else { return nil }
+        return Replication(standbys: standbys, commits: commits, loadedAt: loaded, startedAt: started)
+    }
+
+    /// Asks for what decides whether a commit waits for a standby.
+    static let replicationSettings = PostgreSQLCommand(
         """
         SELECT current_setting('synchronous_standby_names') AS standbys,
             current_setting('synchronous_commit') AS commits,
             (extract(epoch FROM pg_conf_load_time()) * 1000000)::bigint AS loaded,
-            (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started
-        """, isKept: false)
+            \(start)
+        """)
 
     // MARK: - Writing
 
@@ -139,17 +154,24 @@ struct PostgreSQLLook {
             _ = try session.exchange([.rollback])
             throw error
         }
-        if case .failed(let fault) = try session.commit(limit: limit) { throw fault.error() }
+        if case .failed(let fault) = try session.commit(limit: limit).first { throw fault.error() }
     }
 
     /// Commits something that no other transaction waits for, and returns when the server has acknowledged it: a
     /// standby that had to confirm it has everything before it as well. Asks `goesOn` ten times a second, and gives the
     /// connection up when the answer is no.
     ///
+    /// With `requiresStandby` it must have been let wait for a standby all the time.
+    ///
     /// - Throws: ``StoreError`` or ``PostgreSQLLoss``: nothing is known.
-    func fence(while goesOn: () -> Bool) throws {
+    func fence(requiresStandby: Bool = false, while goesOn: () -> Bool) throws {
+        let before = requiresStandby ? try replication() : nil
         _ = try rows([.begin, Self.message])
-        if case .failed(let fault) = try session.commit(while: goesOn) { throw fault.error() }
+        if case .failed(let fault) = try session.commit(while: goesOn).first { throw fault.error() }
+        if requiresStandby, try before?.isDemanded != true || before != replication() {
+            throw StoreError(
+                .unavailable, "The server does not let commits wait for a standby, or did not for a moment.")
+        }
     }
 
     private static let message = PostgreSQLCommand(

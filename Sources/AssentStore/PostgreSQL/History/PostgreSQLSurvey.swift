@@ -24,9 +24,19 @@ struct PostgreSQLSurvey: Sendable {
             })
     }
 
-    /// Looks at the servers.
-    init(_ configuration: PostgreSQLConfiguration) {
-        self.init(findings: configuration.hosts.map { Self.look($0, configuration) })
+    /// Looks at the servers, at each for at most so many milliseconds.
+    init(_ configuration: PostgreSQLConfiguration, limit: Int = 2_000) {
+        var configuration = configuration
+        configuration.connectLimit = min(configuration.connectLimit, limit)
+        configuration.statementLimit = min(configuration.statementLimit, limit)
+        self.init(findings: configuration.hosts.map { [configuration] in Self.look($0, configuration) })
+    }
+
+    /// The host of the server that has everything: for a program that remembers nothing, and takes its time.
+    ///
+    /// - Throws: ``StoreError``: there is none.
+    static func host(of configuration: PostgreSQLConfiguration) throws(StoreError) -> PostgreSQLConfiguration.Host {
+        try PostgreSQLSurvey(configuration, limit: .max).host(in: configuration)
     }
 
     /// What the server that has everything shows.
@@ -34,12 +44,39 @@ struct PostgreSQLSurvey: Sendable {
         if case .host(let index, _) = choice, case .writable(let sighting) = findings[index] { sighting } else { nil }
     }
 
+    /// The host of the server that has everything.
+    ///
+    /// - Throws: ``StoreError``: there is none.
+    func host(in configuration: PostgreSQLConfiguration) throws(StoreError) -> PostgreSQLConfiguration.Host {
+        switch choice {
+        case .host(let index, _): return configuration.hosts[index]
+        case .conflict(let places): throw Self.conflict(places, in: configuration)
+        case .nobody:
+            let reasons = zip(configuration.hosts, findings).map { host, finding in
+                if case .unreachable(let reason) = finding { return reason }
+                return "\(PostgreSQLOpening.name(host)) is a standby."
+            }
+            throw StoreError(.unavailable, reasons.joined(separator: " "))
+        }
+    }
+
+    static func conflict(_ places: [Int], in configuration: PostgreSQLConfiguration) -> StoreError {
+        StoreError(
+            .unavailable,
+            """
+            Several servers accept writes, and none has everything that the others have: \
+            \(names(places, in: configuration)). Nothing is written until you have stopped all but the right one.
+            """)
+    }
+
+    /// Hosts by name.
+    static func names(_ places: [Int], in configuration: PostgreSQLConfiguration) -> String {
+        places.map { PostgreSQLOpening.name(configuration.hosts[$0]) }.joined(separator: ", ")
+    }
+
     private static func look(
         _ host: PostgreSQLConfiguration.Host, _ configuration: PostgreSQLConfiguration
     ) -> Finding {
-        var configuration = configuration
-        configuration.connectLimit = min(configuration.connectLimit, 2_000)
-        configuration.statementLimit = min(configuration.statementLimit, 2_000)
         do {
             let session = try PostgreSQLOpening(configuration: configuration)
                 .open(host, bell: PostgreSQLBell())
