@@ -19,9 +19,9 @@ final class SigningStoreFixture: Sendable {
     var now: Int64 { base.clock.epochSeconds }
 
     init(
-        _ location: DatabaseLocation? = nil, isRestorable: Bool = false
+        _ location: DatabaseLocation? = nil, operated: OperatedDatabase? = nil
     ) async throws {
-        base = try await TransactionFixture(location, isRestorable: isRestorable)
+        base = try await TransactionFixture(location, operated: operated)
         store = SigningStore(base.context, issuer: Self.issuer)
         user = base.ana.user.id
     }
