@@ -29,7 +29,7 @@ check:
 test: setup-tests check build
 	@Scripts/check_linkage.sh
 	@Scripts/check_traits.py
-	@Scripts/check_consumer.sh
+	@$(MAKE) -s consumer
 	@Scripts/run_tests.sh
 	@.build/peers/bin/python Tests/Signing/tsp/test_tsp.py -q
 	@ASSENT_TEST_DATABASE=postgresql Scripts/run_tests.sh --filter 'AssentEngineTests|AssentServerTests|EndToEndTests'
@@ -38,9 +38,12 @@ test: setup-tests check build
 traits:
 	@Scripts/check_traits.py
 
-# An app that depends on this package by its path, as README.md says.
+# An app that depends on this package by its path, as README.md says: without traits in both configurations, then with
+# all of them. 'make traits' has each alone.
 consumer:
 	@Scripts/check_consumer.sh
+	@Scripts/check_consumer.sh -c release
+	@Scripts/check_consumer.sh --all-traits
 
 # The tests of races under the thread sanitizer: a build of its own, and about ten minutes at first. .ci/run calls it.
 races: setup-tests
@@ -52,6 +55,7 @@ soak: build
 	@ASSENT_SOAK=1 ASSENT_TEST_SILENCE=3600 Scripts/run_tests.sh --filter \
 		'NodeProcessTests|SigningRenewalNodeTests|SigningKillTests|DeviceKillTests|SigningRelayTests|SigningDelayTests|SigningRatchetTests|AssentSigningProtocolTests'
 
+# 'swift build' takes one product. The second finds all but the bank's own files built.
 demo: setup
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product assent
 	@$(swift) build $(ASSENT_BUILD_FLAGS) --product AssentExampleBank

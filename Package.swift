@@ -266,9 +266,9 @@ let package = Package(
         .testTarget(
             name: "AssentEngineTests",
             dependencies: [
-                "AssentEngine", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP",
-                "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport",
-                httpTypes, logging,
+                "AssentCLI", "AssentEngine", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE",
+                "AssentOTP", "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting",
+                "TestSupport", httpTypes, logging,
             ]),
         .testTarget(
             name: "AssentServerTests",

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Builds an app as README.md says: with its two lines in a Package.swift, its example, and no package trait.
-# The app has a build of its own, which is kept: minutes at first, seconds later.
+# check_consumer.sh [--all-traits] [FLAG ...]: builds an app as README.md says, with its two lines in a Package.swift and
+# its example; with no package trait, or with all. The flags are for 'swift build', for example -c release.
+# The app has a build of its own, which is kept: minutes at first, seconds later. With other traits than the last time
+# only Assent's modules are compiled again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # An app has the package as it is, not as 'make' builds it for its tests.
@@ -12,6 +14,13 @@ say() { echo "consumer: $*" >&2; }
 dependency=$(sed -n 's/^\(\.package(path: [^)]*)\),.*/\1/p' README.md)
 product=$(sed -n 's/^\(\.product(name: [^)]*)\),.*/\1/p' README.md)
 [ -n "$dependency" ] && [ -n "$product" ] || { say "README.md does not say how an app depends on the package"; exit 1; }
+
+if [ "${1:-}" = --all-traits ]; then
+    shift
+    traits=$(sed -n 's/^ *\.trait(name: \("[^"]*"\),.*/\1/p' Package.swift | paste -sd, | sed 's/,/, /g')
+    [ -n "$traits" ] || { say "Package.swift has no traits"; exit 1; }
+    dependency="${dependency%)}, traits: [$traits])"
+fi
 
 mkdir -p "$place/app/Sources/App" "$place/build"
 # README.md calls the folder so, and SwiftPM names a package after its folder.
@@ -35,6 +44,8 @@ for part in checkouts repositories; do
 done
 
 begun=$SECONDS
+# SwiftPM passes the traits in the order of a set, another one each time; see the Makefile.
+export SWIFT_DETERMINISTIC_HASHING=1
 # Neither index nor debug information is used, and both cost time.
 swift build --package-path "$place/app" --scratch-path "$place/build" --disable-index-store -debug-info-format none \
     "$@" >&2

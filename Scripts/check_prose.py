@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_prose.py: lines of prose and comments that are too long, links that lead nowhere, examples in pages that
-nothing compiles or runs. Prints what it finds and exits with 1."""
+"""check_prose.py: lines of prose and comments that are too long, links that lead nowhere, numbers of lines that are wrong,
+examples in pages that nothing compiles or runs. Prints what it finds and exits with 1."""
 import os
 import re
 import subprocess
@@ -9,6 +9,7 @@ import sys
 WIDTH = 120
 REQUIRED = ["README.md", "LICENSE", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 LINK = re.compile(r"\[(?:[^\]]|\](?!\())*\]\(([^)\s]+)\)")
+LENGTH = re.compile(r"\]\(([^)\s]+\.swift)\), (\d+) lines")
 ONLY_LINKS = re.compile(r"\s*(?:[-*] |\d+\. )?(?:!?\[[^\]]*\]\([^)]*\)[\s·,.]*)+|\[[^\]]+\]: \S+")
 
 found = []
@@ -60,6 +61,10 @@ def check_markdown(path, compiled):
                 found.append(f"{path}:{number}: {target} leads nowhere")
             elif anchor and other.endswith(".md") and anchor not in anchors(read(other)):
                 found.append(f"{path}:{number}: {other} has no heading #{anchor}")
+    for place, said in LENGTH.findall(text):
+        other = os.path.join(os.path.dirname(path), place)
+        if os.path.exists(other) and read(other).count("\n") != int(said):
+            found.append(f"{path}: {other} has {read(other).count(chr(10))} lines, and not {said}")
     if in_catalog:
         language = None
         for number, line in enumerate(text.split("\n"), 1):

@@ -13,12 +13,17 @@ final class Servers: Sendable {
     let exchanges = Locked<[InMemoryTransport.Exchange]>([])
     let offline = Locked(false)
     let clock = ManualClock()
+    /// Signs ID tokens for these audiences; `nil` when there are none.
+    private let idTokens: (key: SoftwareSigningKey, audiences: [String])?
+    private let nonce = Locked("")
+
+    init(idTokens: (key: SoftwareSigningKey, audiences: [String])? = nil) { self.idTokens = idTokens }
 
     func assent(_ change: (inout Assent.Configuration) -> Void = { _ in }) throws -> Assent {
         var configuration = Assent.Configuration(
             server: am, realm: "alpha", client: .init(id: "app", redirectURI: "app:/cb", scopes: ["accounts"]),
             resources: [api: .accessToken], pins: [:], vault: .memory)
-        configuration.transport = InMemoryTransport { [self] in try answer($0) }
+        configuration.transport = InMemoryTransport { [self] in try await answer($0) }
         configuration.clock = clock
         change(&configuration)
         return try Assent(configuration)
@@ -28,7 +33,18 @@ final class Servers: Sendable {
         exchanges.withLock { $0 }.filter { $0.request.url?.contains(part) == true }
     }
 
-    private func answer(_ exchange: InMemoryTransport.Exchange) throws -> HTTPReply {
+    private func idToken() async throws -> JSONValue {
+        guard let idTokens else { return .null }
+        let claims: JSONValue = [
+            "iss": .string(issuer), "sub": "ana", "aud": .array(idTokens.audiences.map(JSONValue.string)), "azp": "app",
+            "iat": .integer(clock.epochSeconds), "exp": .integer(clock.epochSeconds + 600),
+            "nonce": .string(nonce.withLock { $0 }),
+        ]
+        let header: JSONObject = ["kid": "k1"]
+        return .string(try await JWS.sign(claims.serializedBytes(), header: header, with: idTokens.key))
+    }
+
+    private func answer(_ exchange: InMemoryTransport.Exchange) async throws -> HTTPReply {
         exchanges.withLock { $0.append(exchange) }
         if offline.withLock({ $0 }) { throw HTTPTransportError(.connectFailed, "offline") }
         let url = exchange.request.url ?? ""
@@ -52,22 +68,27 @@ final class Servers: Sendable {
                 [
                     "issuer": .string(issuer), "authorization_endpoint": .string("\(issuer)/authorize"),
                     "token_endpoint": .string("\(issuer)/access_token"),
+                    "jwks_uri": .string("\(issuer)/connect/jwk_uri"),
                     "userinfo_endpoint": .string("\(issuer)/userinfo"),
                     "revocation_endpoint": .string("\(issuer)/token/revoke"),
                 ])
+        case "\(issuer)/connect/jwk_uri":
+            let keys = try idTokens.map { [try JWK(publicKeyInfo: $0.key.publicKeyInfo, keyID: "k1")] } ?? []
+            return .json(200, JWKSet(keys).json)
         case "\(issuer)/userinfo": return .json(200, ["sub": "u-1", "name": "Ana"])
         case "\(issuer)/authorize":
             let query = URLText.query(of: url)
             let (uri, state) = (query?[all: "redirect_uri"].first ?? "", query?[all: "state"].first ?? "")
+            nonce.withLock { $0 = query?[all: "nonce"].first ?? "" }
             return HTTPReply(
                 HTTPResponse(status: .found, headerFields: [.location: "\(uri)?code=c&state=\(state)"]))
         case "\(issuer)/access_token":
             let isRefresh = exchange.text.hasPrefix("grant_type=refresh_token")
-            return .json(
-                200,
-                [
-                    "access_token": isRefresh ? "access-2" : "access", "refresh_token": "refresh", "expires_in": 600,
-                ])
+            var granted: JSONObject = [
+                "access_token": isRefresh ? "access-2" : "access", "refresh_token": "refresh", "expires_in": 600,
+            ]
+            if idTokens != nil { granted["id_token"] = try await idToken() }
+            return .json(200, .object(granted))
         case let path where path.hasPrefix(api):
             if path.hasSuffix("/balanced") {
                 return .json(200, [:], headers: [.setCookie: "node=3; Path=/"])
@@ -107,6 +128,20 @@ extension HTTPFields {
         let own = try TokenConfiguration(issuer: issuer, clientID: "app", redirectURI: "app:/cb")
         #expect(usual.tokens.configuration.renewBefore == own.renewBefore)
         #expect(usual.tokens.configuration.patience == own.patience)
+    }
+
+    @Test("An audience that the app trusts may stand beside it in an ID token, and no other one")
+    func trustedAudiences() async throws {
+        let key = try SoftwareSigningKey.generate(.es256)
+        for trusted in [Set(["back-end"]), ["elsewhere"], []] {
+            let assent = try Servers(idTokens: (key, ["app", "back-end"])).assent {
+                $0.client = .init(id: "app", redirectURI: "app:/cb", scopes: ["openid", "accounts"])
+                $0.trustedAudiences = trusted
+            }
+            _ = try await assent.journey("Login", handler: answer)
+            let tokens = try? await assent.tokens.tokens()
+            #expect((tokens?.idToken != nil) == trusted.contains("back-end"), "\(trusted)")
+        }
     }
 
     @Test("The story: sign in, read, pay with approval, sign out")

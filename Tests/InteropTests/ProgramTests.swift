@@ -60,6 +60,12 @@ struct ProgramTests {
             .compactMap { $0.components(separatedBy: "\n").first }
         #expect(Set(python) == tested)
         #expect(page.blocks("apache").count == 2)
+        // What runs a section takes its first block of a language: a second one would be run by nobody.
+        for section in page.text.components(separatedBy: "\n## ").compactMap({ $0.split(separator: "\n").first }) {
+            for language in ["yaml", "python", "apache"] {
+                #expect(page.blocks(language, of: String(section)).count <= 1, "\(section): \(language)")
+            }
+        }
     }
 
     static let programs: [(String, String, JSONValue)] = [

@@ -38,12 +38,25 @@ struct TerminalDecision {
         say("")
         console.say(console.styled(escaped("\(displayed.relyingParty) asks: \(displayed.title)"), .bold))
         if let warning = displayed.warning { console.say(console.styled(escaped(warning), .yellow)) }
-        if let text = displayed.text { say(text) }
+        if let text = displayed.text { console.say(Self.sentence(text, displayed.fields.map(\.value))) }
         for place in [displayed.place, displayed.address].compactMap(\.self) { say("Asked from \(place)") }
-        let width = displayed.fields.map(\.label.count).max() ?? 0
-        for field in displayed.fields {
-            let label = escaped(field.label) + String(repeating: " ", count: width - field.label.count)
-            console.say("  \(label)  \(DisplayText.setOff(escaped(field.value)))")
+        for line in Self.lines(displayed.fields.map { ($0.label, $0.value) }) { console.say(line) }
+    }
+
+    /// The fields, one on a line: a column of labels, and one of values.
+    static func lines(_ fields: [(label: String, value: String)]) -> [String] {
+        let width = fields.map(\.label.count).max() ?? 0
+        return fields.map { label, value in
+            let label = DisplayText.escapedForTerminal(label) + String(repeating: " ", count: width - label.count)
+            return "  \(label)  \(DisplayText.setOff(DisplayText.escapedForTerminal(value)))"
+        }
+    }
+
+    /// A sentence in which those of these values that are written from right to left are set off: they would draw the
+    /// words beside them along.
+    static func sentence(_ text: String, _ values: [String]) -> String {
+        Set(values).map(DisplayText.escapedForTerminal).reduce(DisplayText.escapedForTerminal(text)) { text, value in
+            value.isEmpty ? text : text.replacing(value, with: DisplayText.setOff(value))
         }
     }
 

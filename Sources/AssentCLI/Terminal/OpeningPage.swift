@@ -2,7 +2,7 @@ import AssentCore
 import Foundation
 
 /// A page on disk that leads a browser on to an address: all users of a machine can read a program's arguments, and
-/// someone who knows a sign-in's address can answer it in the user's place.
+/// someone who knows the address of a sign-in or a sign-out can use it in the user's place.
 struct OpeningPage: Sendable {
     /// Where it is. Only this user can read it.
     let path: String
@@ -38,8 +38,8 @@ struct OpeningPage: Sendable {
         return """
             <!DOCTYPE html>
             <html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
-            <meta http-equiv="refresh" content="0; url='\(address)'"><title>Sign in</title></head>
-            <body><p><a href="\(address)">Go on to the sign-in</a></p></body></html>
+            <meta http-equiv="refresh" content="0; url='\(address)'"><title>Assent</title></head>
+            <body><p><a href="\(address)">Go on</a></p></body></html>
 
             """
     }

@@ -87,7 +87,7 @@ struct JourneyEnd: Sendable {
         return switch cause {
         case .locked:
             .failure(EngineError(.accountLocked))
-        case .declined:
+        case .declined, .failedOnDevice:
             .failure(EngineError(.declined))
         case .differentUser where subject.hasSession && turn.approval == nil:
             .failure(EngineError(.differentUser))

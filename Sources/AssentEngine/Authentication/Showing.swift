@@ -11,8 +11,10 @@ package enum ApprovalStage: Sendable, Equatable {
     case approved(isSafe: Bool)
     /// The user has approved, and the request has come.
     case used
-    /// The user, or the journey, said no.
+    /// The user said no.
     case declined
+    /// The journey did not come to a yes: an answer was wrong.
+    case failed
 }
 
 extension Authentication {
@@ -48,10 +50,16 @@ extension Authentication {
                 let method = record.binding.method ?? "GET"
                 return .approved(isSafe: method == "GET" || method == "HEAD")
             case .taken: return .used
-            case .declined: return .declined
+            case .declined: return try await isDeclinedByUser(transactionID) ? .declined : .failed
             case .expired: throw EngineError.transactionUnreadable
             }
         }
+    }
+
+    /// Whether it was the user who ended a transaction, which the record of its journey tells.
+    private func isDeclinedByUser(_ transactionID: String) async throws -> Bool {
+        let ends = try await audit.records(transactionID: transactionID).filter { $0.event == .authenticate }
+        return ends.last?.reason == FailureCause.declined.rawValue
     }
 
     /// The page at which a transaction's journey waits.

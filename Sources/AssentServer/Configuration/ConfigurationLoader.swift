@@ -154,9 +154,20 @@ extension ServerConfiguration {
             keepsAuthorization: route.bool("keepAuthorization", default: false),
             scopes: route.strings("scopes"), audience: route.strings("audience"),
             passHeaders: try passHeaders(route), stripHeaders: try headers(route, "stripHeaders"),
-            allowedOrigins: Set(try WebOrigins.read(route)))
+            allowedOrigins: Set(try WebOrigins.read(route)), home: try home(route))
         route.finish()
         return read
+    }
+
+    /// Where a browser is led, so nothing but a path of the gateway or a page that nobody can change on the way.
+    private static func home(_ route: SettingsReader<Void>) throws -> String? {
+        guard let home = route.optionalString("home") else { return nil }
+        let url = home.hasPrefix("/") ? "https://gateway.example\(home)" : home
+        guard let page = try? CanonicalResource(url), page.scheme == "https", !home.hasPrefix("//") else {
+            throw route.issue(
+                "home", "must be a path of the gateway, for example /app, or an https URL of an app's page")
+        }
+        return home
     }
 
     private static func access(

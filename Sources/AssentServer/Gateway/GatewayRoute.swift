@@ -47,6 +47,10 @@ package struct GatewayRoute: Sendable, Hashable {
     /// The web origins whose pages may call it, with the session cookie.
     package let allowedOrigins: Set<String>
 
+    /// Where users go on after they have decided on one of its requests in a browser: a path of the gateway, or an
+    /// app's page. `nil` when there is no such place.
+    package let home: String?
+
     /// The path as it is compared: policies do not tell upper from lower case either.
     private let folded: String
 
@@ -55,7 +59,7 @@ package struct GatewayRoute: Sendable, Hashable {
         name: String, path: String = "/", upstream: String, access: Access,
         mediaType: String = "application/json", maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false,
         scopes: [String] = [], audience: [String] = [], passHeaders: Set<String> = [],
-        stripHeaders: Set<String> = [], allowedOrigins: Set<String> = []
+        stripHeaders: Set<String> = [], allowedOrigins: Set<String> = [], home: String? = nil
     ) {
         self.name = name
         self.path = path
@@ -69,6 +73,7 @@ package struct GatewayRoute: Sendable, Hashable {
         self.passHeaders = passHeaders
         self.stripHeaders = stripHeaders
         self.allowedOrigins = allowedOrigins
+        self.home = home
         folded = path.lowercased()
     }
 

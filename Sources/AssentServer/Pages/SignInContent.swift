@@ -138,12 +138,13 @@ struct TransactionSummary {
     func html(_ language: PageLanguage) -> HTML {
         let rows: [HTML] = approval.display.map { "<div><dt>\(language[$0.label])</dt><dd>\($0.value)</dd></div>" }
         let list: HTML? = rows.isEmpty ? nil : "<dl class=\"summary\">\(rows)</dl>"
-        let request = [approval.method, approval.resource].compactMap(\.self).joined(separator: " ")
+        let method: HTML? = approval.method.map { "\($0) " }
         let account: HTML? = username.map {
             language.html(.terms, ["user": "<strong>\($0)</strong>", "end": "\(end(language))"])
         }
         let asked: HTML? = asker.map { "\(language.html(.askedBy, ["app": "<strong>\($0)</strong>"])) " }
-        return "\(list)<p class=\"source\">\(request)</p><p class=\"terms\">\(asked)\(account)</p>"
+        return
+            "\(list)<p class=\"source\">\(method)\(HTML(breaking: approval.resource))</p><p class=\"terms\">\(asked)\(account)</p>"
     }
 
     /// When it is too late. A page without scripts does not know the user's own time.

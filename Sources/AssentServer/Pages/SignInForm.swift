@@ -43,6 +43,11 @@ struct SignInForm {
         }
     }
 
+    /// The name that the user has typed; `nil` when the page did not ask for it.
+    var typedName: String? {
+        types.firstIndex(of: CallbackKind.name.rawValue).flatMap { form[InputName(place: $0 + 1).text] }
+    }
+
     /// The answer to the page; `nil` when the journey is to begin. What each callback must be, the engine knows itself.
     var answer: PageAnswer? {
         guard let authID else { return nil }

@@ -58,8 +58,8 @@ struct SignInMessage {
     static let signedIn = SignInMessage(.signedIn, .known(.closePage), isError: false)
     static let signedOut = SignInMessage(.signedOut, .known(.closePage), isError: false)
     static let approved = SignInMessage(.approved, .known(.approvedText), isError: false)
-    /// It is approved, and the app that asked must send the request; `back` is the origin of the service.
-    static func approvedUnsent(back: String) -> SignInMessage {
+    /// It is approved, and the app that asked must send the request; `back` is the app's page, where it is known.
+    static func approvedUnsent(back: String?) -> SignInMessage {
         var message = SignInMessage(.approved, .known(.approvedUnsentText), isError: false)
         message.back = back
         return message
@@ -67,9 +67,9 @@ struct SignInMessage {
 
     static let used = SignInMessage(.used, .known(.usedText), isError: false)
     static let unknownRealm = SignInMessage(.nothingHere, .known(.nothingHereText))
-    /// It was declined; `back` is the origin of the service that asked, where it is known.
-    static func notApproved(back: String?) -> SignInMessage {
-        var message = SignInMessage(.notApproved, .known(.notApprovedText))
+    /// It was not approved, for this reason; `back` is the app's page, where it is known.
+    static func notApproved(_ reason: PageText, back: String?) -> SignInMessage {
+        var message = SignInMessage(.notApproved, .known(reason))
         message.back = back
         return message
     }
@@ -87,8 +87,10 @@ struct SignInMessage {
         let link: HTML? = again.map {
             #"<p class="actions"><a class="button" href="\#(exact: $0)">\#(language[.startAgain])</a></p>"#
         }
-        let way: HTML? = back.map {
-            #"<p class="actions"><a class="button" href="\#(exact: $0)/">\#(language.html(.backTo, ["place": "\($0)"]))</a></p>"#
+        let way: HTML? = back.map { url in
+            let place = (try? Origin(url))?.description ?? url
+            return
+                #"<p class="actions"><a class="button" href="\#(exact: url)">\#(language.html(.backTo, ["place": "\(place)"]))</a></p>"#
         }
         let said: HTML =
             switch text {

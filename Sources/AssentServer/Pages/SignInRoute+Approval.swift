@@ -1,3 +1,4 @@
+import AssentCore
 import AssentEngine
 import Hummingbird
 
@@ -18,9 +19,19 @@ extension SignInRoute {
             guard let target = visit.target else { return visit.says(.approved, 200) }
             if isSafe { return go(to: target.url, from: target, visit) }
             // Led there, the browser would read what is at the URL, and its user would take that for what came of it.
-            return visit.says(.approvedUnsent(back: target.origin), 200)
+            return visit.says(.approvedUnsent(back: home(of: target)), 200)
         case .used: return visit.says(.used, 200)
-        case .declined: return visit.says(.notApproved(back: visit.target?.origin), 401)
+        case .declined: return visit.says(.notApproved(.declinedText, back: visit.target.flatMap(home)), 401)
+        case .failed: return visit.says(.notApproved(.wrongAnswerText, back: visit.target.flatMap(home)), 401)
+        }
+    }
+
+    /// The page that the operator names for those who have decided on a request of a route. The gateway itself is no
+    /// such page: a policy need not cover it, and a service need not have one there.
+    private func home(of target: ReturnTarget) -> String? {
+        guard case .resource = target.kind, let resource = try? CanonicalResource(target.url) else { return nil }
+        return GatewayRoute.answering(resource.path, of: routes)?.home.map { home in
+            home.hasPrefix("/") ? target.origin + home : home
         }
     }
 

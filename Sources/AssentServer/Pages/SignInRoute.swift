@@ -20,6 +20,9 @@ struct SignInRoute: Sendable {
     /// The gateway's origin, when there is a gateway.
     let gateway: Origin?
 
+    /// What is behind the gateway.
+    let routes: [GatewayRoute]
+
     /// The path of the public URL, for example `/am`.
     let basePath: String
 
@@ -96,10 +99,10 @@ struct SignInRoute: Sendable {
             let caller = try await callers.caller(
                 with: cookie.credential(visit.request.headers), realm: visit.wanted.realm)
             return caller.session == nil ? try await begin(visit, nil) : signedInPage(visit)
-        case .page(let authID, let notice):
+        case .page(let authID, let notice, let name):
             do {
                 let waiting = try await authentication.page(authID: authID, visit.step(cookie))
-                return show(waiting, visit, run, notice)
+                return show(waiting, visit, run, notice, typedName: name)
             } catch let error as EngineError where error.isStale || error.isFailedSignIn {
                 return try await begin(visit, .noLongerGood)
             }
@@ -138,24 +141,27 @@ struct SignInRoute: Sendable {
             guard case .page(let first) = try await authentication.authenticate(visit.beginning(cookie)) else {
                 throw error
             }
-            return lead(to: run, .page(authID: first.authID.reveal(), notice: SignInNotice(error)), visit)
+            let state = SignInRun.State.page(
+                authID: first.authID.reveal(), notice: SignInNotice(error), name: form.typedName)
+            return lead(to: run, state, visit)
         } catch let error as EngineError where error.isStale {
             // A page of the browser's memory. The sign-in goes on where it stands.
             guard let state = run.state(in: visit.request.headers) else { throw error }
-            guard case .page(let authID, _) = state else { return lead(to: run, state, visit) }
-            return lead(to: run, .page(authID: authID, notice: .answeredBefore), visit)
+            guard case .page(let authID, _, let name) = state else { return lead(to: run, state, visit) }
+            return lead(to: run, .page(authID: authID, notice: .answeredBefore, name: name), visit)
         }
     }
 
     func show(
-        _ next: AuthenticatePage, _ visit: SignInVisit, _ run: SignInRun?, _ notice: SignInNotice?
+        _ next: AuthenticatePage, _ visit: SignInVisit, _ run: SignInRun?, _ notice: SignInNotice?,
+        typedName: String? = nil
     ) -> Response {
         let asker = next.approving?.approval.clientID.map { id in
             grants[visit.wanted.realm]?.configuration.client(id)?.name ?? id
         }
         let content = SignInContent(
-            next, isApproval: visit.wanted.transactionID != nil, asker: asker, loginHint: visit.wanted.loginHint,
-            language: visit.frame.language)
+            next, isApproval: visit.wanted.transactionID != nil, asker: asker,
+            loginHint: typedName ?? visit.wanted.loginHint, language: visit.frame.language)
         let notice = notice ?? (next.isAskedAgain && content.hasFields ? .notAccepted : nil)
         guard
             let body = content.html(

@@ -9,8 +9,8 @@ struct SignInRun: Hashable {
 
     /// Where a sign-in stands.
     enum State: Hashable {
-        /// A page waits, with what is to be said above it.
-        case page(authID: String, notice: SignInNotice?)
+        /// A page waits, with what is to be said above it, and the name that was typed before.
+        case page(authID: String, notice: SignInNotice?, name: String? = nil)
         /// The user is signed in.
         case done
     }
@@ -21,6 +21,9 @@ struct SignInRun: Hashable {
 
     /// Sign-ins that a browser may have begun at once; with more, the cookies would fill its requests.
     private static let limit = 4
+
+    /// Bytes of a name that is kept: those of the longest user name.
+    private static let nameLimit = 100
 
     /// Seconds after which nobody comes back. Journeys expire by themselves.
     private static let maxAge = 3600
@@ -37,9 +40,11 @@ struct SignInRun: Hashable {
     /// Where it stands in the browser that sends these fields; `nil` in any other.
     func state(in fields: HTTPFields) -> State? {
         guard let value = Self.cookies(fields).first(where: { $0.id == id })?.value else { return nil }
-        let parts = value.split(separator: "~", maxSplits: 1, omittingEmptySubsequences: false)
-        guard parts.count == 2 else { return value == "done" ? .done : nil }
-        return .page(authID: String(parts[1]), notice: SignInNotice(rawValue: String(parts[0])))
+        let parts = value.split(separator: "~", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { return value == "done" ? .done : nil }
+        let name = Base64URL.decode(parts[1]).flatMap { String(validating: $0, as: UTF8.self) } ?? ""
+        return .page(
+            authID: String(parts[2]), notice: SignInNotice(rawValue: String(parts[0])), name: name.isEmpty ? nil : name)
     }
 
     /// The `Set-Cookie` values that note where it stands; with `nil`, that it is over. They also take away what the
@@ -48,8 +53,11 @@ struct SignInRun: Hashable {
         let others = Self.cookies(fields).map(\.id).filter { $0 != id }
         let stale = others.dropLast(Self.limit - 1).map { Self.cookie($0, "", maxAge: 0) }
         switch state {
-        case .page(let authID, let notice):
-            return stale + [Self.cookie(id, "\(notice?.rawValue ?? "")~\(authID)", maxAge: Self.maxAge)]
+        case .page(let authID, let notice, let name):
+            let kept = Array((name ?? "").utf8)
+            let encoded = kept.count <= Self.nameLimit ? Base64URL.encode(kept) : ""
+            let value = "\(notice?.rawValue ?? "")~\(encoded)~\(authID)"
+            return stale + [Self.cookie(id, value, maxAge: Self.maxAge)]
         case .done: return stale + [Self.cookie(id, "done", maxAge: Self.maxAge)]
         case nil: return stale + (self.state(in: fields) == nil ? [] : [Self.cookie(id, "", maxAge: 0)])
         }

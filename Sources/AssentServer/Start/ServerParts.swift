@@ -110,7 +110,8 @@ struct ServerParts: Sendable {
             signIn: SignInRoute(
                 authentication: authentication, callers: callers, sessions: sessions, grants: providers, cookie: cookie,
                 origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
-                basePath: basePath, design: configuration.pages, logger: context.logger),
+                routes: configuration.gateway?.routes ?? [], basePath: basePath, design: configuration.pages,
+                logger: context.logger),
             health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
     }
 

@@ -14,7 +14,7 @@ final class JourneyFixture: Sendable {
     let directory: URL
     let path: String
     let database: any SQLDatabase
-    let clock = ManualClock()
+    let clock: ManualClock
     let context: EngineContext
     let derivations = CountingDerivation()
     let passwords: Passwords
@@ -31,8 +31,7 @@ final class JourneyFixture: Sendable {
     init(
         failedTransaction: FailedTransaction = .failure, signIn: SignInLimits = SignInLimits(attempts: 1000),
         otp: OneTimePasswordLimits = OneTimePasswordLimits(), more: [JourneyDefinition] = [],
-        catalog: NodeCatalog = .standard, syncsToDisk: Bool = true,
-        isRestorable: Bool = false
+        catalog: NodeCatalog = .standard, syncsToDisk: Bool = true, operated: OperatedDatabase? = nil
     ) async throws {
         let memory = URL(filePath: "/dev/shm")
         let isMemoryThere = FileManager.default.isWritableFile(atPath: memory.path)
@@ -40,9 +39,14 @@ final class JourneyFixture: Sendable {
         directory = parent.appending(path: "assent-journeys-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
-        let opened = try await TestDatabase.location(path).open(clock: clock)
-        database = isRestorable ? RestorableDatabase(opened) : opened
-        context = try TransactionFixture.context(database, clock: clock)
+        clock = operated?.clock ?? ManualClock()
+        database =
+            if let operated {
+                try await RestorableDatabase(operated)
+            } else {
+                try await TestDatabase.location(path).open(clock: clock)
+            }
+        context = try TransactionFixture.context(database, clock: clock, key: operated?.key)
         passwords = Passwords(
             context, policy: PasswordPolicy(logN: 4, parallelChecks: 4, waitingChecks: 500), limits: signIn,
             derivation: derivations)

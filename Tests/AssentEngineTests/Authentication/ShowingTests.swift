@@ -17,7 +17,7 @@ struct ShowingTests {
         let first = try await fixture.start("Login")
         let authID = first.authID
         let shown = try await engine.page(authID: authID, request())
-        #expect(shown.content == first.content && !shown.isAskedAgain)
+        #expect(shown.content == first.content && !shown.isAskedAgain && shown.typedName == nil)
         guard case .page(let second) = try await fixture.answer(first, ["ana", "wrong"]) else {
             Issue.record("a wrong password leads to the page again")
             return
@@ -25,6 +25,8 @@ struct ShowingTests {
         #expect(second.isAskedAgain && second.content == first.content)
         let again = try await engine.page(authID: second.authID.reveal(), request())
         #expect(again.isAskedAgain && again.content == second.content)
+        // The name stands there already, and the password does not.
+        #expect(second.typedName == "ana" && again.typedName == "ana")
         await expectError(.stepAlreadyAnswered) { try await engine.page(authID: authID, request()) }
         await expectError(.invalidRequest) {
             try await engine.page(authID: second.authID.reveal(), request(realm: "/beta"))
@@ -83,13 +85,21 @@ struct ShowingTests {
         #expect(stage == .approved(isSafe: method != "PUT"))
     }
 
-    @Test("What was declined stays to be seen as that")
+    @Test(
+        "What was declined stays to be seen as that, and what was answered wrongly as that, also when AM's 200 ends it")
     func declined() async throws {
-        let fixture = try await JourneyFixture()
-        let session = try await fixture.signIn()
-        let id = try await fixture.transaction(session)
-        let page = try await fixture.approve(id, session: session)
-        await expectError(.declined) { try await fixture.answer(page, [nil, nil, 1], session: session) }
-        #expect(try await fixture.authentication.stage(transactionID: id, request(session)) == .declined)
+        for failed in [FailedTransaction.failure, .success] {
+            let fixture = try await JourneyFixture(failedTransaction: failed)
+            let session = try await fixture.signIn()
+            let id = try await fixture.transaction(session)
+            let page = try await fixture.approve(id, session: session)
+            _ = try? await fixture.answer(page, [nil, nil, 1], session: session)
+            #expect(try await fixture.authentication.stage(transactionID: id, request(session)) == .declined)
+            let other = try await fixture.transaction(session)
+            let approved = try await fixture.approve(other, session: session)
+            let asked = try Page(await fixture.answer(approved, [nil, nil, 0], session: session))
+            _ = try? await fixture.answer(asked, ["000000"], session: session)
+            #expect(try await fixture.authentication.stage(transactionID: other, request(session)) == .failed)
+        }
     }
 }

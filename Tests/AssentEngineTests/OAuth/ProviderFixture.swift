@@ -50,7 +50,7 @@ final class ProviderFixture: Sendable {
 
     let url: URL
     let database: any SQLDatabase
-    let clock = ManualClock()
+    let clock: ManualClock
     let context: EngineContext
     let grants: OAuthProvider
     let user: User
@@ -63,15 +63,20 @@ final class ProviderFixture: Sendable {
     init(
         clients: [OAuthClient] = [bank, other, backend], random: any RandomSource = SystemRandom(),
         limits: SessionLimits = longSession, contexts: AuthenticationContexts = AuthenticationContexts(),
-        isRestorable: Bool = false
+        operated: OperatedDatabase? = nil
     ) async throws {
         url = FileManager.default.temporaryDirectory.appending(path: "assent-grants-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        let opened = try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(clock: clock)
-        database = isRestorable ? RestorableDatabase(opened) : opened
+        clock = operated?.clock ?? ManualClock()
+        database =
+            if let operated {
+                try await RestorableDatabase(operated)
+            } else {
+                try await TestDatabase.location(url.appending(path: "test.sqlite").path).open(clock: clock)
+            }
         context = EngineContext(
             database: database, clock: clock, random: random,
-            masterKey: try MasterKey(Secret(bytes: SystemRandom().bytes(32))),
+            masterKey: try MasterKey(operated?.key ?? Secret(bytes: SystemRandom().bytes(MasterKey.byteCount))),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         grants = try OAuthProvider(
             context, keys: ServerKeys(context),

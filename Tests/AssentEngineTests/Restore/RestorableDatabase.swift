@@ -1,35 +1,37 @@
 import AssentCore
 import AssentStore
 import AssentTesting
-import Foundation
-import StoreTesting
 import Testing
 
 @testable import AssentEngine
 
-/// A database of which backups are made, and which is replaced by one while the engine goes on.
+/// A database that is backed up and restored by the commands of the documentation while the engine goes on.
 final class RestorableDatabase: SQLDatabase {
     private let current: Locked<any SQLDatabase>
-    private let directory: URL
+    private let operated: OperatedDatabase
 
-    init(_ database: any SQLDatabase) {
-        current = Locked(database)
-        directory = FileManager.default.temporaryDirectory.appending(path: "assent-backups-\(UUID().uuidString)")
+    init(_ operated: OperatedDatabase) async throws {
+        self.operated = operated
+        current = Locked(try await operated.location.open(clock: operated.clock))
     }
 
-    deinit { try? FileManager.default.removeItem(at: directory) }
+    func backUp() async throws { try await operated.backUp() }
 
-    /// All that the database holds now, in another one.
-    func backup(clock: any WallClock) async throws -> any SQLDatabase {
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        let copy = try await TestDatabase.location(directory.appending(path: UUID().uuidString).path).open(clock: clock)
-        let now = current.withLock { $0 }
-        _ = try await DatabaseCopy(from: now, to: copy, identity: [1], random: SystemRandom()).run()
-        return copy
+    /// Has the engine work on the backup from now on.
+    func restore() async throws { try await closed { try await operated.restore() } }
+
+    /// Fences the database, and says how much has ended.
+    func fence(_ options: String...) async throws -> [FencedKind: Int64] {
+        try await closed { try await operated.fence(options) }
     }
 
-    /// Has the engine work on a backup from now on.
-    func restore(_ backup: any SQLDatabase) { current.withLock { $0 = backup } }
+    private func closed<Result>(_ body: () async throws -> Result) async throws -> Result {
+        try await close()
+        let result = try await body()
+        let opened = try await operated.location.open(clock: operated.clock)
+        current.withLock { $0 = opened }
+        return result
+    }
 
     func run(_ statement: SQLStatement) async throws -> [SQLRow] {
         try await current.withLock { $0 }.run(statement)
@@ -63,36 +65,38 @@ struct RestoreDrill: Sendable {
         self.again = again
     }
 
-    /// Makes backups, takes each step, and tries it again: on the same database, on a backup as it is, and on fenced
+    /// Makes a backup, takes each step, and tries it again: on the same database, on the backup as it is, and on fenced
     /// ones.
     static func run(_ drills: [RestoreDrill], on context: EngineContext, covering kinds: Set<FencedKind>) async throws {
         #expect(Set(drills.map(\.kind)) == kinds)
         let database = try #require((context.database as? CheckedDatabase)?.base as? RestorableDatabase)
-        let plain = try await database.backup(clock: context.clock)
-        let keeping = try await database.backup(clock: context.clock)
-        let fenced = try await database.backup(clock: context.clock)
+        // From now on the database knows its key.
+        try #require(try await MasterKeyCheck(context).isRight())
+        try await database.backUp()
         for drill in drills {
             try await drill.step()
             #expect(try await !drill.again(), "\(drill.name): it was done")
         }
-        database.restore(plain)
+        try await database.restore()
         for drill in drills { #expect(try await drill.again(), "\(drill.name): the backup does not know") }
-        database.restore(keeping)
-        let kept = try await RestoredDatabase(context).fence(keepingSessions: true)
+        try await database.restore()
+        let kept = try await database.fence("--keep-sessions")
         for drill in drills {
             let isKept = optional.contains(drill.kind)
-            #expect(kept.counts[drill.kind] == nil || !isKept, "\(drill.name)")
+            #expect(kept[drill.kind] == nil || !isKept, "\(drill.name)")
             #expect(try await drill.again() == isKept, "\(drill.name): keeping sessions")
         }
-        database.restore(fenced)
-        let ended = try await RestoredDatabase(context).fence()
+        try await database.restore()
+        let ended = try await database.fence()
+        #expect(try await AuditLog(context).newest(1).map(\.event) == [.databaseRestore])
         for drill in drills {
-            #expect(ended.counts[drill.kind, default: 0] > 0, "\(drill.name)")
+            #expect(ended[drill.kind, default: 0] > 0, "\(drill.name)")
             #expect(try await !drill.again(), "\(drill.name): fenced")
         }
-        // Looking for a key makes those that are missing.
-        let again = try await RestoredDatabase(context).fence()
-        #expect(Set(again.counts.keys).isSubset(of: [.nonces, .tokenKeys]), "\(again.counts)")
+        // Looking for a key makes those that are missing, and codes are spent by the time that it is.
+        let again = try await database.fence()
+        let renewed: Set<FencedKind> = [.nonces, .tokenKeys, .oneTimePasswords, .deviceCodes]
+        #expect(Set(again.keys).isSubset(of: renewed), "\(again)")
     }
 
     private static let optional = Set(

@@ -9,6 +9,7 @@ import Testing
 
 @testable import AssentEngine
 
+/// Each drill backs up and restores by the commands that `docs/operating.md` has for people.
 @Suite("What a restored backup must not bring back")
 struct RestoreDrillTests {
     private static let journeys: Set<FencedKind> = [.journeySteps, .oneTimePasswords]
@@ -31,7 +32,8 @@ struct RestoreDrillTests {
 
     @Test("Steps of journeys and one-time passwords")
     func journeySteps() async throws {
-        let fixture = try await JourneyFixture(isRestorable: true)
+        let operated = try await OperatedDatabase()
+        let fixture = try await JourneyFixture(operated: operated)
         let page = try await fixture.start("Password")
         let code = try fixture.code()
         @Sendable func sign(in name: String) async throws -> Secret {
@@ -51,13 +53,13 @@ struct RestoreDrillTests {
                     try await fixture.oneTimePasswords.verify(code, user: fixture.ana) == .accepted
                 },
             ], on: fixture.context, covering: Self.journeys)
-        fixture.clock.advance(by: 60)
+        operated.passAMinute()
         #expect(try await fixture.oneTimePasswords.verify(try fixture.code(), user: fixture.ana) == .accepted)
     }
 
     @Test("Sessions, grants, consents, codes, refresh tokens, keys, and the token of the first administrator")
     func access() async throws {
-        let fixture = try await ProviderFixture(isRestorable: true)
+        let fixture = try await ProviderFixture(operated: OperatedDatabase())
         let (context, grants) = (fixture.context, fixture.grants)
         let session = try await Sessions(context).begin(
             userID: fixture.user.id, realm: "/alpha", limits: SessionLimits())
@@ -119,7 +121,7 @@ struct RestoreDrillTests {
 
     @Test("Transactions, approvals of devices, invites, enrolments, PINs")
     func approvals() async throws {
-        let fixture = try await SigningStoreFixture(isRestorable: true)
+        let fixture = try await SigningStoreFixture(operated: OperatedDatabase())
         let (base, store, now) = (fixture.base, fixture, fixture.now)
         let spent = try await base.approved()
         let open = try await base.create(try base.binding(session: base.ben))
@@ -218,7 +220,8 @@ struct RestoreDrillTests {
 
     @Test("One-time codes of devices, and what devices have sent")
     func devices() async throws {
-        let world = try await SigningWorld(isRestorable: true) {
+        let operated = try await OperatedDatabase()
+        let world = try await SigningWorld(operated: operated) {
             $0.oneTimeKeys = [
                 OneTimeKeySettings(label: "timed", kind: .time(period: 30)),
                 OneTimeKeySettings(label: "counted", kind: .counter),
@@ -259,7 +262,7 @@ struct RestoreDrillTests {
                 },
             ], on: world.base.context, covering: Self.devices)
         #expect(try await update() == "use_nonce")
-        world.base.clock.advance(by: 60)
+        operated.passAMinute()
         #expect(try await accepts(try await container.oneTimeCode(label: "timed").code.reveal(), "timed"))
         #expect(try await device.status(enrolled.did).state == .active)
     }
@@ -278,6 +281,24 @@ struct RestoreDrillTests {
             #expect(try await fixture.transactions.recordLostOutcomes() == 1)
             let outcome = try await fixture.transactions.outcome(id: id, session: fixture.ana)?.outcome
             #expect(outcome == (isFenced ? .unknown : .notForwarded))
+        }
+    }
+
+    @Test("The page names all that the fence ends, and what users hear of it")
+    func page() throws {
+        let section = try OperatingPage.section("### What `restore-fence` does")
+        let words: [FencedKind: String] = [
+            .sessions: "sessions", .grants: "grants", .consents: "consents", .tokenKeys: "keys for tokens",
+            .codes: "authorization codes", .refreshTokens: "refresh tokens", .transactions: "open or approved",
+            .lostOutcomes: "without an outcome", .journeySteps: "steps of journeys",
+            .oneTimePasswords: "one-time passwords", .bootstrapTokens: "first administrator",
+            .signingTransactions: "open transactions", .signingApprovals: "has not used", .invites: "invites",
+            .enrolments: "enrolments, renewals", .evaluations: "PIN entries", .slots: "PINs",
+            .deviceCodes: "one-time codes of devices", .nonces: "what devices have sent",
+        ]
+        for kind in FencedKind.allCases {
+            let text = try #require(words[kind], "\(kind)")
+            #expect(section.contains(text), "\(kind): \(text)")
         }
     }
 }

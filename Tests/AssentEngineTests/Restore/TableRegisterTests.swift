@@ -38,6 +38,20 @@ struct TableRegisterTests {
         }
     }
 
+    @Test("Each column was judged: one that tells that something was used has a step in the register, or a remark")
+    func columns() throws {
+        let stored = try Schema.current.tables()
+        #expect(Set(stored.map(\.name)) == Set(JudgedColumns.all.keys))
+        for table in stored {
+            let columns = try #require(JudgedColumns.all[table.name], "\(table.name)")
+            #expect(Set(table.columns.map(\.name)) == columns.used.union(columns.others), "\(table.name)")
+            #expect(columns.used.isDisjoint(with: columns.others), "\(table.name)")
+        }
+        for table in TableRegister.tables where JudgedColumns.all[table.name]?.used.isEmpty == false {
+            #expect(!table.fence.isEmpty || !table.remark.isEmpty, "\(table.name)")
+        }
+    }
+
     @Test("All of it is one transaction: when its record cannot be written, nothing has ended")
     func atomic() async throws {
         let fixture = try await TransactionFixture()

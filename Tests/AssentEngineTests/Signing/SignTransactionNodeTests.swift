@@ -143,6 +143,16 @@ struct SignTransactionNodeTests {
         _ = try await device.decide(try await device.signed(device.blind(txn, container), label: nil), container)
         await #expect(throws: EngineError(.declined)) { try await world.poll(page) }
         #expect(try await world.journeys.state(denied) == "DECLINED")
+        let mistaken = try await world.journeys.transaction(world.session, journey: "Sign")
+        let waiting = try await world.begin(mistaken)
+        let asked = try await world.signing()
+        let other = try #require(SigningID(text: asked.txn))
+        await #expect(throws: TestRefusal.self) {
+            try await device.approve(other, container, number: asked.matchNumber == "10" ? "11" : "10")
+        }
+        await #expect(throws: EngineError(.declined)) { try await world.poll(waiting) }
+        let audited = try await world.journeys.audited()
+        #expect(audited.contains("refused declined") && audited.contains("refused failedOnDevice"), "\(audited)")
     }
 
     @Test("When its time is over, the journey goes its own way, and nothing is approved any more")

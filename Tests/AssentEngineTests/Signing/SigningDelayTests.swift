@@ -21,6 +21,7 @@ struct SigningDelayTests {
         } change: {
             // Enough for every test to make an invite late.
             $0.freshness = 20 * 365 * 86400
+            $0.oneTimeKeys = [OneTimeKeySettings(label: "counted", kind: .counter)]
         }
     }
 
@@ -54,15 +55,22 @@ struct SigningDelayTests {
 
     /// What a user does, again and again until it is done.
     enum Ceremony: String, CaseIterable, Sendable {
-        case enrolment, approval, change, renewal
+        case enrolment, unlock, approval, claim, record, change, renewal, reset
+
+        /// How many messages a device sends at least.
+        var messages: Int { self == .unlock ? 2 : 4 }
 
         /// Does it once.
         fileprivate func attempt(_ run: Run) async throws {
             switch self {
             case .enrolment: try await run.enrol()
+            case .unlock: try await run.container().password(.signing)?.verify(SigningDelayTests.pin)
             case .approval: _ = try await run.sdk.approve(run.container(), on: run.device, pin: SigningDelayTests.pin)
+            case .claim: try await run.claim()
+            case .record: try await run.record()
             case .change: try await run.change()
             case .renewal: try await run.renew()
+            case .reset: try await run.reset()
             }
         }
     }
@@ -73,15 +81,13 @@ struct SigningDelayTests {
         let device: SigningDevice
         let postman: Postman
         private let known = Locked<SigningContainer?>(nil)
-        private let invite: SigningInvite
-        private let pid: String
+        private let invite = Locked<(invite: SigningInvite, pid: String)?>(nil)
+
+        private var world: SigningWorld { sdk.world }
 
         init(_ ceremony: Ceremony, _ postman: Postman) async throws {
             sdk = try SDKWorld(try await SigningDelayTests.world())
             self.postman = postman
-            let shown = try await sdk.world.provider.invites.make(sdk.world.ana, user: nil)
-            invite = try SigningInvite(scanned: shown.qr.reveal())
-            pid = shown.pid
             device = sdk.device(postman: postman)
             guard ceremony != .enrolment else { return }
             let container = try await sdk.enrolled(sdk.device(), pin: SigningDelayTests.pin)
@@ -93,13 +99,55 @@ struct SigningDelayTests {
             try await device.container(try #require(known.withLock { $0 }).id)
         }
 
+        /// Does something with an invite, the same one until it is void: then the user takes another one.
+        private func invited(
+            did: String? = nil, _ body: (SigningInvite, _ pid: String) async throws -> Void
+        ) async throws {
+            if invite.withLock({ $0 }) == nil {
+                let shown = try await world.provider.invites.make(world.ana, user: nil, did: did)
+                let made = (try SigningInvite(scanned: shown.qr.reveal()), shown.pid)
+                invite.withLock { $0 = made }
+            }
+            let (current, pid) = try #require(invite.withLock { $0 })
+            do {
+                try await body(current, pid)
+            } catch let error as SigningError where SigningDelayTests.void.contains(error.code) {
+                invite.withLock { $0 = nil }
+                throw error
+            }
+        }
+
         func enrol() async throws {
-            let enrolment = try await device.enrol(invite) { _ in SigningDelayTests.pin }
-            let status = try await sdk.world.provider.invites.enter(
-                digits: try #require(enrolment.digits), sdk.world.ana, pid: pid)
-            #expect(status.state == "ACTIVE")
-            let container = try await device.container(enrolment.containerID)
-            known.withLock { $0 = container }
+            try await invited { invite, pid in
+                do {
+                    let enrolment = try await device.enrol(invite) { _ in SigningDelayTests.pin }
+                    let status = try await world.provider.invites.enter(
+                        digits: try #require(enrolment.digits), world.ana, pid: pid)
+                    #expect(status.state == "ACTIVE")
+                    let container = try await device.container(enrolment.containerID)
+                    known.withLock { $0 = container }
+                } catch let error as SigningError where SigningDelayTests.void.contains(error.code) {
+                    for begun in try await device.unfinishedEnrolments() {
+                        try await device.abandonEnrolment(begun.id)
+                    }
+                    throw error
+                }
+            }
+        }
+
+        func claim() async throws {
+            var wish = world.wish("numbered")
+            wish.user = nil
+            let made = try await world.provider.parties.create(wish)
+            let info = try await device.retrieveTransactionInfo(try await world.provider.parties.ticket(of: made))
+            let receipt = try await info.transaction().setStatus(
+                "accept", password: SigningDelayTests.pin, number: made.matchNumber)
+            #expect(receipt.effect == .approve)
+        }
+
+        func record() async throws {
+            let transaction = try await container().record("I have read the contract")
+            #expect(try await transaction.setStatus("accept", password: SigningDelayTests.pin).effect == .approve)
         }
 
         func change() async throws {
@@ -118,48 +166,78 @@ struct SigningDelayTests {
                 #expect(try await container.renew { _ in SigningDelayTests.pin }.isDone)
             } catch let error as SigningError where error.code == .freshAuthenticationRequired {
                 // It was done; only the answer was lost. The next one is not due.
+            } catch let error as SigningError where error.code == SigningDelayTests.otherOffer {
+                // The server forgets it after a quarter of an hour, and it begins anew.
+                sdk.clock.advance(by: 16 * 60)
+                throw error
+            }
+        }
+
+        func reset() async throws {
+            let container = try await container()
+            try await invited(did: container.id) { invite, pid in
+                let renewal = try await container.renew(invite: invite) { _ in SigningDelayTests.pin }
+                _ = try await world.provider.enter(digits: try #require(renewal.digits), world.ana, pid: pid)
             }
         }
     }
+
+    /// What a server says of keys for another offer than its last one.
+    private static let otherOffer = SigningError.Code(rawValue: "hash_mismatch")
+
+    /// What ends an invite: its one commitment was spent, and nothing comes of it.
+    private static let void: Set<SigningError.Code> = [.commitmentChanged, .enrolmentVoid, .invalidCode, otherOffer]
 
     /// All pairs take minutes: `make soak` tries each, other runs some, so that each message and each moment is there.
     private func isTried(_ kept: Int, _ release: Int) -> Bool {
         Soak.isOn || (kept + release).isMultiple(of: TestDatabase.isPostgreSQL ? 7 : 3)
     }
 
+    /// A start of an enrolment or of new keys that comes late takes the place of the device's offer: the server refuses
+    /// its keys (`hash_mismatch`), nothing has changed, and it begins anew, with an invite with another one.
     @Test(
         "Any one message of a ceremony comes late, or twice, at any later point: it ends well, and the PIN opens the keys",
-        // After a late start of an enrolment or renewal the server refuses the keys (`hash_mismatch`): it begins anew.
-        arguments: [Ceremony.approval, .change], Postman.Fate.allCases)
+        arguments: Ceremony.allCases, Postman.Fate.allCases)
     func anyMessage(of ceremony: Ceremony, fate: Postman.Fate) async throws {
         let plain = try await Run(ceremony, Postman())
         try await ceremony.attempt(plain)
         let count = plain.postman.calls
-        #expect(count >= 4)
+        #expect(count >= ceremony.messages)
         for kept in 0..<count {
             // What fails is done again, from its start at most: that many calls may follow.
             for release in (kept + 1)...(2 * count) where isTried(kept, release) {
-                let postman = Postman(fate, keeping: kept, until: release)
-                let run = try await Run(ceremony, postman)
+                let run = try await Run(ceremony, Postman(fate, keeping: kept, until: release))
                 let place = "message \(kept), before \(release)"
-                var attempts = 0
-                while true {
-                    attempts += 1
-                    do {
-                        try await ceremony.attempt(run)
-                        break
-                    } catch let error as SigningError {
-                        try #require(attempts < 5, "\(place): \(error)")
-                    }
-                }
-                let isOver = postman.calls <= release
-                await postman.deliver()
-                let pin = ceremony == .change ? Self.new : Self.pin
-                let container = try await run.container()
-                #expect(try await container.status().state == .active, "\(place)")
-                #expect(try await run.sdk.approve(container, on: run.device, pin: pin).effect == .approve, "\(place)")
+                try await patiently(ceremony, run, place)
+                let isOver = run.postman.calls <= release
+                await run.postman.deliver()
+                try await check(run, pin: ceremony == .change ? Self.new : Self.pin, place)
                 if isOver { break }
             }
         }
+    }
+
+    private func patiently(_ ceremony: Ceremony, _ run: Run, _ place: String) async throws {
+        var attempts = 0
+        while true {
+            attempts += 1
+            do {
+                try await ceremony.attempt(run)
+                return
+            } catch let error as SigningError {
+                try #require(attempts < 5, "\(place): \(error)")
+            }
+        }
+    }
+
+    /// The container is active, the PIN opens its keys, and device and server have one secret for one-time codes.
+    private func check(_ run: Run, pin: Secret, _ place: String) async throws {
+        let container = try await run.container()
+        #expect(try await container.status().state == .active, "\(place)")
+        #expect(try await run.sdk.approve(container, on: run.device, pin: pin).effect == .approve, "\(place)")
+        let code = try await run.container().oneTimeCode(label: "counted").code.reveal()
+        let world = run.sdk.world
+        let verdict = try await world.provider.verify(oneTimeCode: code, label: "counted", user: world.base.ana.user)
+        #expect(verdict == .accepted, "\(place)")
     }
 }

@@ -17,9 +17,9 @@ final class SigningStoreFixture: SigningPart {
         name: "https://am.bank.example/am/signing/realms/root/realms/alpha", realm: "/alpha")
 
     init(
-        _ location: DatabaseLocation? = nil, isRestorable: Bool = false
+        _ location: DatabaseLocation? = nil, operated: OperatedDatabase? = nil
     ) async throws {
-        base = try await TransactionFixture(location, isRestorable: isRestorable)
+        base = try await TransactionFixture(location, operated: operated)
         realm =
             SigningProvider(
                 base.context, settings: SigningSettings(issuer: Self.issuer, name: "Bank of Example")

@@ -28,10 +28,10 @@ final class SigningWorld: TestIssuer {
         """
 
     init(
-        notifier: (any Notifier)? = nil, isRestorable: Bool = false,
+        notifier: (any Notifier)? = nil, operated: OperatedDatabase? = nil,
         _ change: (inout SigningSettings) -> Void = { _ in }
     ) async throws {
-        base = try await TransactionFixture(isRestorable: isRestorable)
+        base = try await TransactionFixture(operated: operated)
         var numbered = Self.payment
         numbered.matchesNumber = true
         var settings = SigningSettings(

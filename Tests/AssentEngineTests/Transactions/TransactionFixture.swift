@@ -13,7 +13,7 @@ final class TransactionFixture: Sendable {
     let path: String
     let directory: URL
     let database: any SQLDatabase
-    let clock = ManualClock()
+    let clock: ManualClock
     let context: EngineContext
     let transactions: Transactions
     let ana: LiveSession
@@ -27,15 +27,19 @@ final class TransactionFixture: Sendable {
     /// On the tests' database, unless another one is named.
     init(
         limits: TransactionLimits = TransactionLimits(), _ location: DatabaseLocation? = nil,
-        isRestorable: Bool = false
+        operated: OperatedDatabase? = nil
     ) async throws {
         directory = FileManager.default.temporaryDirectory.appending(path: "assent-transactions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "assent.sqlite").path
-        let location = if let location { location } else { try await TestDatabase.location(path) }
-        let opened = try await location.open(clock: clock)
-        database = isRestorable ? RestorableDatabase(opened) : opened
-        context = try Self.context(database, clock: clock)
+        clock = operated?.clock ?? ManualClock()
+        if let operated {
+            database = try await RestorableDatabase(operated)
+        } else {
+            let location = if let location { location } else { try await TestDatabase.location(path) }
+            database = try await location.open(clock: clock)
+        }
+        context = try Self.context(database, clock: clock, key: operated?.key)
         transactions = Transactions(context, limits: limits)
         ana = try await Self.signIn("ana", roles: [], context)
         anaElsewhere = try await Self.signIn("ana", roles: [], context)
@@ -47,10 +51,12 @@ final class TransactionFixture: Sendable {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    static func context(_ database: any SQLDatabase, clock: any WallClock, seed: UInt64 = 1) throws -> EngineContext {
+    static func context(
+        _ database: any SQLDatabase, clock: any WallClock, seed: UInt64 = 1, key: Secret? = nil
+    ) throws -> EngineContext {
         EngineContext(
             database: database, clock: clock, random: SystemRandom(),
-            masterKey: try MasterKey(Secret(bytes: SeededRandom(seed: seed).bytes(MasterKey.byteCount))),
+            masterKey: try MasterKey(key ?? Secret(bytes: SeededRandom(seed: seed).bytes(MasterKey.byteCount))),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 

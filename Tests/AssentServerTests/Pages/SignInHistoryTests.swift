@@ -80,9 +80,9 @@ struct SignInHistoryTests {
         let run = try #require(SignInRun(named: "abc-_9"))
         func state(_ cookie: String) -> SignInRun.State? { run.state(in: [.cookie: cookie]) }
         let name = SignInRun.cookiePrefix
-        #expect(state("a=b; \(name)abc-_9=failed~x.y.z") == .page(authID: "x.y.z", notice: .failed))
-        #expect(state("\(name)abc-_9=~x") == .page(authID: "x", notice: nil))
-        #expect(state("\(name)abc-_9=madeUp~x") == .page(authID: "x", notice: nil))
+        #expect(state("a=b; \(name)abc-_9=failed~~x.y.z") == .page(authID: "x.y.z", notice: .failed))
+        #expect(state("\(name)abc-_9=~YW5h~x") == .page(authID: "x", notice: nil, name: "ana"))
+        #expect(state("\(name)abc-_9=madeUp~!~x") == .page(authID: "x", notice: nil))
         #expect(state("\(name)abc-_9=done") == .done)
         for other in ["", "\(name)abc-_9", "\(name)abc-_9=", "\(name)abc-_8=done", "abc-_9=done", ";;=;~"] {
             #expect(state(other) == nil, "\(other)")

@@ -166,6 +166,8 @@ struct SignInPageTests {
             #expect(second.text.contains(#"role="alert">That did not work."#))
             #expect(second.text.contains(#"aria-describedby="alert" aria-invalid="true""#))
             #expect(second.text.contains("<title>Error: Sign in</title>"))
+            // Another journey begins, and the name need not be typed again.
+            #expect(second.text.contains(#"value="\#(name)" autocomplete="username""#))
             #expect(!second.text.contains("wr<ong") && !second.text.contains("wr&lt;ong"))
             let third = try await browser.submit(second, try credentials(fixture))
             #expect(third.answer.status == 200 && third.text.contains("You are signed in"))

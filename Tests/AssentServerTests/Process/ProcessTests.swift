@@ -10,6 +10,17 @@ import Testing
 
 @Suite("assent serve as a process")
 struct ProcessTests {
+    @Test("The issuer that it prints is the one that programs discover")
+    func issuer() async throws {
+        try await ProcessWorld.run { world in
+            let serve = try await world.start()
+            let issuer = try #require(serve.issuers.first)
+            #expect(serve.issuers == ["\(serve.server)/oauth2/realms/root/realms/alpha"])
+            let found = try await serve.send("GET", issuer + "/.well-known/openid-configuration")
+            #expect(found.json["issuer"]?.string == issuer)
+        }
+    }
+
     @Test("SIGTERM under load: exit status 0, everything answered is recorded, nothing is half done")
     func terminate() async throws {
         try await ProcessWorld.run { world in

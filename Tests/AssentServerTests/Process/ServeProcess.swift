@@ -16,6 +16,8 @@ final class ServeProcess: Sendable {
     /// Where its gateway is, if it has one.
     let gateway: String?
     let password: String?
+    /// The issuers that it has printed.
+    let issuers: [String]
     private let client: HTTPClient
 
     /// Starts a server on `directory`, which has `assent.yaml`, and waits until it says where it is.
@@ -31,9 +33,11 @@ final class ServeProcess: Sendable {
         }
         let process = try WatchedProcess.start(prefix + command(directory: directory) + options)
         var password: String?
+        var issuers: [String] = []
         while let line = await process.nextLine() {
             let words = line.split(separator: " ").map(String.init)
             if words.first == "password" { password = words.last }
+            if words.first == "Issuer:" { issuers += words.dropFirst().prefix(1) }
             if line.hasPrefix("Next, in another terminal") { break }
         }
         // The ports in the public URLs are a load balancer's where there are several nodes.
@@ -45,7 +49,7 @@ final class ServeProcess: Sendable {
         return ServeProcess(
             process: process, server: "https://localhost:\(server)/am",
             gateway: port("gatewayPort", in: process.errors).map { "https://localhost:\($0)" }, password: password,
-            client: client)
+            issuers: issuers, client: client)
     }
 
     private static func port(_ name: String, in log: String) -> Int? {
@@ -57,11 +61,15 @@ final class ServeProcess: Sendable {
         [try WatchedProcess.product("assent"), "serve", "--config", directory + "/assent.yaml"]
     }
 
-    private init(process: WatchedProcess, server: String, gateway: String?, password: String?, client: HTTPClient) {
+    private init(
+        process: WatchedProcess, server: String, gateway: String?, password: String?, issuers: [String],
+        client: HTTPClient
+    ) {
         self.process = process
         self.server = server
         self.gateway = gateway
         self.password = password
+        self.issuers = issuers
         self.client = client
     }
 

@@ -227,6 +227,7 @@ enum FixtureConfiguration {
               passHeaders: [X-Custom]
               stripHeaders: [X-Employee]
               allowedOrigins: ["https://app.bank.example"]
+              home: /accounts
             - {name: open, path: /open, upstream: "http://127.0.0.1:\(upstream)", public: true}
             - {name: down, path: /down, upstream: "http://127.0.0.1:\(refusing)", realm: alpha, policySet: bank}
             - name: scoped

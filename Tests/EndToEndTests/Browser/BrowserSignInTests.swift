@@ -119,22 +119,8 @@ struct BrowserSignInTests {
     func display() async throws {
         try await BrowserWorld.run { person in
             let home = person.program.home
-            for name in ["bin", "runtime"] {
-                try FileManager.default.createDirectory(
-                    atPath: "\(home)/\(name)", withIntermediateDirectories: false,
-                    attributes: [.posixPermissions: 0o700])
-            }
-            let opener = #"#!/bin/sh\necho "$#:$*" >"$HOME/opened""#.replacing("\\n", with: "\n")
-            let command = home + "/bin/xdg-open"
-            #expect(
-                FileManager.default.createFile(
-                    atPath: command, contents: Data(opener.utf8), attributes: [.posixPermissions: 0o700]))
-            #expect(mkfifo(home + "/opened", 0o600) == 0)
-            let reader = try Program.Running(["600", "cat", home + "/opened"], environment: ["PATH": "/usr/bin:/bin"])
-            let (running, url) = try await person.beginLogin(
-                environment: [
-                    "DISPLAY": ":0", "PATH": "\(home)/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR": home + "/runtime",
-                ])
+            let (environment, reader) = try display(person, #"echo "$#:$*""#)
+            let (running, url) = try await person.beginLogin(environment: environment)
             let opened = await reader.result().output
             #expect(opened.hasPrefix("1:\(home)/runtime/assent-") && !opened.contains("state"))
             let file = String(opened.dropFirst(2))
@@ -149,6 +135,49 @@ struct BrowserSignInTests {
             try await person.enterCode()
             #expect(await running.result().status == 0)
             #expect(try FileManager.default.contentsOfDirectory(atPath: home + "/runtime") == [])
+        }
+    }
+
+    /// A display, with a program in the place of `xdg-open` that runs a line of shell: what that writes comes to the
+    /// reader.
+    private func display(
+        _ person: BrowserWorld, _ line: String
+    ) throws -> (environment: [String: String], reader: Program.Running) {
+        let home = person.program.home
+        for name in ["bin", "runtime"] {
+            try FileManager.default.createDirectory(
+                atPath: "\(home)/\(name)", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        }
+        let opener = "#!/bin/sh\n\(line) >\"$HOME/opened\"\n"
+        let isMade = FileManager.default.createFile(
+            atPath: home + "/bin/xdg-open", contents: Data(opener.utf8), attributes: [.posixPermissions: 0o700])
+        try #require(isMade && mkfifo(home + "/opened", 0o600) == 0)
+        let reader = try Program.Running(["600", "cat", home + "/opened"], environment: ["PATH": "/usr/bin:/bin"])
+        return (
+            ["DISPLAY": ":0", "PATH": "\(home)/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR": home + "/runtime"], reader
+        )
+    }
+
+    @Test("'assent logout --browser' opens a page that leads to the end of the browser's session, and removes it")
+    func logout() async throws {
+        try await BrowserWorld.run { person in
+            try await person.signIn()
+            let (browser, server) = (person.browser, person.world.endpoints.server)
+            let (environment, reader) = try display(person, #"cat "$1""#)
+            let running = try person.program.start(["logout", "--browser", "--json"], environment: environment)
+            let opened = await reader.result().output
+            let result = await running.result()
+            #expect(result.status == 0, "\(result.errors)")
+            let url = try #require(try JSONValue.parse(result.output)["browserPage"]?.string)
+            #expect(url.hasPrefix("\(server)/oauth2/realms/root/realms/alpha/connect/endSession?"))
+            #expect(url.contains("id_token_hint="))
+            #expect(opened.contains(url.replacing("&", with: "&amp;")), "\(opened)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: person.program.home + "/runtime") == [])
+            try await browser.open(server + "/UI/Login?realm=/alpha")
+            #expect(try await browser.text("h1") == "You are signed in")
+            try await browser.open(url)
+            try await browser.open(server + "/UI/Login?realm=/alpha")
+            #expect(try await browser.title == "Sign in")
         }
     }
 

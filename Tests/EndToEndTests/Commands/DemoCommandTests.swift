@@ -34,5 +34,22 @@ struct DemoCommandTests {
         for party in Narration.Party.allCases {
             #expect(drawn.ranges(of: ">\(party.rawValue)<").count == 2, "\(party.rawValue)")
         }
+        try await look(at: page)
+    }
+
+    /// On a screen of 1280 pixels all of it can be seen, and on a smaller one reached by keyboard.
+    private func look(at page: String) async throws {
+        try await Chromium.run(trusting: []) { browser in
+            _ = try await browser.say("window/rect", ["width": 1280, "height": 900])
+            try await browser.open("file://\(page)")
+            let seen = try await browser.run(
+                """
+                const box = document.querySelector('.scroll');
+                box.focus();
+                return [box.scrollWidth <= box.clientWidth, document.activeElement === box,
+                    document.querySelectorAll('main').length, document.querySelectorAll('main .scroll svg').length];
+                """)
+            #expect(seen == [true, true, 1, 1])
+        }
     }
 }

@@ -75,7 +75,14 @@ def flask_oidc():
 
 def alone():
     names = run()
-    return {"name": names["callback"](answer(names["begin"]()).replace("http://", "https://", 1)).get("name")}
+    location = answer(names["begin"]())
+    try:
+        names["callback"](location.replace("state=", "state=x"))
+    except Exception as error:
+        assert "State" in type(error).__name__, repr(error)
+    else:
+        raise AssertionError("another state was taken")
+    return {"name": names["callback"](location).get("name")}
 
 
 def msal():
@@ -99,7 +106,6 @@ def django(applications, urls, middleware=()):
         # Their own limits are 5 seconds, which a slow machine meets.
         SOCIAL_AUTH_REQUESTS_TIMEOUT=3600, SOCIALACCOUNT_REQUESTS_TIMEOUT=3600, OIDC_TIMEOUT=3600,
         EMAIL_BACKEND="django.core.mail.backends.locmem.EmailBackend", SITE_ID=1,
-        SECURE_PROXY_SSL_HEADER=("HTTP_X_FORWARDED_PROTO", "https"),
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
         DEFAULT_AUTO_FIELD="django.db.models.AutoField",
         INSTALLED_APPS=[

@@ -182,17 +182,19 @@ struct TerminalApproval: Sendable {
         answers = TerminalAnswers(console: console, prompt: prompt)
     }
 
+    /// What is shown of a field.
+    static func line(_ field: DisplayField, _ console: Console) -> String {
+        "  \(DisplayText.escapedForTerminal(field.label)): "
+            + console.styled(DisplayText.setOff(DisplayText.escapedForTerminal(field.value)), .bold)
+    }
+
     /// Answers a step of an approval.
     func answer(_ approval: inout Approval) throws -> StepAction {
         let isKnown = approval.waiting != nil && shown.withLock { $0 } == approval.display
         if approval.isFirstStep || (approval.step[MetadataCallback.self] != nil && !isKnown) {
             shown.withLock { $0 = approval.display }
             console.say(console.styled("You are asked to approve:", .bold))
-            for field in approval.display {
-                console.say(
-                    "  \(DisplayText.escapedForTerminal(field.label)): "
-                        + console.styled(DisplayText.setOff(DisplayText.escapedForTerminal(field.value)), .bold))
-            }
+            for field in approval.display { console.say(Self.line(field, console)) }
             console.say("  \(approval.method) \(DisplayText.escapedForTerminal(approval.url))")
             if case .notStated = approval.binding {
                 console.say(console.styled("  The server does not say that it is for this request alone.", .yellow))

@@ -50,7 +50,7 @@ struct DeviceCommand: AsyncParsableCommand {
                 throw CommandFailure("The server's answer is not an invite.")
             }
             let command = container == nil ? "enroll" : "renew"
-            calls.console.say("For other apps, the issuer:  \(try calls.address(of: "signing"))")
+            calls.console.say("For other apps, the signing issuer:  \(try calls.address(of: "signing"))")
             calls.console.say("On the device:  assent device \(command) \(code)")
             if qr { calls.console.say(text) }
             calls.console.warn(

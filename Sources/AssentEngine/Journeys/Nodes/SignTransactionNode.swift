@@ -38,8 +38,11 @@ struct SignTransactionNode: RunnableNode {
             context.progress.isSigned = true
             return .outcome("approve")
         case .expired: return .outcome("expired")
-        case .denied, .reported, .canceled, .failed:
+        case .denied, .reported, .canceled:
             context.progress.failure = .declined
+            return .outcome("decline")
+        case .failed:
+            context.progress.failure = .failedOnDevice
             return .outcome("decline")
         }
     }

@@ -4,6 +4,8 @@ package enum FailureCause: String, Sendable, Hashable, CaseIterable {
     case locked
     /// The user declined a transaction.
     case declined
+    /// A wrong number or signature on the user's device has ended a transaction.
+    case failedOnDevice
     /// A node authenticated a different user than the current one.
     case differentUser
     /// A transaction's journey reached its end without asking anything.

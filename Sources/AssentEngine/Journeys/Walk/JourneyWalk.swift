@@ -67,7 +67,8 @@ struct JourneyWalk: Sendable {
         guard approval != nil else { return .success }
         // Nobody has approved what nobody was asked, and a journey that leads on does not undo a no.
         if progress.pages == 0 { return .failure(.nothingAsked) }
-        return progress.failure == .declined ? .failure(.declined) : .success
+        guard let no = progress.failure, no == .declined || no == .failedOnDevice else { return .success }
+        return .failure(no)
     }
 
     private func page(

@@ -90,8 +90,10 @@ extension PageLanguage {
         case .usedText:
             "Sie haben das freigegeben, und die App hat es abgeschickt. Gehen Sie zurück zur App, um zu sehen, was daraus wurde."
         case .notApproved: "Nicht freigegeben"
-        case .notApprovedText:
-            "Sie haben abgelehnt, oder eine Antwort war falsch. Es wurde nichts getan. Gehen Sie zurück zur App, um es noch einmal zu versuchen."
+        case .declinedText:
+            "Sie haben abgelehnt. Es wurde nichts getan. Gehen Sie zurück zur App, um es noch einmal zu versuchen."
+        case .wrongAnswerText:
+            "Eine Antwort hier oder auf Ihrem Gerät war falsch. Es wurde nichts getan. Gehen Sie zurück zur App, um es noch einmal zu versuchen."
         case .cannotApprove: "Diese Anfrage kann nicht freigegeben werden"
         case .cannotApproveText:
             "Sie wurde schon begonnen, sie ist abgelaufen, oder Sie sind hier nicht als der Benutzer angemeldet, von dem sie stammt. Gehen Sie zurück zur App und versuchen Sie es noch einmal."

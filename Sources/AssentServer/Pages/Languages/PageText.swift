@@ -73,8 +73,9 @@ enum PageText: String, Sendable, Hashable, CaseIterable {
     case used = "Approved before"
     case usedText = "You have approved this, and the app has sent it. Go back to the app to see what came of it."
     case notApproved = "Not approved"
-    case notApprovedText =
-        "You declined it, or an answer was wrong. Nothing was done. Go back to the app to try again."
+    case declinedText = "You declined it. Nothing was done. Go back to the app to try again."
+    case wrongAnswerText =
+        "An answer was wrong, here or on your device. Nothing was done. Go back to the app to try again."
     case cannotApprove = "This request cannot be approved"
     case cannotApproveText =
         "It was begun before, it has expired, or you are not signed in here as the user who made it. Go back to the app and try again."
