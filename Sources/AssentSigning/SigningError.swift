@@ -31,6 +31,9 @@ public struct SigningError: AssentError {
     /// With ``Code/inexplicitContainer``: the users among whom the app has to choose.
     public internal(set) var users: [String] = []
 
+    /// With the refusal of a decision that was sent again, and is dropped: its transaction.
+    public internal(set) var transactionID: String?
+
     /// Whether the same call may succeed later. Every call of this module may be repeated: the server does it once.
     public let isTransient: Bool
 
@@ -198,6 +201,15 @@ extension SigningError.Code {
     public static let busy = Self(RefusalCode.busy)
     /// The server cannot say whether something happened: repeat the same.
     public static let unavailable = Self(RefusalCode.unavailable)
+
+    /// Whether the server takes no decision of this device about the transaction any more.
+    package var endsTransaction: Bool {
+        let ends: [Self] = [
+            .transactionUnknown, .transactionExpired, .transactionCanceled, .transactionFailed, .alreadyDecided,
+            .matchWrong,
+        ]
+        return ends.contains(self)
+    }
 
     struct Meaning {
         var hid: Int?

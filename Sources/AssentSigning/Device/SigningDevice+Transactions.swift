@@ -62,6 +62,21 @@ extension SigningDevice {
     }
 
     func transactionIDs(of id: SigningID, wait: Int, password: Secret?) async throws -> [String] {
+        try await list(of: id, wait: wait, password: password).tickets
+    }
+
+    /// Whether the server lists a transaction as open, or does not list all that are.
+    func mayBeListed(_ txn: SigningID, _ id: SigningID) async throws -> Bool {
+        let list = try await list(of: id, wait: 0, password: nil)
+        return try list.more
+            || list.tickets.contains { ticket in
+                try Self.mapped { () throws(SigningProtocolError) in
+                    try UnverifiedMessage<Ticket>(ticket).content.txn == txn
+                }
+            }
+    }
+
+    private func list(of id: SigningID, wait: Int, password: Secret?) async throws -> TransactionList {
         guard (0...25).contains(wait) else {
             throw SigningError(.invalidArgument, "The server waits at most 25 seconds.")
         }
@@ -75,7 +90,7 @@ extension SigningDevice {
             }
         }
         hear(list.notices, id)
-        return list.tickets
+        return list
     }
 
     /// A transport key that was there before a call, or the one that a renewal has put in its place meanwhile.

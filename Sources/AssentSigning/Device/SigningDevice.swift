@@ -147,11 +147,15 @@ public actor SigningDevice {
     /// when the network is back.
     ///
     /// A decision whose receipt was lost is sent with the same bytes, and the server gives the receipt that it gave
-    /// before: so the user learns what became of it.
+    /// before: so the user learns what became of it. Where the server refuses it for good, it is dropped.
     ///
-    /// - Parameter onReceipt: hears the receipt of each decision, also where another call fails later.
+    /// - Parameters:
+    ///   - onReceipt: hears the receipt of each decision, also where another call fails later.
+    ///   - onRefusal: hears why the server refused a decision for good; ``SigningError/transactionID`` names it.
     /// - Throws: what the first call that failed threw, after all were tried.
-    public func sendQueued(onReceipt: (SigningReceipt) async -> Void = { _ in }) async throws {
+    public func sendQueued(
+        onReceipt: (SigningReceipt) async -> Void = { _ in }, onRefusal: (SigningError) async -> Void = { _ in }
+    ) async throws {
         var errors: [any Error] = []
         for record in try await records.all() {
             let known = errors.count
@@ -161,6 +165,9 @@ public actor SigningDevice {
                         if let receipt = try await send() { await onReceipt(receipt) }
                     } catch {
                         errors.append(error)
+                        if let refusal = error as? SigningError, refusal.transactionID != nil {
+                            await onRefusal(refusal)
+                        }
                     }
                 }
             } catch {
@@ -224,7 +231,15 @@ public actor SigningDevice {
             try await records.remove(decision)
             return nil
         }
-        return try await send(decision, record.id)
+        do {
+            return try await send(decision, record.id)
+        } catch var error as SigningError where error.code.endsTransaction {
+            // Nobody signs a refusal, and the list of what is open is signed: what is open there is sent again.
+            guard let isListed = try? await mayBeListed(decision.txn, record.id), !isListed else { throw error }
+            try await records.remove(decision)
+            error.transactionID = decision.txn.text
+            throw error
+        }
     }
 
     // MARK: Keys
