@@ -130,6 +130,8 @@ extension SigningError.Code {
     public static let offerRefused = Self("offerRefused")
     /// Another decision about this transaction was signed on this device before.
     public static let decisionPending = Self("decisionPending")
+    /// The user has not typed the digits of the enrolment yet; see ``SigningContainer/activated()``.
+    public static let notActive = Self("notActive")
 
     // MARK: Of the server
 
@@ -254,6 +256,9 @@ extension SigningError.Code {
         .decisionPending: Meaning(
             sentence: "Another decision about this transaction was signed on this device before.",
             suggestion: "Send that one again."),
+        .notActive: Meaning(
+            sentence: "The user has not typed the digits of this enrolment yet.",
+            suggestion: "Type them where the code of the enrolment was made, and try again.", isTransient: true),
         .invalidRequest: Meaning(hid: 3, sentence: "The server does not accept the request."),
         .unknownContainer: Meaning(hid: 8, sentence: "The server does not know the container."),
         .containerBlocked: Meaning(sentence: "The container is blocked.", suggestion: askStatus),

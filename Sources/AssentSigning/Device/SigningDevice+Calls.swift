@@ -58,7 +58,19 @@ extension SigningDevice {
     func call<Body: MessagePart, Value>(
         _ id: SigningID, _ kind: DeviceCall, _ body: Body, wait: Int = 0, read: (Received) async throws -> Value
     ) async throws -> Value {
-        try await withCurrentKeys(id) { try await callOnce(id, kind, body, wait: wait, read: read) }
+        do {
+            return try await withCurrentKeys(id) { try await callOnce(id, kind, body, wait: wait, read: read) }
+        } catch let error as SigningError where error.code == .enrolmentVoid && kind != .status {
+            throw try await waitsForDigits(id) ? SigningError(.notActive) : error
+        }
+    }
+
+    /// Whether the server has signed that a container of which it refuses a call still waits for the user's digits, or
+    /// has got them just now. It refuses one that has ended with the same code.
+    private func waitsForDigits(_ id: SigningID) async throws -> Bool {
+        let record = try await records.load(id)
+        guard record.step == .done, record.state == .unconfirmed else { return false }
+        return [.unconfirmed, .active].contains(try await status(of: id).state)
     }
 
     /// As ``call(_:_:_:wait:read:)``, with the key that there is.
