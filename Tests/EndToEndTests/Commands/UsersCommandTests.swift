@@ -39,6 +39,14 @@ struct UsersCommandTests {
             let list = try await typist.program.run("users", "list", "--json")
             let users = try list.output.split(separator: "\n").map { try JSONValue.parse(String($0)) }
             let listed = try #require(users.first { $0["username"] == "ben" })
+            let id = try #require(listed["id"]?.string)
+            func audit(_ user: String) async throws -> [JSONValue] {
+                let acts = try await typist.program.run("admin", "audit", "--user", user)
+                return try acts.output.split(separator: "\n").map { try JSONValue.parse(String($0)) }
+            }
+            let acts = try await audit(id)
+            #expect(!acts.isEmpty && acts.allSatisfy { $0["user"]?.string == "ben" }, "\(acts)")
+            #expect(try await audit("ben") == acts)
             #expect(listed["secondFactor"] == true && listed["password"] == true && listed["active"] == true)
             let plain = try await typist.program.run("users", "list")
             #expect(plain.output.contains("ana ") && plain.output.contains("admin"), "\(plain.output)")
