@@ -12,7 +12,7 @@ struct TransactionsCommand: AsyncParsableCommand {
             The device is enrolled with 'assent device enroll'. What is shown is what the signature covers.
 
             Example:  assent transactions list
-                      assent transactions approve --transaction ID
+                      assent transactions approve ID
 
             An answer whose receipt was lost is sent again by the next command, which says what became of it.
 

@@ -4,11 +4,15 @@ import AssentSigning
 
 /// Which transaction a command is about, and where it speaks.
 struct TransactionChoice: ParsableArguments {
+    @Argument(
+        help:
+            "The transaction: its id in the list, behind '--' where it begins with a hyphen, or the text of a push message; otherwise the only open one."
+    )
+    var id: String?
+
     // An id may begin with a hyphen.
-    @Option(
-        name: .long, parsing: .unconditional,
-        help: "The transaction: its id as the list has it, or the text of a push message; otherwise the only open one.")
-    var transaction: String?
+    @Option(name: .customLong("transaction"), parsing: .unconditional, help: "The same, as an option.")
+    var option: String?
 
     @Option(
         name: .long, parsing: .unconditional,
@@ -19,6 +23,12 @@ struct TransactionChoice: ParsableArguments {
     var json = false
 
     @OptionGroup var client: ClientOptions
+
+    private var transaction: String? { id ?? option }
+
+    func validate() throws {
+        guard id == nil || option == nil else { throw ValidationError("Name the transaction once.") }
+    }
 
     /// Runs `work` with what the id says; nothing was fetched for it. An earlier answer whose receipt was lost is sent
     /// again first, and its outcome shown.

@@ -34,6 +34,10 @@ struct DeviceProfileTests {
             let named = try #require(container["issuer"]?.string)
             #expect(issuer.hasSuffix(" \(named)") && named.hasPrefix(world.endpoints.server), "\(issuer)")
 
+            let renamed = try await device.run("device", "rename", "At home", "--json")
+            let told = try JSONValue.parse(renamed.output)
+            #expect(told["container"] == container["container"] && told["name"] == "At home", "\(renamed.errors)")
+
             let renewed = try await device.run("device", "renew")
             let day = try #require(container["renewable"]?.string)
             #expect(renewed.status == 1 && renewed.errors.contains("before \(day)."), "\(renewed.errors)")

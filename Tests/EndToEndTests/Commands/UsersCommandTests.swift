@@ -51,7 +51,8 @@ struct UsersCommandTests {
             let plain = try await typist.program.run("users", "list")
             #expect(plain.output.contains("ana ") && plain.output.contains("admin"), "\(plain.output)")
 
-            #expect(try await typist.program.run("users", "lock", "ben").status == 0)
+            let locked = try await typist.program.run("users", "lock", "ben", "--json")
+            #expect(try locked.status == 0 && JSONValue.parse(locked.output)["username"] == "ben", "\(locked.errors)")
             let user = try await ben.run("userinfo")
             #expect(user.status != 0)
             #expect(try await typist.program.run("users", "unlock", "ben").status == 0)
