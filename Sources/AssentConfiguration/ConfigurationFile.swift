@@ -23,6 +23,12 @@ package enum ConfigurationFile {
         return text
     }
 
+    /// The line of a key, for example `tls.certificate`; `nil` where the file does not say.
+    package static func line(of key: String, in file: String) -> Int? {
+        guard let text = try? text(of: file), let document = try? YAMLDocument(text, file: file) else { return nil }
+        return document.line(of: key)
+    }
+
     /// Why a file cannot be read as text, for people: Foundation's own words leave the cause out.
     package static func whyUnreadable(_ file: String) -> String {
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

@@ -31,6 +31,9 @@ public struct SigningError: AssentError {
     /// With ``Code/inexplicitContainer``: the users among whom the app has to choose.
     public internal(set) var users: [String] = []
 
+    /// With the refusal of a decision that was sent again, and is dropped: its transaction.
+    public internal(set) var transactionID: String?
+
     /// Whether the same call may succeed later. Every call of this module may be repeated: the server does it once.
     public let isTransient: Bool
 
@@ -127,6 +130,8 @@ extension SigningError.Code {
     public static let offerRefused = Self("offerRefused")
     /// Another decision about this transaction was signed on this device before.
     public static let decisionPending = Self("decisionPending")
+    /// The user has not typed the digits of the enrolment yet; see ``SigningContainer/activated()``.
+    public static let notActive = Self("notActive")
 
     // MARK: Of the server
 
@@ -199,6 +204,15 @@ extension SigningError.Code {
     /// The server cannot say whether something happened: repeat the same.
     public static let unavailable = Self(RefusalCode.unavailable)
 
+    /// Whether the server takes no decision of this device about the transaction any more.
+    package var endsTransaction: Bool {
+        let ends: [Self] = [
+            .transactionUnknown, .transactionExpired, .transactionCanceled, .transactionFailed, .alreadyDecided,
+            .matchWrong,
+        ]
+        return ends.contains(self)
+    }
+
     struct Meaning {
         var hid: Int?
         var sentence: String
@@ -242,6 +256,9 @@ extension SigningError.Code {
         .decisionPending: Meaning(
             sentence: "Another decision about this transaction was signed on this device before.",
             suggestion: "Send that one again."),
+        .notActive: Meaning(
+            sentence: "The user has not typed the digits of this enrolment yet.",
+            suggestion: "Type them where the code of the enrolment was made, and try again.", isTransient: true),
         .invalidRequest: Meaning(hid: 3, sentence: "The server does not accept the request."),
         .unknownContainer: Meaning(hid: 8, sentence: "The server does not know the container."),
         .containerBlocked: Meaning(sentence: "The container is blocked.", suggestion: askStatus),

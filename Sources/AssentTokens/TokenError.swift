@@ -140,6 +140,9 @@ extension TokenError {
     /// Somebody else changes what is stored, again and again.
     static let keepsChanging = TokenError(.busy, "Tokens and session kept changing while they were renewed.")
 
+    /// What a provider says of a client that it does not know, or that may not do this (RFC 6749 §4.1.2.1, §5.2).
+    static let clientErrors: Set = ["invalid_client", "unauthorized_client"]
+
     /// What to do where the error says nothing else.
     private static func usualAdvice(_ code: Code, status: Int?, oauthError: String?) -> String? {
         if let status, status >= 500 || status == 429 || status == 408 { return "Try again later." }
@@ -151,6 +154,9 @@ extension TokenError {
         case .unusableEndpoint: return "Ask the provider's operator to publish this endpoint, with https."
         case .unexpectedRedirect: return "Check the client's redirect URI at the provider."
         case .foreignAnswer: return "Start the sign-in again."
+        case .authorizationRefused where oauthError.map(clientErrors.contains) == true,
+            .tokenRefused where oauthError.map(clientErrors.contains) == true:
+            return "Check client.id, and what the provider lets this client do."
         case .authorizationRefused where oauthError == "access_denied": return "Sign in again if that was a mistake."
         case .authorizationRefused: return "Check the client's redirect URI and scopes at the provider."
         case .tokenRefused: return "Check the client's id, scopes and grants at the provider."

@@ -28,6 +28,19 @@ struct ClientFileTests {
         #expect(try ClientFile.parse(file.yaml, file: "client.yaml") == file)
     }
 
+    @Test("A client's file in the place of a server's, and the other way round, is told with its line")
+    func exchanged() throws {
+        let path = NSTemporaryDirectory() + "/assent-exchanged-" + SystemRandom().uuid() + ".yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try Data(file.yaml.utf8).write(to: URL(fileURLWithPath: path))
+        let client = #expect(throws: ConfigurationError.self) { try ServerConfiguration.load(file: path) }
+        #expect(
+            client?.message.contains("belongs in a client's file") == true && client?.line != nil, "\(client as Any)")
+        let text = "publicURL: https://localhost/am\nrealms:\n  alpha: {}\n"
+        let server = #expect(throws: ConfigurationError.self) { try ClientFile.parse(text, file: "assent.yaml") }
+        #expect(server?.message.contains("belongs in a server's file") == true && server?.line == 2, "\(server as Any)")
+    }
+
     @Test("One pin is enough only where the file calls it the single one: the transport gets what the file says")
     func singlePin() throws {
         var file = file

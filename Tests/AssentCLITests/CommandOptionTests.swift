@@ -1,4 +1,5 @@
 import ArgumentParser
+import ArgumentParser
 import Assent
 import AssentPeers
 import Foundation
@@ -97,6 +98,45 @@ struct CommandOptionTests {
     func devices(arguments: [String]) throws {
         let told = try VaultCommandTests.Home().run(arguments)
         #expect(told.status == 64 && !told.err.isEmpty && told.out.isEmpty, "\(arguments): \(told)")
+    }
+
+    @Test("An id is an argument or an option, once; one that begins with a hyphen stands behind --")
+    func ids() throws {
+        for arguments in [["a"], ["--container", "-a"], ["--", "-a"]] {
+            let remove = try DeviceCommand.Remove.parse(arguments)
+            let unlock = try DeviceCommand.PIN.Unlock.parse(arguments)
+            let expected = arguments == ["a"] ? "a" : "-a"
+            #expect(remove.container.value == expected && unlock.container.value == expected, "\(arguments)")
+            let change = try AdminCommand.Devices.Change.parse(["block"] + arguments)
+            #expect(change.container.value == expected, "\(arguments)")
+        }
+        for arguments in [["t"], ["--transaction", "t"], ["--", "t"]] {
+            _ = try TransactionsCommand.Approve.parse(arguments)
+            _ = try TransactionsCommand.Decline.parse(arguments)
+            _ = try DeviceCommand.Evidence.parse(arguments)
+        }
+        for refused in [["t", "--transaction", "t"], ["t", "u"], ["-t"]] {
+            #expect(throws: (any Error).self, "\(refused)") { try TransactionsCommand.Show.parse(refused) }
+            #expect(throws: (any Error).self, "\(refused)") { try DeviceCommand.Evidence.parse(refused) }
+        }
+        #expect(throws: (any Error).self) { try DeviceCommand.Evidence.parse([]) }
+        for command in [DeviceCommand.Remove.self, DeviceCommand.PIN.Unlock.self] as [any ParsableCommand.Type] {
+            #expect(throws: (any Error).self) { try command.parse(["a", "--container", "a"]) }
+        }
+    }
+
+    @Test("Each command that does something prints it as JSON for a script")
+    func json() throws {
+        let commands: [[String]] = [
+            ["device", "invite"], ["device", "enroll", "A"], ["device", "scan", "A"], ["device", "renew"],
+            ["device", "rename", "A"], ["device", "remove", "A"], ["device", "pin", "change"],
+            ["device", "pin", "unlock", "A"], ["users", "lock", "ana"], ["users", "unlock", "ana"],
+            ["users", "password", "ana"], ["admin", "roles", "ana"], ["admin", "enable", "ana"],
+            ["admin", "disable", "ana"], ["admin", "devices", "change", "block", "A"],
+        ]
+        for command in commands {
+            #expect(throws: Never.self, "\(command)") { try AssentCommand.parseAsRoot(command + ["--json"]) }
+        }
     }
 
     @Test("A passphrase for a vault that has none is refused: somebody believes that it protects")

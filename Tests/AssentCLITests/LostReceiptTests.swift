@@ -8,7 +8,7 @@ import Testing
 struct LostReceiptTests {
     /// Decides with `error`, and finds a receipt with the question of this number.
     private func decide(
-        _ error: SigningError?, isKept: [Bool] = [true], found: Int? = nil
+        _ error: SigningError?, isKept: [Bool] = [true], found: Int? = nil, refused: Int? = nil
     ) async -> (result: Result<String, any Error>, questions: Int) {
         var questions = 0
         var kept = isKept
@@ -16,6 +16,7 @@ struct LostReceiptTests {
             isKept: { kept.count > 1 ? kept.removeFirst() : kept[0] },
             ask: {
                 questions += 1
+                if questions == refused { throw SigningError(.transactionFailed) }
                 return questions == found ? "receipt" : nil
             }, pause: {})
         do {
@@ -54,6 +55,9 @@ struct LostReceiptTests {
         #expect(throws: SigningError(.matchWrong)) { try refused.get() }
         let (over, once) = await decide(SigningError(.remote), isKept: [true, false])
         #expect(throws: SigningError(.remote)) { try over.get() }
-        #expect(none == 0 && never == 0 && once == 1)
+        let (late, twice) = await decide(SigningError(.remote), refused: 2)
+        let known = #expect(throws: SigningError(.transactionFailed)) { try late.get() }
+        #expect(known.map { Outcome($0).status } == .refused)
+        #expect(none == 0 && never == 0 && once == 1 && twice == 2)
     }
 }

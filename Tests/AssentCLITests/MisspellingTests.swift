@@ -35,6 +35,7 @@ struct MisspellingTests {
     func unknownOutcome() {
         for (body, isUnknown) in [
             (#"{"outcome":{"state":"unknown"}}"#, true), (#"{"outcome":{"state":"forwarded"}}"#, true),
+            (#"{"outcome":{"state":"taken"}}"#, true), (#"{"outcome":{"state":"notForwarded"}}"#, false),
             (#"{"outcome":{"state":"answered","status":201}}"#, false), (#"{"outcome":null}"#, false),
             ("no JSON", false),
         ] {

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import AssentCLI
+@testable import AssentSigning
 
 @Suite("The exit status says what kind of failure it was, and the message says what happened and what to do")
 struct OutcomeTests {
@@ -19,6 +20,15 @@ struct OutcomeTests {
         }
 
         var testDescription: String { "\(error) is \(status)" }
+    }
+
+    /// What a server says of a password, with what it counts.
+    private static func signing(
+        _ code: SigningError.Code, wait seconds: Int? = nil, left: Int? = nil, rule: PasswordRule? = nil
+    ) -> SigningError {
+        var error = SigningError(code)
+        (error.retryAfter, error.remaining, error.rule) = (seconds, left, rule)
+        return error
     }
 
     @Test(
@@ -55,12 +65,36 @@ struct OutcomeTests {
                 SecretStoreError(.wrongKey, "The passphrase is wrong."), .failed, "The passphrase is wrong. [wrongKey]"),
             Row(KeyProviderError(.lockedOut, "Locked.", suggestion: "Wait."), .failed, "Locked. Wait. [lockedOut]"),
             Row(WireError(.malformed, "a header makes no sense"), .failed, "A header makes no sense."),
+            // A wrong address, a wrong realm, no session.
+            Row(
+                JourneyError(status: 404, body: [:]), .refused, "no authentication service at the server's URL",
+                "with its path, for example https://am.example.com/am, and not that of the gateway"),
+            Row(
+                JourneyError(status: 400, body: ["code": 400, "message": "Invalid realm, /x"]), .refused,
+                "no realm of that name", "Look at the name of the realm"),
+            Row(AuthorizationError(.noSession, "There is no session."), .failed, "no session. Sign in by a journey."),
+            Row(SigningError(.notFound), .failed, "no issuer at this address", "the issuer's URL as it stands beside"),
+            // How long to wait, what is left, and which rule.
+            Row(
+                signing(.passwordWait, wait: 90, left: 2), .failed,
+                "The next try must wait. (next try in 90 s) (tries left: 2) [wait]"),
+            Row(signing(.passwordWait, wait: 301), .failed, "(next try in 6 minutes)"),
+            Row(signing(.invalidPassword, rule: .minimumLength(6)), .failed, "(It must have at least 6 characters.)"),
+            Row(signing(.transactionFailed), .refused, "The transaction has failed. [tx_failed]"),
         ])
     func table(row: Row) {
         let outcome = Outcome(row.error)
         let text = outcome.lines.joined(separator: "\n")
         #expect(outcome.status == row.status, "\(text)")
         for words in row.words { #expect(text.contains(words), "\(text)") }
+    }
+
+    @Test("What somebody must put right is not tried again: a wrong key file, a token that is not there")
+    func transient() {
+        #expect(SecretStoreError(.busy, "").isTransient)
+        for code in [SecretStoreError.Code.wrongKey, .keyUnavailable, .keyLost] {
+            #expect(!SecretStoreError(code, "").isTransient, "\(code)")
+        }
     }
 
     @Test("A command ends with these numbers, as scripts expect them")

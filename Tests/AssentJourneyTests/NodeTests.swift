@@ -30,7 +30,7 @@ import Testing
             (200, #"{"authId":"a"}"#, .malformedReply), (200, #"{"authId":"a","callbacks":[1]}"#, .malformedReply),
             (200, #"{"tokenId":5,"realm":"/"}"#, .malformedReply), (200, #"{"tokenId":"a\nb"}"#, .malformedReply),
             (200, #"{"authId":"a","authId":"b","callbacks":[]}"#, .malformedReply), (204, "{}", .unexpectedStatus),
-            (302, "{}", .unexpectedRedirect), (404, "Not found", .malformedReply), (503, "busy", .malformedReply),
+            (302, "{}", .unexpectedRedirect), (503, "busy", .malformedReply),
             (400, #"{"code":1999,"message":"m"}"#, .timedOut), (408, #"{"code":"requestTimedOut"}"#, .timedOut),
         ])
     func strange(status: Int, body: String, code: JourneyFailure.Code) async throws {
@@ -97,6 +97,15 @@ import Testing
             (401, ["message": "Falsches Kennwort"], .invalidCredentials), (401, [:], .invalidCredentials),
             (401, ["message": "Access Denied"], .other), (401, ["detail": ["errorCode": "999"]], .other),
             (400, ["message": "?"], .other), (403, [:], .other),
+            // The wrong address: a gateway, a server without the path /am, a realm that is not there.
+            (
+                401, ["type": "about:blank", "title": "Unauthorized", "status": 401, "detail": "Sign in first."],
+                .notFound
+            ),
+            (403, ["type": "about:blank", "title": "Forbidden", "status": 403, "detail": "No."], .notFound),
+            (401, ["code": 401, "title": "Unauthorized", "message": "Login failure"], .invalidCredentials),
+            (404, ["code": 404, "reason": "Not Found", "message": "Not Found"], .notFound), (404, [:], .notFound),
+            (400, ["code": 400, "message": "Invalid realm, /x"], .realmUnknown),
             (
                 401,
                 [
@@ -107,6 +116,14 @@ import Testing
         ] as [(Int, JSONValue, JourneyError.Code)])
     func reasons(status: Int, body: JSONValue, reason: JourneyError.Code) async throws {
         #expect(try await client(script([.json(status, body)])).start().error?.code == reason)
+    }
+
+    @Test("A page that says that nothing is there is told as a wrong address")
+    func pageNotFound() async throws {
+        let page = HTTPReply(HTTPResponse(status: .notFound), body: HTTPBody("<html>"))
+        let error = try await client(script([page])).start().error
+        #expect(error?.code == .notFound && error?.status == 404)
+        #expect(error?.suggestion?.contains("/am") == true && error?.suggestion?.contains("gateway") == true)
     }
 
     @Test(

@@ -109,6 +109,27 @@ struct OfferRuleTests {
     }
 
     @Test(
+        "One password has one set of rules: keys of two policies in one slot are refused, also where both say the same")
+    func slotPolicies() throws {
+        let policy = try #require(good["policies"]?.array?.last?.object)
+        var other = policy
+        other["id"] = "other"
+        let policies: JSONValue = [["id": "device", "type": "device"], .object(policy), .object(other)]
+        func check(_ second: String) throws {
+            try offer {
+                $0["policies"] = policies
+                $0["keys"] = [
+                    key("device", "device"), key("transport", "transport"),
+                    key("sign", "payments", "pin", slot: "signing"), key("auth", "sign-in", second, slot: "signing"),
+                ]
+            }.check()
+        }
+        #expect(throws: Never.self) { try check("pin") }
+        let refusal = #expect(throws: SigningProtocolError(.offerRefused, "")) { try check("other") }
+        #expect(refusal?.detail.contains("several policies") == true)
+    }
+
+    @Test(
         "Policies out of bounds are not read",
         arguments: [
             ("kdf", "$scrypt$ln=13,r=8,p=1"), ("kdf", "$scrypt$ln=15,r=8,p=5"), ("kdf", "$argon2id$v=19"),

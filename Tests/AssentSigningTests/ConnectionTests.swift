@@ -87,6 +87,36 @@ struct ConnectionTests {
         #expect(await scene.server.decisions.count == 2)
     }
 
+    @Test("A wrong number whose answers were lost is told and forgotten; a refusal of what is open is not believed")
+    func lostRefusal() async throws {
+        let enrolled = try await scene.enrolled(scene.device())
+        let device = device { $0.retries = 2 }
+        let container = try await device.container(enrolled.id)
+        let wrong = try await scene.fetched(container, on: device)
+        transport.lose("/device/transactions/decide", 3)
+        await #expect(throws: SigningError(.remote)) { try await wrong.setStatus("accept", number: "43") }
+        // The signed list is needed to believe it.
+        transport.lose("/device/transactions/list", 3)
+        await #expect(throws: SigningError(.transactionFailed)) { try await device.sendQueued() }
+        #expect(try await device.unreceiptedTransactions() == [wrong.id])
+        var refusals: [SigningError] = []
+        func send() async throws { try await device.sendQueued(onRefusal: { refusals.append($0) }) }
+        await #expect(throws: SigningError(.transactionFailed)) { try await send() }
+        #expect(refusals == [SigningError(.transactionFailed)] && refusals.first?.transactionID == wrong.id)
+        #expect(try await device.unreceiptedTransactions().isEmpty)
+        try await send()
+
+        let open = try await scene.fetched(container, on: device)
+        let forged = ScriptedServer.Refusal(status: 410, code: "tx_failed")
+        await scene.server.refuse("/device/transactions/decide", forged, times: 2)
+        await #expect(throws: SigningError(.transactionFailed)) { try await open.setStatus("accept", number: "42") }
+        await #expect(throws: SigningError(.transactionFailed)) { try await send() }
+        #expect(try await device.unreceiptedTransactions() == [open.id] && refusals.count == 1)
+        try await send()
+        #expect(try await device.unreceiptedTransactions().isEmpty)
+        #expect(await scene.server.transactions.map(\.effect) == [nil, "approve"])
+    }
+
     @Test(
         "A try of a PIN whose answer was lost is sent again once unless the app says otherwise",
         arguments: [(nil, true), (0, false), (1, true)] as [(Int?, Bool)])

@@ -61,6 +61,19 @@ struct EnrolmentTests {
         }
     }
 
+    @Test("Before the digits a list says that they are missing; the same refusal of an enrolment that has ended stays")
+    func beforeTheDigits() async throws {
+        let device = scene.device()
+        let container = try await device.container(device.enrol(scene.invite()).containerID)
+        let refusal = ScriptedServer.Refusal(status: 410, code: "enrolment_void")
+        await scene.server.refuse("/device/transactions/list", refusal, times: 2)
+        let error = await #expect(throws: SigningError(.notActive)) { try await container.transactionIDs() }
+        #expect(error?.isTransient == true && error?.detail.contains("digits") == true)
+        await scene.server.set(state: .void)
+        await #expect(throws: SigningError(.enrolmentVoid)) { try await container.transactionIDs() }
+        #expect(await scene.isEmpty)
+    }
+
     @Test("By typed code, with the issuer's URL")
     func typed() async throws {
         let code = scene.server.code.shown.reveal().lowercased()

@@ -288,6 +288,34 @@ extension HTTPFields {
         #expect(start.request.headerFields[try #require(HTTPField.Name("iPlanetDirectoryPro"))] == nil)
     }
 
+    @Test(
+        "A resource that gets the session alone: the server is asked about a refused one, and an ended one is removed")
+    func sessionAloneEnded() async throws {
+        let servers = Servers()
+        let ended = Locked(false)
+        let assent = try servers.assent {
+            $0.resources = [api: .session]
+            let inner = $0.transport
+            $0.transport = InMemoryTransport { exchange in
+                let url = exchange.request.url ?? ""
+                if url.hasPrefix(api) { return .json(401, [:]) }
+                if url.contains("_action=getSessionInfo"), ended.withLock({ $0 }) {
+                    return .json(401, ["code": 401, "message": "Access Denied"])
+                }
+                let call = HTTPCall(exchange.request, body: HTTPBody(exchange.body))
+                return try await inner?.send(call) ?? .json(500, [:])
+            }
+        }
+        try await assent.journey("Login", handler: answer)
+        #expect(try await assent.send(.get("\(api)/accounts")).status == 401)
+        #expect(servers.sent("_action=getSessionInfo").count == 1)
+        #expect(try await assent.user()?.session?.token == Secret("SESS"))
+        ended.withLock { $0 = true }
+        let error = await #expect(throws: TokenError.self) { try await assent.send(.get("\(api)/accounts")) }
+        #expect(error?.code == .signInNeeded && error?.signInReason == .sessionRefused)
+        #expect(try await assent.user() == nil)
+    }
+
     @Test("The load balancer's cookie outlives the process in the vault, and ends with the session")
     func cookiesOutlive() async throws {
         let secrets = MemorySecretStore()

@@ -122,15 +122,18 @@ import Testing
         "Other replies of the authorization endpoint are refusals, which keep the session unless they say that it is over",
         arguments: [
             (200, "invalid_client", .authorizationRefused), (400, "invalid_client", .authorizationRefused),
-            (401, "invalid_client", .authorizationRefused), (401, nil, .signInNeeded),
+            (401, "unauthorized_client", .authorizationRefused), (401, nil, .signInNeeded),
             (401, "login_required", .signInNeeded), (500, nil, .authorizationRefused), (302, nil, .malformedReply),
         ] as [(Int, JSONValue?, TokenError.Code)])
     func statuses(status: Int, error: JSONValue?, code: TokenError.Code) async throws {
         let provider = try FakeProvider()
         provider.change { $0.authorizeReply = { .json(status, error.map { ["error": $0] } ?? [:]) } }
         let manager = try await provider.signedIn()
-        await #expect(throws: TokenError.like(code)) { try await manager.tokens() }
+        let refusal = await #expect(throws: TokenError.like(code)) { try await manager.tokens() }
         #expect((try await manager.session() == nil) == (error == "login_required"))
+        let isClient = error == "invalid_client" || error == "unauthorized_client"
+        #expect(refusal?.detail.contains(manager.configuration.clientID) == isClient, "\(refusal?.detail ?? "")")
+        #expect(refusal?.suggestion?.contains("Check client.id") == isClient, "\(refusal?.suggestion ?? "")")
     }
 
     @Test("Extra parameters go along but replace none of ours")

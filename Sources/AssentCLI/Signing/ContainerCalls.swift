@@ -38,7 +38,7 @@ extension SessionCalls {
         let answer = try await send {
             .post("\($0("signing"))/containers/\(PercentEncoding.encode(id))", json: .object(body))
         }
-        console.say(action.sentence(answer["state"]?.string ?? ""))
+        if console.json { console.emit(answer) } else { console.say(action.sentence(answer["state"]?.string ?? "")) }
         try console.finish()
     }
 }

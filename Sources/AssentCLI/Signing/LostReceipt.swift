@@ -7,8 +7,8 @@ struct LostReceipt<Receipt> {
     /// Whether the device keeps an answer without a receipt: it was signed, and may have reached the server.
     let isKept: () async throws -> Bool
 
-    /// Sends that answer again.
-    let ask: () async -> Receipt?
+    /// Sends that answer again: its receipt, or nothing while nobody knows. Throws why the server refused it for good.
+    let ask: () async throws -> Receipt?
 
     /// Waits between two questions.
     let pause: () async throws -> Void
@@ -21,7 +21,7 @@ struct LostReceipt<Receipt> {
     ///   - transaction: the transaction's id.
     ///   - decide: signs and sends.
     /// - Returns: the receipt.
-    /// - Throws: what `decide` throws, and ``CommandFailure`` with status 3 while nobody knows what became of it.
+    /// - Throws: what `decide` and `ask` throw, and ``CommandFailure`` with status 3 while nobody knows.
     func receipt(of transaction: String, _ decide: () async throws -> Receipt) async throws -> Receipt {
         do {
             return try await decide()
@@ -29,7 +29,7 @@ struct LostReceipt<Receipt> {
             guard try await isKept() else { throw error }
             for _ in 0..<Self.questions {
                 try await pause()
-                if let found = await ask() { return found }
+                if let found = try await ask() { return found }
                 // The server has said that it takes no decision about this transaction any more.
                 guard try await isKept() else { throw error }
             }

@@ -101,7 +101,16 @@ extension SigningProfile {
     func sendQueued(_ console: Console) async -> [SigningReceipt] {
         var receipts: [SigningReceipt] = []
         do {
-            try await device.sendQueued { receipts.append($0) }
+            try await device.sendQueued {
+                receipts.append($0)
+            } onRefusal: {
+                let transaction = $0.transactionID ?? ""
+                console.warn(
+                    DisplayText.escapedForTerminal(
+                        "Your answer to transaction \(transaction) was not taken: \($0.detail) [\($0.code)]"))
+            }
+        } catch let error as SigningError where error.transactionID != nil {
+            // It was told.
         } catch let error as SigningError where !error.isTransient {
             console.warn(
                 DisplayText.escapedForTerminal(
@@ -131,7 +140,14 @@ extension SigningProfile {
             isKept: { try await device.unreceiptedTransactions().contains(transaction) },
             ask: {
                 var found: SigningReceipt?
-                try? await device.sendQueued { if $0.transactionID == transaction { found = $0 } }
+                var refusal: SigningError?
+                // What else could not be sent is for the next command.
+                try? await device.sendQueued {
+                    if $0.transactionID == transaction { found = $0 }
+                } onRefusal: {
+                    if $0.transactionID == transaction { refusal = $0 }
+                }
+                if let refusal { throw refusal }
                 return found
             }, pause: { try await Task.sleep(for: .seconds(2)) })
         return try await lost.receipt(of: transaction, decide)

@@ -68,12 +68,12 @@ struct TerminalPassword: Sendable {
         return try await retrying { try await body(try prompt.secret(Self.question)) }
     }
 
-    /// Runs what asks for the current password, and once more after a wrong one.
+    /// Runs what asks for the current password, and once more after a wrong one, unless the next try must wait.
     func retrying<Result>(_ body: () async throws -> Result) async throws -> Result {
         for _ in 1..<Self.tries {
             do {
                 return try await body()
-            } catch let error as SigningError where error.code == .wrongPassword {
+            } catch let error as SigningError where error.code == .wrongPassword && error.retryAfter == nil {
                 let left = error.remaining.map { " Tries left: \($0)." } ?? ""
                 console.warn("\(DisplayText.escapedForTerminal(error.detail))\(left)")
             }

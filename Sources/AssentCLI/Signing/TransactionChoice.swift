@@ -4,11 +4,15 @@ import AssentSigning
 
 /// Which transaction a command is about, and where it speaks.
 struct TransactionChoice: ParsableArguments {
+    @Argument(
+        help:
+            "The transaction: its id in the list, behind '--' where it begins with a hyphen, or the text of a push message; otherwise the only open one."
+    )
+    var id: String?
+
     // An id may begin with a hyphen.
-    @Option(
-        name: .long, parsing: .unconditional,
-        help: "The transaction: its id as the list has it, or the text of a push message; otherwise the only open one.")
-    var transaction: String?
+    @Option(name: .customLong("transaction"), parsing: .unconditional, help: "The same, as an option.")
+    var option: String?
 
     @Option(
         name: .long, parsing: .unconditional,
@@ -19,6 +23,12 @@ struct TransactionChoice: ParsableArguments {
     var json = false
 
     @OptionGroup var client: ClientOptions
+
+    private var transaction: String? { id ?? option }
+
+    func validate() throws {
+        guard id == nil || option == nil else { throw ValidationError("Name the transaction once.") }
+    }
 
     /// Runs `work` with what the id says; nothing was fetched for it. An earlier answer whose receipt was lost is sent
     /// again first, and its outcome shown.
@@ -33,7 +43,8 @@ struct TransactionChoice: ParsableArguments {
         let console = Console(json: json)
         try await SigningProfile.run(client, console) { profile in
             let receipts = await profile.sendQueued(console)
-            if let receipt = receipts.first(where: { transaction == nil || $0.transactionID == transaction }) {
+            let named = try await named(profile)
+            if let receipt = receipts.first(where: { named == nil || $0.transactionID == named }) {
                 show(receipt, console)
                 guard effect == nil || receipt.effect == effect else {
                     throw CommandFailure(
@@ -51,11 +62,20 @@ struct TransactionChoice: ParsableArguments {
         if json { console.emit(receipt.json) } else { console.say(receipt.line) }
     }
 
-    private func find(_ profile: SigningProfile) async throws -> SigningTransactionInfo {
+    /// What a push message says; `nil` where something else, or nothing, was given.
+    private func pushed(_ profile: SigningProfile) async throws -> SigningTransactionInfo? {
         // An id has no dot, a signed one has two.
-        if let transaction, transaction.utf8.contains(UInt8(ascii: ".")) {
-            return try await profile.device.retrieveTransactionInfo(transaction)
-        }
+        guard let transaction, transaction.utf8.contains(UInt8(ascii: ".")) else { return nil }
+        return try await profile.device.retrieveTransactionInfo(transaction)
+    }
+
+    /// The id that was given, or that a push message names.
+    private func named(_ profile: SigningProfile) async throws -> String? {
+        try await pushed(profile)?.transactionID ?? transaction
+    }
+
+    private func find(_ profile: SigningProfile) async throws -> SigningTransactionInfo {
+        if let pushed = try await pushed(profile) { return pushed }
         var open: [SigningTransactionInfo] = []
         for container in try await profile.containers(container) {
             for id in try await container.transactionIDs() {

@@ -86,6 +86,7 @@ struct Outcome: Equatable {
             self.init(.failed, "Sign in first: assent login. \(words)")
         case let error as TokenError where error.code == .authorizationRefused:
             self.init(.refused, "The server says no: \(words)")
+        case let error as SigningError where error.code.endsTransaction: self.init(.refused, words)
         case let error as NIOTransportError where error.code == .noRedirect:
             self.init(.failed, "Nobody signed in: \(words)")
         case let error as HTTPTransportError: self.init(error.mayHaveHadEffect ? .unknown : .failed, words)

@@ -58,7 +58,16 @@ public struct JourneyError: AssentError {
         amErrorCode = number?.string ?? number?.integer.map(String.init)
         message = body["message"]?.string ?? body["errorMessage"]?.string ?? ""
         let isDeclined = status == 401 && body["detail"]?["reason"]?.string == "declined"
-        code = isDeclined ? .declined : Self.code(status: status, amErrorCode: amErrorCode, message: message)
+        // A gateway that asks for a sign-in answers with a problem document (RFC 9457), AM with a `code`.
+        let isProtected = [401, 403].contains(status) && body["code"] == nil && body["title"]?.string != nil
+        code =
+            if isDeclined {
+                .declined
+            } else if isProtected {
+                .notFound
+            } else {
+                Self.code(status: status, amErrorCode: amErrorCode, message: message)
+            }
     }
 
     /// What happened, in our words. The server's own are in ``message``, which may quote what was typed.

@@ -15,6 +15,7 @@ struct ReplyReading {
         do throws(JSONError) {
             json = try JSONValue.parse(body, limits: limits.json)
         } catch {
+            if status == 404 { return .error(JourneyError(status: status, body: JSONObject())) }
             return .failure(JourneyFailure(.malformedReply, "The reply is not JSON. \(error.detail)", status: status))
         }
         guard let object = json.object else {

@@ -40,7 +40,9 @@ package enum ServerExamination {
         case .generated: path = configuration.dataDirectory + "/server.pem"
         case .files(let certificate, let privateKey):
             path = certificate
-            guard let credentials = try? ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+            guard
+                let credentials = try? ServerCredentials.files(
+                    certificate: certificate, privateKey: privateKey, in: configuration.file)
             else { return nil }
             if let host = try? credentials.hostsNotNamed(in: configuration.publicURLs).first {
                 return Diagnosis(

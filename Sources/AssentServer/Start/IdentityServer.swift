@@ -88,7 +88,7 @@ public final class IdentityServer: Service {
             switch configuration.tls {
             case .generated: try ServerCredentials.generated(in: directory, now: now)
             case .files(let certificate, let privateKey):
-                try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+                try ServerCredentials.files(certificate: certificate, privateKey: privateKey, in: configuration.file)
             }
         for host in try credentials.hostsNotNamed(in: configuration.publicURLs) {
             logger.warning(

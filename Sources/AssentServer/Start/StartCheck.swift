@@ -29,7 +29,7 @@ struct StartCheck: Sendable {
         },
         StartCheck(name: "certificate") { configuration in
             guard case .files(let certificate, let privateKey) = configuration.tls else { return }
-            _ = try ServerCredentials.files(certificate: certificate, privateKey: privateKey)
+            _ = try ServerCredentials.files(certificate: certificate, privateKey: privateKey, in: configuration.file)
         },
         StartCheck(name: "listen") { configuration in
             let ports = [configuration.port, configuration.gateway?.port ?? 0]

@@ -19,22 +19,34 @@ struct ServerCredentials: Sendable {
     let pins: [Pin]
 
     /// The operator's own certificate.
-    static func files(certificate: String, privateKey: String) throws -> ServerCredentials {
+    ///
+    /// - Parameters:
+    ///   - certificate: the file with the chain.
+    ///   - privateKey: the file with the key.
+    ///   - file: the configuration that names both; what cannot be read is told with its key and line there.
+    /// - Returns: the credentials.
+    /// - Throws: ``ConfigurationError``.
+    static func files(certificate: String, privateKey: String, in file: String) throws -> ServerCredentials {
+        func unusable(_ path: String, _ why: String, _ key: String) -> ConfigurationError {
+            ConfigurationError(file: file, line: ConfigurationFile.line(of: key, in: file), "\(key): \(path) \(why)")
+        }
         let chainPEM: String
         do {
             chainPEM = try String(contentsOfFile: certificate, encoding: .utf8)
         } catch {
-            throw ConfigurationError(
-                file: certificate, line: nil,
-                "cannot be read: \(ConfigurationFile.whyUnreadable(certificate)). The configuration names it as "
-                    + "tls.certificate")
+            let why = "cannot be read: \(ConfigurationFile.whyUnreadable(certificate))"
+            throw unusable(certificate, why, "tls.certificate")
         }
-        let keyPEM = try PrivateFile.read(privateKey, isNamed: true)
+        let keyPEM: [UInt8]
+        do {
+            keyPEM = try PrivateFile.read(privateKey, isNamed: true)
+        } catch let error as ConfigurationError {
+            throw unusable(privateKey, error.message, "tls.privateKey")
+        }
         let made = try make(chainPEM: chainPEM, keyPEM: Secret(bytes: keyPEM), authorityPEM: nil, file: certificate)
         guard (try? NIOSSLContext(configuration: made.tlsConfiguration())) != nil else {
-            throw ConfigurationError(
-                file: privateKey, line: nil,
-                "is not the key of the certificate in \(certificate), which must be the first one there")
+            let why = "is not the key of the certificate in \(certificate), which must be the first one there"
+            throw unusable(privateKey, why, "tls.privateKey")
         }
         return made
     }

@@ -54,11 +54,24 @@ struct CallRunner: Sendable {
                 next = retry.next(after: Self.failure(error))
                 switch (next, prover) {
                 case (.takeNewKeys, .current): record = try await newer(record, after: Self.said(error))
-                case (.fail, _), (.signAgain, _), (.takeNewKeys, _): throw Self.said(error)
+                case (.fail, _), (.signAgain, _), (.takeNewKeys, _):
+                    throw try await explained(Self.said(error), request.call, record)
                 case (.send, _), (.refreshAndSend, _), (.refreshAndRead, _): break
                 }
             }
         }
+    }
+
+    /// The server refuses a container whose digits are not typed yet with the code of one that has ended. Its signed
+    /// status tells which it is: in the first case, or when they were typed just now, the user has to do something else.
+    private func explained(
+        _ error: any Error, _ call: DeviceCall, _ record: ContainerRecord
+    ) async throws -> any Error {
+        guard call != .status, (error as? SigningError)?.code == .enrolmentVoid else { return error }
+        let now = try await parts.records.load(record.id)
+        guard now.phase.isConfirmed, now.state == .unconfirmed else { return error }
+        let said = try await parts.containers.status(of: now.id)
+        return [.unconfirmed, .active].contains(said.state) ? SigningError(.notActive) : error
     }
 
     /// Reads a reply `status` of this container.

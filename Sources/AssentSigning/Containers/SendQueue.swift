@@ -18,7 +18,9 @@ struct SendQueue: Sendable {
     /// Sends everything. Nothing of it keeps the rest from being sent.
     ///
     /// - Throws: what the first call that failed threw, after all were tried.
-    func send(onReceipt: (SigningReceipt) async -> Void) async throws {
+    func send(
+        onReceipt: (SigningReceipt) async -> Void, onRefusal: (SigningError) async -> Void
+    ) async throws {
         var errors: [any Error] = []
         for record in try await parts.records.all() {
             let known = errors.count
@@ -28,6 +30,9 @@ struct SendQueue: Sendable {
                         if let receipt = try await send(item, record) { await onReceipt(receipt) }
                     } catch {
                         errors.append(error)
+                        if let refusal = error as? SigningError, refusal.transactionID != nil {
+                            await onRefusal(refusal)
+                        }
                     }
                 }
             } catch {
@@ -61,8 +66,22 @@ struct SendQueue: Sendable {
                 try await parts.records.remove(decision)
                 return nil
             }
-            return try await Decisions(parts: parts).send(decision, parts.records.load(record.id), by: .current)
+            return try await send(decision, record.id)
         }
         return nil
+    }
+
+    private func send(_ decision: DecisionRecord, _ id: SigningID) async throws -> SigningReceipt {
+        do {
+            return try await Decisions(parts: parts).send(decision, parts.records.load(id), by: .current)
+        } catch var error as SigningError where error.code.endsTransaction {
+            // Nobody signs a refusal, and the list of what is open is signed: what is open there is sent again.
+            guard let isListed = try? await Documents(parts: parts).mayBeListed(decision.txn, id), !isListed else {
+                throw error
+            }
+            try await parts.records.remove(decision)
+            error.transactionID = decision.txn.text
+            throw error
+        }
     }
 }

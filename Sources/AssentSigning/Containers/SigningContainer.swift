@@ -121,7 +121,7 @@ public struct SigningContainer: Sendable, Identifiable {
     /// - Returns: texts for ``SigningDevice/retrieveTransactionInfo(_:user:)``.
     /// - Throws: ``SigningError``.
     public func transactionIDs(wait: Int = 0, password: Secret? = nil) async throws -> [String] {
-        try await Documents(parts: device.parts).list(of: record, wait: wait, password: password)
+        try await Documents(parts: device.parts).list(of: record, wait: wait, password: password).tickets
     }
 
     /// Open transactions as they come, each once.

@@ -101,12 +101,16 @@ public actor SigningDevice {
     /// when the network is back.
     ///
     /// A decision whose receipt was lost is sent with the same bytes, and the server gives the receipt that it gave
-    /// before: so the user learns what became of it.
+    /// before: so the user learns what became of it. Where the server refuses it for good, it is dropped.
     ///
-    /// - Parameter onReceipt: hears the receipt of each decision, also where another call fails later.
+    /// - Parameters:
+    ///   - onReceipt: hears the receipt of each decision, also where another call fails later.
+    ///   - onRefusal: hears why the server refused a decision for good; ``SigningError/transactionID`` names it.
     /// - Throws: what the first call that failed threw, after all were tried.
-    public func sendQueued(onReceipt: (SigningReceipt) async -> Void = { _ in }) async throws {
-        try await SendQueue(parts: parts).send(onReceipt: onReceipt)
+    public func sendQueued(
+        onReceipt: (SigningReceipt) async -> Void = { _ in }, onRefusal: (SigningError) async -> Void = { _ in }
+    ) async throws {
+        try await SendQueue(parts: parts).send(onReceipt: onReceipt, onRefusal: onRefusal)
     }
 
     /// The transactions that were answered on this device and whose receipt is missing: the server may have taken the

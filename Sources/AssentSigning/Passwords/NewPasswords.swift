@@ -45,9 +45,8 @@ struct NewPasswords: Sendable {
                 // The device counts the changes of a local one by itself.
                 case let kept?: slot.mode == .local || slot.generation > kept.current.generation
                 }
-            guard isNext, Set(offer.keys.filter { $0.slot == slot.slot }.map(\.policy)).count == 1 else {
-                throw SigningError(
-                    .offerRefused, "The offer has a password of another generation, or of several policies.")
+            guard isNext else {
+                throw SigningError(.offerRefused, "The offer has a password of another generation.")
             }
             if let key = slot.publicKey {
                 try SigningError.mapped { () throws(SigningProtocolError) in _ = try ObliviousElement(key) }

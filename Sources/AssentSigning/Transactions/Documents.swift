@@ -50,7 +50,18 @@ struct Documents: Sendable {
         }
     }
 
-    func list(of id: SigningID, wait: Int, password: Secret?) async throws -> [String] {
+    /// Whether the server lists a transaction as open, or does not list all that are.
+    func mayBeListed(_ txn: SigningID, _ id: SigningID) async throws -> Bool {
+        let list = try await list(of: id, wait: 0, password: nil)
+        return try list.more
+            || list.tickets.contains { ticket in
+                try SigningError.mapped { () throws(SigningProtocolError) in
+                    try UnverifiedMessage<Ticket>(ticket).content.txn == txn
+                }
+            }
+    }
+
+    func list(of id: SigningID, wait: Int, password: Secret?) async throws -> TransactionList {
         guard (0...25).contains(wait) else {
             throw SigningError(.invalidArgument, "The server waits at most 25 seconds.")
         }
@@ -65,7 +76,7 @@ struct Documents: Sendable {
                     try await parts.calls.verified(received.opened(with: transport), as: TransactionList.self).content
                 }
                 await parts.memory.hear(list.notices, id)
-                return list.tickets
+                return list
             } catch {
                 try await parts.calls.recover(&record, &retry, from: error)
             }

@@ -16,6 +16,9 @@ extension Offer {
         for slot in slots where !keys.contains(where: { $0.slot == slot.slot }) {
             throw Self.refused("has a slot without keys", "slots")
         }
+        for slot in slots where Set(keys.filter { $0.slot == slot.slot }.map(\.policy)).count > 1 {
+            throw Self.refused("has keys of several policies in one slot", "keys")
+        }
         for key in keys { try check(key) }
         for slot in slots where slot.mode == .assisted {
             guard slot.slot == .signing else {

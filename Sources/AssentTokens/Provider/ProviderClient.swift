@@ -125,8 +125,12 @@ actor ProviderClient {
             throw TokenError.signInNeeded(
                 .sessionRefused, status: reply.status, isWithoutReason: reply.oauthError == nil)
         default:
+            let isAboutClient = reply.oauthError.map(TokenError.clientErrors.contains) == true
             throw TokenError(
-                .authorizationRefused, "The authorization endpoint does not redirect.", status: reply.status,
+                .authorizationRefused,
+                isAboutClient
+                    ? "The provider does not know the client \(configuration.clientID), or does not let it do this."
+                    : "The authorization endpoint does not redirect.", status: reply.status,
                 oauthError: reply.oauthError)
         }
     }

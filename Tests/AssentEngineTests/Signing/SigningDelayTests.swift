@@ -177,7 +177,7 @@ struct SigningDelayTests {
             let container = try await container()
             try await invited(did: container.id) { invite, pid in
                 let renewal = try await container.renew(invite: invite) { _ in SigningDelayTests.pin }
-                _ = try await world.provider.enter(digits: try #require(renewal.digits), world.ana, pid: pid)
+                _ = try await world.provider.invites.enter(digits: try #require(renewal.digits), world.ana, pid: pid)
             }
         }
     }
@@ -237,7 +237,7 @@ struct SigningDelayTests {
         #expect(try await run.sdk.approve(container, on: run.device, pin: pin).effect == .approve, "\(place)")
         let code = try await run.container().oneTimeCode(label: "counted").code.reveal()
         let world = run.sdk.world
-        let verdict = try await world.provider.verify(oneTimeCode: code, label: "counted", user: world.base.ana.user)
+        let verdict = try await world.provider.codes.verify(oneTimeCode: code, label: "counted", user: world.base.ana.user)
         #expect(verdict == .accepted, "\(place)")
     }
 }

@@ -159,6 +159,13 @@ struct ConfigurationLoaderTests {
                 "name: Bank of Example", "name: Bank\n      policies: {pin: {mode: local, tries: 3}}",
                 at: "tries: 3", "unknown key"),
             Mistake(
+                "name: Bank of Example",
+                """
+                name: Bank
+                      policies: {pin: {mode: local}, other: {mode: local}}
+                      keys: [{usage: sign, label: a, policy: pin}, {usage: auth, label: b, policy: other}]
+                """, at: nil, "keys of several policies in one slot"),
+            Mistake(
                 "introspectsAll: true", "secretFile: x", at: "secretFile: x", "one of secretFile, secretHash"),
         ])
     func mistakes(_ mistake: Mistake) throws {

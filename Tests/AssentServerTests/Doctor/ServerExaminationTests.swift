@@ -116,7 +116,7 @@ struct ServerExaminationTests {
         try Data(made.chainPEM.utf8).write(to: URL(fileURLWithPath: path + "/chain.pem"))
         try PrivateFile.create(path + "/key.pem", made.privateKeyPEM.revealBytes())
         let credentials = try ServerCredentials.files(
-            certificate: path + "/chain.pem", privateKey: path + "/key.pem")
+            certificate: path + "/chain.pem", privateKey: path + "/key.pem", in: path + "/assent.yaml")
         let later = Date(timeIntervalSinceNow: 400 * 86_400)
         #expect(try credentials.fault(isRenewed: false, now: later)?.contains("has expired") == true)
         let early = Date(timeIntervalSinceNow: -40 * 86_400)

@@ -107,6 +107,41 @@ struct AdministrationRouteTests {
         }
     }
 
+    @Test("The audit log is asked for by user, event, time, place in the log and transaction")
+    func auditQueries() async throws {
+        try await ServerFixture.run { fixture in
+            let admin = try await administrator(fixture)
+            _ = try await fixture.session("ben")
+            let begun = Int(fixture.clock.now.timeIntervalSince1970)
+            fixture.clock.advance(by: 10)
+            _ = try await act(fixture, "setActive", #"{"username":"ben","active":true}"#, by: admin)
+            func records(_ query: String) async throws -> [JSONValue] {
+                let answer = try await audit(fixture, query, by: admin)
+                #expect(answer.status == 200, "\(query): \(answer.text)")
+                return answer.json["result"]?.array ?? []
+            }
+            let everything = try await records("?limit=1000")
+            let numbers = everything.compactMap { $0["position"]?.integer }
+            #expect(numbers.count == everything.count && numbers == numbers.sorted(by: >))
+            let about = try await records("?user=ben")
+            #expect(!about.isEmpty && about.count < everything.count && about.allSatisfy { $0["user"] == "ben" })
+            let bootstraps = try await records("?event=admin.bootstrap")
+            #expect(!bootstraps.isEmpty && bootstraps.allSatisfy { $0["event"] == "admin.bootstrap" })
+            let late = try await records("?since=\(begun + 10)&event=admin.active")
+            #expect(late.count == 1)
+            #expect(try await records("?since=\(begun + 11)").isEmpty)
+            #expect(try await records("?since=\(begun + 10)&user=nobody").isEmpty)
+            let first = try await records("?after=0&limit=2").compactMap { $0["position"]?.integer }
+            #expect(first == numbers.suffix(2).reversed())
+            let next = try await records("?after=\(first.last ?? 0)&limit=1").compactMap { $0["position"]?.integer }
+            #expect(next == Array(numbers.dropLast(2).suffix(1)))
+            #expect(try await records("?transaction=none").isEmpty)
+            for wrong in ["?since=now", "?after=first", "?since=99999999999999"] {
+                #expect(try await audit(fixture, wrong, by: admin).status == 400, "\(wrong)")
+            }
+        }
+    }
+
     @Test("An administrator gives roles and shuts users out at once; an auditor reads and changes nothing")
     func roles() async throws {
         try await ServerFixture.run { fixture in

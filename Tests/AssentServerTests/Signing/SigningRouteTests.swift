@@ -122,6 +122,7 @@ struct SigningRouteTests {
             #expect(try await issuer.ask("DELETE", path, session: ben).status == 404)
             let digits = try await issuer.ask("POST", path + "/digits", session: session, ["digits": "1234 5678"])
             #expect(digits.status == 410 && digits.json["code"] == "enrolment_void")
+            #expect(digits.json["title"] == "Gone" && digits.json["status"] == 410)
             let device = try TestDevice(issuer)
             let container = try await device.enrol(invite.code)
             let wrong: JSONValue = ["digits": container.digits == "00000000" ? "00000001" : "00000000"]

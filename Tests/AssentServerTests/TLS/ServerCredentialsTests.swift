@@ -18,7 +18,8 @@ struct ServerCredentialsTests {
         defer { try? FileManager.default.removeItem(atPath: directory) }
         try Data(chain.utf8).write(to: URL(fileURLWithPath: directory + "/chain.pem"))
         try PrivateFile.create(directory + "/key.pem", key.revealBytes())
-        return try ServerCredentials.files(certificate: directory + "/chain.pem", privateKey: directory + "/key.pem")
+        return try ServerCredentials.files(
+            certificate: directory + "/chain.pem", privateKey: directory + "/key.pem", in: directory + "/assent.yaml")
     }
 
     @Test("With its issuer in the chain, wherever it stands, there are two pins: its own and the issuer's")
@@ -31,6 +32,31 @@ struct ServerCredentialsTests {
         ] {
             #expect(try credentials(chain, key: made.privateKeyPEM).pins == made.pins)
         }
+    }
+
+    @Test("A file that is missing, or is no key of the certificate, is told with its key and line in the configuration")
+    func places() throws {
+        let directory = NSTemporaryDirectory() + "/assent-tls-" + SystemRandom().uuid()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let (chain, key, file) = ("\(directory)/chain.pem", "\(directory)/key.pem", "\(directory)/assent.yaml")
+        let text = "publicURL: https://localhost/am\ntls:\n  certificate: chain.pem\n  privateKey: key.pem\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+        func fault() -> ConfigurationError? {
+            #expect(throws: ConfigurationError.self) {
+                try ServerCredentials.files(certificate: chain, privateKey: key, in: file)
+            }
+        }
+        let noChain = fault()
+        #expect(noChain?.description == "\(file):3: tls.certificate: \(chain) cannot be read: there is no such file")
+        try Data(GeneratedCertificates.make(now: Date()).chainPEM.utf8).write(to: URL(fileURLWithPath: chain))
+        let noKey = fault()
+        #expect(noKey?.file == file && noKey?.line == 4, "\(noKey as Any)")
+        #expect(noKey?.message.hasPrefix("tls.privateKey: \(key) cannot be read") == true, "\(noKey as Any)")
+        let other = try GeneratedCertificates.make(now: Date())
+        try PrivateFile.create(key, other.privateKeyPEM.revealBytes())
+        let wrong = fault()
+        #expect(wrong?.line == 4 && wrong?.message.contains("is not the key of") == true, "\(wrong as Any)")
     }
 
     @Test("TLS 1.2 has no suite without forward secrecy, and none that authenticates before it encrypts")

@@ -33,6 +33,10 @@ actor ScriptedServer {
         var decision: String?
         var receipt: String?
         var effect: String?
+        /// A wrong number has ended it.
+        var hasFailed = false
+
+        var isOpen: Bool { receipt == nil && !hasFailed }
     }
 
     nonisolated let issuer: String
@@ -328,7 +332,7 @@ actor ScriptedServer {
             return try await status(request)
         case "/device/transactions/list":
             var ids: [JSONValue] = []
-            for transaction in transactions where transaction.receipt == nil {
+            for transaction in transactions where transaction.isOpen {
                 ids.append(.string(try await ticket(transaction.txn)))
             }
             let list = try await message("list", .list, reply(request, ["ids": .array(ids), "more": false]))
@@ -372,7 +376,7 @@ actor ScriptedServer {
                 [
                     "did": .string(did.text), "state": .string(state.rawValue), "approvals": 1000, "exp": 80_000,
                     "keys": renewedKeys, "slots": slotStatus,
-                    "pending": .integer(transactions.count { $0.receipt == nil }),
+                    "pending": .integer(transactions.count(where: \.isOpen)),
                 ]))
     }
 
@@ -429,6 +433,7 @@ actor ScriptedServer {
             }
             return receipt
         }
+        guard transactions[index].isOpen else { throw Refusal(status: 410, code: "tx_failed") }
         if key.usage == .device {
             #expect(body.possession == nil)
         } else {
@@ -445,7 +450,10 @@ actor ScriptedServer {
             } else {
                 #expect(decision.unl == nil)
             }
-            guard decision.match.map({ $0 == "42" }) ?? true else { throw Refusal(status: 403, code: "match_wrong") }
+            guard decision.match.map({ $0 == "42" }) ?? true else {
+                transactions[index].hasFailed = true
+                throw Refusal(status: 403, code: "match_wrong")
+            }
         }
         var content: JSONObject = [
             "v": 1, "iss": .string(issuer), "aud": .string(did.text), "iat": .integer(time),

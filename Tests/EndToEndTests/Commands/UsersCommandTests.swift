@@ -40,11 +40,20 @@ struct UsersCommandTests {
             let list = try await typist.program.run("users", "list", "--json")
             let users = try list.output.split(separator: "\n").map { try JSONValue.parse(String($0)) }
             let listed = try #require(users.first { $0["username"] == "ben" })
+            let id = try #require(listed["id"]?.string)
+            func audit(_ user: String) async throws -> [JSONValue] {
+                let acts = try await typist.program.run("admin", "audit", "--user", user)
+                return try acts.output.split(separator: "\n").map { try JSONValue.parse(String($0)) }
+            }
+            let acts = try await audit(id)
+            #expect(!acts.isEmpty && acts.allSatisfy { $0["user"]?.string == "ben" }, "\(acts)")
+            #expect(try await audit("ben") == acts)
             #expect(listed["secondFactor"] == true && listed["password"] == true && listed["active"] == true)
             let plain = try await typist.program.run("users", "list")
             #expect(plain.output.contains("ana ") && plain.output.contains("admin"), "\(plain.output)")
 
-            #expect(try await typist.program.run("users", "lock", "ben").status == 0)
+            let locked = try await typist.program.run("users", "lock", "ben", "--json")
+            #expect(try locked.status == 0 && JSONValue.parse(locked.output)["username"] == "ben", "\(locked.errors)")
             let user = try await ben.run("userinfo")
             #expect(user.status != 0)
             #expect(try await typist.program.run("users", "unlock", "ben").status == 0)

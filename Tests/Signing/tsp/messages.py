@@ -197,6 +197,8 @@ def check_offer(value, where):
             no(where, "a slot of another mode")
     if {one.get("slot") for one in value["keys"]} - {None} != set(slots):
         no(where, "a slot without keys")
+    if any(len({one["policy"] for one in value["keys"] if one.get("slot") == slot}) > 1 for slot in slots):
+        no(where, "keys of several policies in one slot")
     modes = {one["mode"] for one in value["slots"]}
     if modes == {"local", "assisted"}:
         no(where, "local beside assisted")

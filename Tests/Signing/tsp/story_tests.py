@@ -249,6 +249,8 @@ class EnrolmentTests(Story):
             {"policies": [offer["policies"][0], {**pin, "kdf": "$scrypt$ln=10,r=8,p=1"}]},
             {"policies": [offer["policies"][0], {**pin, "lock": {"type": "none"}}]},
             {"policies": [offer["policies"][0], {**pin, "lock": {**pin["lock"], "cap": 4}}]},
+            {"policies": offer["policies"] + [{**pin, "id": "other"}],
+             "keys": keys + [{**keys[2], "label": "other", "policy": "other"}]},
             {"keys": keys[:2] + [{**keys[2], "policy": "device"}]}, {"name": "two\nlines"}, {"commit": "none"}]
         messages.check("tsp-offer+jwt", offer)
         for change in wrong:

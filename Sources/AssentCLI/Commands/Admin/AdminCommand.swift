@@ -36,6 +36,8 @@ struct AdminCommand: AsyncParsableCommand {
     struct Roles: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Give a user exactly these roles.")
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         @Argument(help: "The user's name.")
@@ -45,7 +47,7 @@ struct AdminCommand: AsyncParsableCommand {
         var roles: [String] = []
 
         func run() async throws {
-            try await AdminCall(client).post(
+            try await AdminCall(client, console: result.console).post(
                 "setRoles", ["username": .string(username), "roles": .array(roles.map { .string($0) })])
         }
     }
@@ -54,13 +56,16 @@ struct AdminCommand: AsyncParsableCommand {
     struct Enable: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Let a user in again.")
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         @Argument(help: "The user's name.")
         var username: String
 
         func run() async throws {
-            try await AdminCall(client).post("setActive", ["username": .string(username), "active": true])
+            try await AdminCall(client, console: result.console).post(
+                "setActive", ["username": .string(username), "active": true])
         }
     }
 
@@ -69,13 +74,16 @@ struct AdminCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lock a user out: sessions and tokens become invalid at once.")
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         @Argument(help: "The user's name.")
         var username: String
 
         func run() async throws {
-            try await AdminCall(client).post("setActive", ["username": .string(username), "active": false])
+            try await AdminCall(client, console: result.console).post(
+                "setActive", ["username": .string(username), "active": false])
         }
     }
 
@@ -190,12 +198,18 @@ struct AdminCommand: AsyncParsableCommand {
 /// A call to the server itself with the user's session.
 struct AdminCall {
     private let client: ClientOptions
-    private let console = Console()
+    private let console: Console
 
-    init(_ client: ClientOptions) { self.client = client }
+    init(_ client: ClientOptions, console: Console = Console()) {
+        self.client = client
+        self.console = console
+    }
 
+    /// Posts what is no secret, and prints it for a script.
     func post(_ action: String, _ body: JSONValue) async throws {
         try await post(action) { body }
+        if console.json { console.emit(body) }
+        try console.finish()
     }
 
     /// Posts what is only read when the command has begun: its errors are the command's.

@@ -45,13 +45,13 @@ extension AdminCommand {
             @Argument(help: "block, unblock, revoke, lock, unlock or wipe.")
             var action: ContainerAction
 
-            // An id may begin with a hyphen.
-            @Option(name: .long, parsing: .unconditional, help: "The container, as the list has it (did).")
-            var container: String
+            @OptionGroup var container: ContainerID
 
             @Option(
                 name: .long, help: "Whose keys are meant by lock, unlock and wipe: session, signing (as usual) or otp.")
             var slot: PasswordSlot?
+
+            @OptionGroup var result: ResultOptions
 
             @OptionGroup var client: ClientOptions
 
@@ -62,7 +62,8 @@ extension AdminCommand {
             }
 
             func run() async throws {
-                try await SessionCalls(client).change(container: container, action, slot: slot)
+                try await SessionCalls(client, console: result.console)
+                    .change(container: container.value, action, slot: slot)
             }
         }
     }

@@ -91,13 +91,15 @@ struct UsersCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lock a user out: sessions and grants end at once, and stay ended.")
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         @Argument(help: "The user's name.")
         var username: String
 
         func run() async throws {
-            try await UserCalls(client).change("setActive", "\(username) is locked out.") {
+            try await UserCalls(client, json: result.json).change("setActive", "\(username) is locked out.") {
                 ["username": .string(username), "active": false]
             }
         }
@@ -108,13 +110,15 @@ struct UsersCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Let a user in again, also one who was locked for wrong passwords or codes.")
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         @Argument(help: "The user's name.")
         var username: String
 
         func run() async throws {
-            try await UserCalls(client).change("setActive", "\(username) may sign in.") {
+            try await UserCalls(client, json: result.json).change("setActive", "\(username) may sign in.") {
                 ["username": .string(username), "active": true]
             }
         }
@@ -129,6 +133,8 @@ struct UsersCommand: AsyncParsableCommand {
                 somebody else knows it, lock the user first, and unlock them afterwards.
                 """)
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         @Argument(help: "The user's name.")
@@ -137,7 +143,7 @@ struct UsersCommand: AsyncParsableCommand {
         @OptionGroup var password: NewPasswordOptions
 
         func run() async throws {
-            try await UserCalls(client).change("setPassword", "\(username) has the new password.") {
+            try await UserCalls(client, json: result.json).change("setPassword", "\(username) has the new password.") {
                 ["username": .string(username), "password": .string(try password.read().reveal())]
             }
         }
@@ -183,9 +189,16 @@ struct UserCalls {
     ///   - body: what is sent. It is read when the command has begun: its errors are the command's.
     /// - Throws: `ExitCode`, after the reason was written.
     func change(_ action: String, _ done: String, _ body: () throws -> JSONObject) async throws {
-        let answer = try await SessionCalls(client, console: console).administer(action) { .object(try body()) }
+        var username: JSONValue?
+        let answer = try await SessionCalls(client, console: console).administer(action) {
+            let body = try body()
+            username = body["username"]
+            return .object(body)
+        }
         if console.json {
-            console.emit(answer)
+            var result = answer.object ?? JSONObject()
+            result["username"] = username
+            console.emit(.object(result))
         } else {
             console.say(DisplayText.escapedForTerminal(done))
             if let uri = answer["otpauth"]?.string { show(uri) }

@@ -111,7 +111,8 @@ struct RequestCommand: AsyncParsableCommand {
     /// Whether the gateway's answer about an approved request says that nobody knows what became of it.
     static func isUnknown(_ body: [UInt8]) -> Bool {
         let outcome = (try? JSONValue.parse(body))?["outcome"]?["state"]?.string
-        return outcome.map { ["forwarded", "unknown"].contains($0) } ?? false
+        // `taken`: nobody knows yet whether it was forwarded.
+        return outcome.map { ["taken", "forwarded", "unknown"].contains($0) } ?? false
     }
 
     /// What is sent.

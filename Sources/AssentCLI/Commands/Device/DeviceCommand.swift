@@ -32,6 +32,8 @@ struct DeviceCommand: AsyncParsableCommand {
             abstract: "Invite a device of yours: print a code, and ask for the digits that the device shows.",
             discussion: "You must have signed in within the last minutes ('assent login').")
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         @Option(
@@ -43,14 +45,18 @@ struct DeviceCommand: AsyncParsableCommand {
         var qr = false
 
         func run() async throws {
-            let calls = SessionCalls(client)
+            let calls = SessionCalls(client, console: result.console)
             let wish = JSONObject(omittingNil: ["did": container.map { .string($0) }])
             let made = try await calls.send(expecting: 201) { .post("\($0("signing"))/invites", json: .object(wish)) }
             guard let pid = made["pid"]?.string, let code = made["code"]?.string, let text = made["qr"]?.string else {
                 throw CommandFailure("The server's answer is not an invite.")
             }
+            let issuer = try calls.address(of: "signing")
+            if result.json {
+                calls.console.emit(["issuer": .string(issuer), "code": .string(code), "qr": .string(text)])
+            }
             let command = container == nil ? "enroll" : "renew"
-            calls.console.say("For other apps, the signing issuer:  \(try calls.address(of: "signing"))")
+            calls.console.say("For other apps, the signing issuer:  \(issuer)")
             calls.console.say("On the device:  assent device \(command) \(code)")
             if qr { calls.console.say(text) }
             calls.console.warn(
@@ -63,6 +69,7 @@ struct DeviceCommand: AsyncParsableCommand {
                     let answer = try await calls.send {
                         .post("\($0("signing"))/invites/\(pid)/digits", json: ["digits": .string(digits)])
                     }
+                    if result.json { calls.console.emit(answer) }
                     calls.console.say(
                         container != nil
                             ? "The digits are right. The new keys are valid as soon as the device has confirmed."
@@ -105,6 +112,8 @@ struct DeviceCommand: AsyncParsableCommand {
 
         @OptionGroup var keys: DeviceKeyOptions
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         func validate() throws {
@@ -112,7 +121,7 @@ struct DeviceCommand: AsyncParsableCommand {
         }
 
         func run() async throws {
-            let console = Console()
+            let console = result.console
             try await SigningProfile.run(client, console, keys: keys) { profile in
                 let password = TerminalPassword(console: console)
                 let enrolment = try await profile.device.enrol(try invite(profile), name: name) {
@@ -127,6 +136,13 @@ struct DeviceCommand: AsyncParsableCommand {
                     console.say("    " + console.styled(digits, .bold))
                 }
                 try client.load().keep()
+                guard result.json else { return }
+                console.emit(
+                    .object(
+                        JSONObject(omittingNil: [
+                            "container": .string(enrolment.containerID), "user": .string(enrolment.userName),
+                            "issuer": .string(enrolment.issuerName), "digits": enrolment.digits.map { .string($0) },
+                        ])))
             }
         }
 
@@ -247,18 +263,26 @@ struct DeviceCommand: AsyncParsableCommand {
             discussion: """
                 You must have signed in ('assent login').
 
-                Example:  assent device evidence --transaction ID >bundle.json
+                Example:  assent device evidence ID >bundle.json
                 """)
 
+        @Argument(
+            help: "The transaction, as 'assent device listen' has named it; behind '--' where it begins with a hyphen.")
+        var id: String?
+
         // An id may begin with a hyphen.
-        @Option(name: .long, parsing: .unconditional, help: "The transaction, as 'assent device listen' has named it.")
-        var transaction: String
+        @Option(name: .long, parsing: .unconditional, help: "The same, as an option.")
+        var transaction: String?
 
         @OptionGroup var client: ClientOptions
 
+        func validate() throws {
+            guard (id == nil) != (transaction == nil) else { throw ValidationError("Name one transaction, by its id.") }
+        }
+
         func run() async throws {
             let calls = SessionCalls(client)
-            let transaction = transaction
+            let transaction = id ?? transaction ?? ""
             calls.console.emit(
                 try await calls.send {
                     .get("\($0("signing"))/transactions/\(PercentEncoding.encode(transaction))/evidence")
@@ -280,12 +304,18 @@ struct DeviceCommand: AsyncParsableCommand {
             help: "The container's id in 'assent device list', where there are several.")
         var container: String?
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         func run() async throws {
-            let console = Console()
+            let console = result.console
             try await SigningProfile.run(client, console) { profile in
-                try await profile.container(container).rename(name)
+                let container = try await profile.container(container)
+                try await container.rename(name)
+                guard !result.json else {
+                    return console.emit(["container": .string(container.id), "name": .string(name)])
+                }
                 console.say("Done.")
             }
         }
@@ -296,15 +326,19 @@ struct DeviceCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete a container: its keys here at once, and at the server as soon as it is reached.")
 
-        @Option(name: .long, parsing: .unconditional, help: "The container's id in 'assent device list'.")
-        var container: String
+        @OptionGroup var container: ContainerID
+
+        @OptionGroup var result: ResultOptions
 
         @OptionGroup var client: ClientOptions
 
         func run() async throws {
-            let console = Console()
+            let console = result.console
             try await SigningProfile.run(client, console) { profile in
-                let isDone = try await profile.device.container(container).delete()
+                let isDone = try await profile.device.container(container.value).delete()
+                guard !result.json else {
+                    return console.emit(["container": .string(container.value), "serverKnows": .bool(isDone)])
+                }
                 console.say(
                     isDone
                         ? "Deleted, here and at the server."

@@ -84,16 +84,18 @@ extension DeviceCommand {
                 abstract: "Let a PIN that wrong tries have locked be tried again.",
                 discussion: "You must have signed in within the last minutes ('assent login').")
 
-            @Option(name: .long, parsing: .unconditional, help: "The container's id in 'assent device list'.")
-            var container: String
+            @OptionGroup var container: ContainerID
 
             @Option(name: .long, help: "Which keys it opens: session, signing (as usual) or otp.")
             var slot: PasswordSlot?
 
+            @OptionGroup var result: ResultOptions
+
             @OptionGroup var client: ClientOptions
 
             func run() async throws {
-                try await SessionCalls(client).change(container: container, .unlock, slot: slot)
+                try await SessionCalls(client, console: result.console)
+                    .change(container: container.value, .unlock, slot: slot)
             }
         }
 
@@ -104,15 +106,22 @@ extension DeviceCommand {
 
             @OptionGroup var choice: Choice
 
+            @OptionGroup var result: ResultOptions
+
             @OptionGroup var client: ClientOptions
 
             func run() async throws {
-                let console = Console()
+                let console = result.console
                 try await SigningProfile.run(client, console) { profile in
                     let password = try await choice.password(profile)
                     let terminal = TerminalPassword(console: console)
-                    let issuer = try await profile.container(choice.container).issuerName
-                    try await terminal.changing(password, issuer: issuer)
+                    let container = try await profile.container(choice.container)
+                    try await terminal.changing(password, issuer: container.issuerName)
+                    guard !result.json else {
+                        return console.emit([
+                            "container": .string(container.id), "slot": .string(password.slot.rawValue),
+                        ])
+                    }
                     console.say("Changed. The old one opens nothing any more.")
                 }
             }

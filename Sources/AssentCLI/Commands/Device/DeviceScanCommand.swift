@@ -24,6 +24,8 @@ extension DeviceCommand {
         @Option(name: .long, help: "The user, by id or name, where this device has containers of several.")
         var user: String?
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         func validate() throws {
@@ -31,14 +33,14 @@ extension DeviceCommand {
         }
 
         func run() async throws {
-            let console = Console()
+            let console = result.console
             try await SigningProfile.run(client, console) { profile in
                 let info = try await profile.device.retrieveTransactionInfo(try scanned(), user: user)
                 let transaction = try await info.transaction()
                 let receipt = try await profile.outcome(of: transaction.id) {
                     try await TerminalDecision(console: console).decide(transaction)
                 }
-                console.say(receipt.line)
+                if result.json { console.emit(receipt.json) } else { console.say(receipt.line) }
             }
         }
 
@@ -75,10 +77,12 @@ extension DeviceCommand {
             help: "The container's id in 'assent device list', where there are several.")
         var container: String?
 
+        @OptionGroup var result: ResultOptions
+
         @OptionGroup var client: ClientOptions
 
         func run() async throws {
-            let console = Console()
+            let console = result.console
             try await SigningProfile.run(client, console) { profile in
                 let container = try await profile.container(container)
                 let invite = try code.map { try SigningInvite(typed: $0, issuer: container.issuer) }
@@ -95,6 +99,9 @@ extension DeviceCommand {
                             + "\(container.id), and then assent device renew CODE. [\(error.code.rawValue)]")
                 }
                 if let digits = renewal.digits {
+                    guard !result.json else {
+                        return console.emit(["container": .string(container.id), "digits": .string(digits)])
+                    }
                     let user = DisplayText.escapedForTerminal(renewal.userName)
                     let issuer = DisplayText.escapedForTerminal(renewal.issuerName)
                     console.say("Type these digits where the code was shown, if you are \(user) and trust \(issuer):")
@@ -102,6 +109,11 @@ extension DeviceCommand {
                     console.say("    " + console.styled(digits, .bold))
                 } else {
                     let until = try await profile.device.container(container.id).expiresAt
+                    guard !result.json else {
+                        return console.emit([
+                            "container": .string(container.id), "expires": .string(until.formatted(.iso8601)),
+                        ])
+                    }
                     console.say("The container has new keys, until \(until.formatted(.iso8601)).")
                 }
             }

@@ -12,7 +12,7 @@ struct TransactionsCommand: AsyncParsableCommand {
             The device is enrolled with 'assent device enroll'. The signature covers all that is shown.
 
             Example:  assent transactions list
-                      assent transactions approve --transaction ID
+                      assent transactions approve ID
 
             An answer whose receipt was lost is sent again by the next command, which says what became of it.
 
@@ -67,7 +67,7 @@ struct TransactionsCommand: AsyncParsableCommand {
         ) async throws -> SigningTransaction? {
             do {
                 return try await profile.device.retrieveTransactionInfo(id, user: container.userID).transaction()
-            } catch let error as SigningError where error.code.meansOver {
+            } catch let error as SigningError where error.code.endsTransaction {
                 return nil
             }
         }
@@ -217,15 +217,5 @@ struct TransactionsCommand: AsyncParsableCommand {
                 choice.show(receipt, console)
             }
         }
-    }
-}
-
-extension SigningError.Code {
-    /// Whether a transaction cannot be answered any more.
-    var meansOver: Bool {
-        let over: [Self] = [
-            .transactionUnknown, .transactionExpired, .transactionCanceled, .transactionFailed, .alreadyDecided,
-        ]
-        return over.contains(self)
     }
 }

@@ -77,7 +77,7 @@ package struct SigningSettings: Sendable {
     /// What is wrong, one sentence each; empty when nothing is.
     package func faults() -> [String] {
         var faults: [String] = []
-        if (try? ShownText.check(name, 1...64, at: "name")) == nil { faults.append("the name has 1 to 64 characters") }
+        if !SigningTemplate.isShowable(name, 64) { faults.append(SigningTemplate.rule("the name", 64)) }
         if !IssuerName.isValid(issuer.name) {
             faults.append("transaction signing needs a public URL with https, without user, query and fragment")
         }

@@ -135,12 +135,10 @@ package struct SigningTemplate: Sendable, Hashable {
                 "notShown has at most \(TransactionDisplay.maximumLeftOut) JSON Pointers, for example /0/type")
         }
         for each in title.all where !Self.isShowable(each, 100) {
-            faults.append(
-                "a title has 1 to 100 characters, none of which is a control character or changes the direction of text"
-            )
+            faults.append(Self.rule("a title", 100))
         }
         for label in fields.flatMap(\.label.all) where !Self.isShowable(label, 40) {
-            faults.append("a field's label has 1 to 40 characters")
+            faults.append(Self.rule("a field's label", 40))
         }
         for text in (text?.all ?? []) + (warning?.all ?? []) {
             for name in Self.placeholders(of: text) where !ids.contains(name) {
@@ -159,7 +157,7 @@ package struct SigningTemplate: Sendable, Hashable {
             faults.append("it has 2 to 8 statuses, each with a name of its own of a–z, 0–9 and -")
         }
         for label in statuses.flatMap(\.label.all) where !Self.isShowable(label, 40) {
-            faults.append("a status' label has 1 to 40 characters")
+            faults.append(Self.rule("a status' label", 40))
         }
         let locales = Set(statuses.flatMap(\.label.byLanguage.keys)).union(["en"])
         for locale in locales {
@@ -180,8 +178,13 @@ package struct SigningTemplate: Sendable, Hashable {
         return faults
     }
 
-    private static func isShowable(_ text: String, _ limit: Int) -> Bool {
+    static func isShowable(_ text: String, _ limit: Int) -> Bool {
         (try? ShownText.check(text, 1...limit, at: "text")) != nil
+    }
+
+    /// What ``isShowable(_:_:)`` asks, as a sentence about a text that breaks it.
+    static func rule(_ text: String, _ limit: Int) -> String {
+        "\(text) has 1 to \(limit) characters, none of which is a control character or changes the direction of text"
     }
 
     /// The names in braces in a text.

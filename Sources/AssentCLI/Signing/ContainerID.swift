@@ -1,0 +1,17 @@
+import ArgumentParser
+
+/// The one container that a command is about.
+struct ContainerID: ParsableArguments {
+    @Argument(help: "The container's id, as the lists have it; behind '--' where it begins with a hyphen.")
+    var id: String?
+
+    // An id may begin with a hyphen.
+    @Option(name: .long, parsing: .unconditional, help: "The same, as an option.")
+    var container: String?
+
+    func validate() throws {
+        guard (id == nil) != (container == nil) else { throw ValidationError("Name one container, by its id.") }
+    }
+
+    var value: String { id ?? container ?? "" }
+}
