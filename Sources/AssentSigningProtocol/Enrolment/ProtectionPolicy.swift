@@ -28,9 +28,7 @@ package struct ProtectionPolicy: MessagePart {
     package let password: Password?
 
     /// A policy for keys without a password.
-    package init(deviceOnly id: String) {
-        (self.id, kind, password) = (id, .device, nil)
-    }
+    package init(deviceOnly id: String) { (self.id, kind, password) = (id, .device, nil) }
 
     /// A policy with a password.
     package init(id: String, biometry: Bool, password: Password) {
@@ -126,9 +124,7 @@ package struct PasswordRules: MessagePart {
     package typealias CharacterKind = PasswordCharacters
 
     /// Rules about the length only.
-    package init(minLength: Int, maxLength: Int) {
-        (self.minLength, self.maxLength) = (minLength, maxLength)
-    }
+    package init(minLength: Int, maxLength: Int) { (self.minLength, self.maxLength) = (minLength, maxLength) }
 
     private typealias Place<Value> = any WritableKeyPath<Self, Value> & Sendable
 
@@ -219,9 +215,7 @@ package struct AssistedPasswordLock: MessagePart, Hashable {
     /// Seconds to wait after the first, second, … try; the last one repeats.
     package let delays: [Int]
 
-    package init(max: Int, cap: Int, delays: [Int]) {
-        (self.max, self.cap, self.delays) = (max, cap, delays)
-    }
+    package init(max: Int, cap: Int, delays: [Int]) { (self.max, self.cap, self.delays) = (max, cap, delays) }
 
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         guard try reader.read("type", .ascii(1...16)) == "counter" else {

@@ -47,9 +47,7 @@ package struct EvidenceVerification {
         return verification.report
     }
 
-    private init(bundle: EvidenceBundle, report: EvidenceReport) {
-        (self.bundle, self.report) = (bundle, report)
-    }
+    private init(bundle: EvidenceBundle, report: EvidenceReport) { (self.bundle, self.report) = (bundle, report) }
 
     // MARK: Checks
 

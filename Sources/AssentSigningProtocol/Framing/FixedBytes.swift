@@ -31,9 +31,7 @@ package struct FixedBytes<Size: FixedByteCount>: Hashable, Sendable, CustomStrin
         bytes = random.bytes(Size.byteCount)
     }
 
-    init(unchecked bytes: [UInt8]) {
-        self.bytes = bytes
-    }
+    init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 }
 
 /// 16 bytes.
@@ -62,7 +60,5 @@ package typealias SigningNonce = FixedBytes<RandomBytes>
 
 extension FixedBytes<HashBytes> {
     /// The plain SHA-256 of `bytes`, as `bh` in a proof.
-    package init(sha256 bytes: some Collection<UInt8>) {
-        self.init(unchecked: SHA2.sha256(bytes))
-    }
+    package init(sha256 bytes: some Collection<UInt8>) { self.init(unchecked: SHA2.sha256(bytes)) }
 }

@@ -22,9 +22,7 @@ package struct SigningKeyList: Hashable, Sendable {
 
     package let entries: [Entry]
 
-    package init(_ entries: [Entry]) {
-        self.entries = entries
-    }
+    package init(_ entries: [Entry]) { self.entries = entries }
 
     package var frame: Frame {
         var frame = Frame("tsp/1 keys", .integer(UInt64(entries.count)))

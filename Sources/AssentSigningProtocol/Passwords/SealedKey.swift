@@ -66,9 +66,7 @@ package struct SealedKeyContent: Sendable {
         /// What scrypt made of it.
         package let s: Secret
 
-        package init(salt: [UInt8], s: Secret) {
-            (self.salt, self.s) = (salt, s)
-        }
+        package init(salt: [UInt8], s: Secret) { (self.salt, self.s) = (salt, s) }
     }
 
     /// The private scalar: 32 bytes.

@@ -13,9 +13,7 @@ package struct MemberRule<Value>: Sendable {
     init(
         json: @escaping @Sendable (Value) -> JSONValue,
         _ read: @escaping @Sendable (JSONValue, String) throws(SigningProtocolError) -> Value
-    ) {
-        (self.read, self.json) = (read, json)
-    }
+    ) { (self.read, self.json) = (read, json) }
 }
 
 extension MemberRule where Value: MemberValue {
