@@ -13,7 +13,7 @@ struct Enrolments: Sendable {
         }
         try Containers.check(name: name, pushID: pushID)
         guard Keystore(rawValue: parts.keys.kind) != nil else {
-            throw SigningError(.unsupportedDevice, "Keys of the kind \(parts.keys.kind) are not known to the protocol.")
+            throw SigningError(.unsupportedDevice, "The protocol cannot name keys of the kind \(parts.keys.kind).")
         }
         // An invite is good for one commitment.
         let id = try await parts.alone(.begin) { try await begun(invite, name: name, pushID: pushID) }
