@@ -112,9 +112,11 @@ struct VectorTests {
         let s = try Secret(bytes: vectors.bytes("s = scrypt(PIN)"))
         let input = PasswordKeys.oprfInput(issuer: vectors.issuer, did: did, slot: .signing, generation: 0, s: s)
         #expect(try input.revealBytes() == vectors.bytes("OPRF input"))
-        let kek = try PasswordKeys.assisted(
-            s: s, o: Secret(bytes: vectors.bytes("o = OPRF output")), salt: vectors.bytes("salt"),
-            issuer: vectors.issuer, did: did, slot: .signing, kid: vectors.publicKey("sign").thumbprint, generation: 0)
+        let context = try SealedKeyContext(
+            mode: .assisted, issuer: vectors.issuer, did: did, slot: .signing,
+            kid: vectors.publicKey("sign").thumbprint, generation: 0,
+            cost: #require(PasswordCost(logN: 15, r: 8, p: 1)), salt: vectors.bytes("salt"))
+        let kek = try context.key(s: s, output: Secret(bytes: vectors.bytes("o = OPRF output")))
         #expect(try kek.revealBytes() == vectors.bytes("KEK"))
         #expect(try SigningHash.ratchet(Secret(bytes: vectors.bytes("ratchet r"))).bytes == vectors.bytes("H(r)"))
     }

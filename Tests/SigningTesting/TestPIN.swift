@@ -97,17 +97,18 @@ package final class TestPIN: Sendable {
 
     private static func kek(
         _ kept: Kept, _ kid: KeyThumbprint, s: Secret, o: Secret, _ device: TestDevice, _ did: SigningID
-    ) -> SymmetricKey {
-        PasswordKeys.assisted(
-            s: s, o: o, salt: kept.salt, issuer: device.issuer.name, did: did, slot: .signing, kid: kid,
-            generation: UInt64(kept.generation)
-        ).symmetricKey
+    ) throws -> SymmetricKey {
+        guard let cost = PasswordCost(logN: 14, r: 8, p: 1) else { throw TestRefusal("no cost") }
+        let context = SealedKeyContext(
+            mode: .assisted, issuer: device.issuer.name, did: did, slot: .signing, kid: kid,
+            generation: kept.generation, cost: cost, salt: kept.salt)
+        return context.key(s: s, output: o).symmetricKey
     }
 
     private static func seal(
         _ key: SoftwareSigningKey, _ kept: Kept, s: Secret, o: Secret, _ device: TestDevice, _ did: SigningID
     ) throws -> [UInt8] {
-        let kek = kek(kept, try ProtocolKey(key).thumbprint, s: s, o: o, device, did)
+        let kek = try kek(kept, ProtocolKey(key).thumbprint, s: s, o: o, device, did)
         guard let sealed = try AES.GCM.seal(key.privateKey.revealBytes(), using: kek).combined else {
             throw TestRefusal("not sealed")
         }
@@ -140,7 +141,7 @@ package final class TestPIN: Sendable {
             mine.last = evaluation.compact
         }
         let o = try Self.output(evaluation.content, input, kept.publicKey)
-        let kek = Self.kek(kept, try kid, s: s, o: o, device, did)
+        let kek = try Self.kek(kept, kid, s: s, o: o, device, did)
         guard let opened = try? AES.GCM.open(AES.GCM.SealedBox(combined: kept.blob), using: kek) else { return nil }
         return Opened(
             evaluation: evaluation,

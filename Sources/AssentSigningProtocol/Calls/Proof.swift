@@ -67,11 +67,7 @@ package struct DeleteBody: ShapedPart {
     /// For the audit log.
     package let reason: String?
 
-    package init(reason: String? = nil) {
-        self.reason = reason
-    }
+    package init(reason: String? = nil) { self.reason = reason }
 
-    package static let shape = MessageShape<Self>(Self.init) {
-        Member(optional: "reason", \.reason, .shown(1...1000))
-    }
+    package static let shape = MessageShape<Self>(Self.init) { Member(optional: "reason", \.reason, .shown(1...1000)) }
 }

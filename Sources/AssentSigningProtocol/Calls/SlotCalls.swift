@@ -72,11 +72,7 @@ package struct ChangeCommitBody: ShapedPart {
     /// The compact `tsp-change+jwt`.
     package let change: String
 
-    package init(change: String) {
-        self.change = change
-    }
+    package init(change: String) { self.change = change }
 
-    package static let shape = MessageShape<Self>(Self.init) {
-        Member("change", \.change, .compact)
-    }
+    package static let shape = MessageShape<Self>(Self.init) { Member("change", \.change, .compact) }
 }

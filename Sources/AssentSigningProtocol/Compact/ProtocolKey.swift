@@ -8,8 +8,8 @@ package struct ProtocolKey: Hashable, Sendable {
     /// The RFC 7638 SHA-256 thumbprint: the key's `kid`.
     package let thumbprint: KeyThumbprint
 
-    private init(_ jwk: JWK, at place: String) throws(SigningProtocolError) {
-        guard jwk.verifies(.es256), let thumbprint = KeyThumbprint(text: jwk.thumbprint) else {
+    private init(at place: String, _ jwk: () throws -> JWK) throws(SigningProtocolError) {
+        guard let jwk = try? jwk(), jwk.verifies(.es256), let thumbprint = KeyThumbprint(text: jwk.thumbprint) else {
             throw .invalid(place, "is not a key on P-256")
         }
         (self.jwk, self.thumbprint) = (jwk, thumbprint)
@@ -24,35 +24,17 @@ package struct ProtocolKey: Hashable, Sendable {
             ["crv", "kty", "x", "y"].allSatisfy({ object[$0]?.string != nil }), object["crv"] == "P-256",
             object["kty"] == "EC"
         else { throw .invalid(place, "is not a key on P-256 with exactly crv, kty, x and y") }
-        do {
-            try self.init(JWK(json), at: place)
-        } catch let error as SigningProtocolError {
-            throw error
-        } catch {
-            throw .invalid(place, "is not a key on P-256")
-        }
+        try self.init(at: place) { try JWK(json) }
     }
 
     /// The public part of a key that signs.
     package init(_ key: any SigningKey) throws(SigningProtocolError) {
-        do {
-            try self.init(JWK(publicKeyInfo: key.publicKeyInfo), at: "key")
-        } catch let error as SigningProtocolError {
-            throw error
-        } catch {
-            throw .invalid("key", "is not a key on P-256")
-        }
+        try self.init(at: "key") { try JWK(publicKeyInfo: key.publicKeyInfo) }
     }
 
     /// The public part of a key that decrypts.
     package init(_ key: any KeyAgreementKey) throws(SigningProtocolError) {
-        do {
-            try self.init(JWK(publicPoint: key.publicPoint, use: nil), at: "key")
-        } catch let error as SigningProtocolError {
-            throw error
-        } catch {
-            throw .invalid("key", "is not a key on P-256")
-        }
+        try self.init(at: "key") { try JWK(publicPoint: key.publicPoint, use: nil) }
     }
 
     package var json: JSONValue {

@@ -53,19 +53,7 @@ package struct UnverifiedMessage<Content: SignedContent>: Sendable {
         } catch {
             throw SigningProtocolError(.invalidSignature, "The signature of the message is not good.")
         }
-        return SignedMessage(verified: self)
-    }
-
-    /// Verifies the signature with the key that `keys` has under the message's `kid`.
-    ///
-    /// - Throws: ``SigningProtocolError`` with `unknownKey` or `invalidSignature`.
-    package func verified(
-        by keys: (KeyThumbprint) -> ProtocolKey?
-    ) throws(SigningProtocolError) -> SignedMessage<Content> {
-        guard let key = keys(kid) else {
-            throw SigningProtocolError(.unknownKey, "The key that signed the message is not known.")
-        }
-        return try verified(with: key)
+        return SignedMessage(compact: compact, kid: kid, content: content)
     }
 }
 
@@ -88,19 +76,17 @@ package struct SignedMessage<Content: SignedContent>: Sendable {
 
     package let content: Content
 
-    fileprivate init(verified message: UnverifiedMessage<Content>) {
-        compact = message.compact
-        kid = message.kid
-        content = message.content
-    }
-
-    private init(compact: String, kid: KeyThumbprint, content: Content) {
+    fileprivate init(compact: String, kid: KeyThumbprint, content: Content) {
         (self.compact, self.kid, self.content) = (compact, kid, content)
     }
 
     /// Reads and verifies a message with the key that `keys` has under its `kid`.
     package init(_ compact: String, keys: (KeyThumbprint) -> ProtocolKey?) throws(SigningProtocolError) {
-        self = try UnverifiedMessage(compact).verified(by: keys)
+        let message = try UnverifiedMessage<Content>(compact)
+        guard let key = keys(message.kid) else {
+            throw SigningProtocolError(.unknownKey, "The key that signed the message is not known.")
+        }
+        self = try message.verified(with: key)
     }
 
     /// Reads and verifies a message with one key.

@@ -28,9 +28,7 @@ package struct ProtectionPolicy: MessagePart {
     package let password: Password?
 
     /// A policy for keys without a password.
-    package init(deviceOnly id: String) {
-        (self.id, kind, password) = (id, .device, nil)
-    }
+    package init(deviceOnly id: String) { (self.id, kind, password) = (id, .device, nil) }
 
     /// A policy with a password.
     package init(id: String, biometry: Bool, password: Password) {
@@ -123,45 +121,44 @@ package struct PasswordRules: MessagePart {
     /// Seconds for which it may be kept in memory.
     package var cache = 0
 
-    /// A kind of character.
     package typealias CharacterKind = PasswordCharacters
 
     /// Rules about the length only.
-    package init(minLength: Int, maxLength: Int) {
-        (self.minLength, self.maxLength) = (minLength, maxLength)
-    }
+    package init(minLength: Int, maxLength: Int) { (self.minLength, self.maxLength) = (minLength, maxLength) }
+
+    private typealias Place<Value> = any WritableKeyPath<Self, Value> & Sendable
+
+    private static let counts: [(prefix: String, place: Place<[CharacterKind: Int]>)] = [
+        ("min", \.least), ("max", \.most),
+    ]
+
+    private static let numbers: [(name: String, place: Place<Int>, bounds: ClosedRange<Int>)] = [
+        ("history", \.history, 0...24), ("minAge", \.minAge, 0...3650), ("maxAge", \.maxAge, 0...3650),
+        ("cache", \.cache, 0...3600),
+    ]
 
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         minLength = try reader.read("minLength", .integer(4...64))
         maxLength = try reader.read("maxLength", .integer(4...128))
         guard minLength <= maxLength else { throw .invalid(reader.path("maxLength"), "is less than minLength") }
         for kind in CharacterKind.allCases {
-            if reader.has("min" + kind.rawValue) {
-                least[kind] = try reader.read("min" + kind.rawValue, .integer(0...128))
-            }
-            if reader.has("max" + kind.rawValue) {
-                most[kind] = try reader.read("max" + kind.rawValue, .integer(0...128))
+            for (prefix, place) in Self.counts where reader.has(prefix + kind.rawValue) {
+                self[keyPath: place][kind] = try reader.read(prefix + kind.rawValue, .integer(0...128))
             }
         }
         sequences = try reader.read("sequences")
         common = try reader.read("common")
-        history = try reader.read("history", .integer(0...24))
-        minAge = try reader.read("minAge", .integer(0...3650))
-        maxAge = try reader.read("maxAge", .integer(0...3650))
-        cache = try reader.read("cache", .integer(0...3600))
+        for (name, place, bounds) in Self.numbers { self[keyPath: place] = try reader.read(name, .integer(bounds)) }
     }
 
     package var members: JSONObject {
         var members: JSONObject = ["minLength": .integer(minLength), "maxLength": .integer(maxLength)]
         for kind in CharacterKind.allCases {
-            members["min" + kind.rawValue] = least[kind].map { .integer($0) }
-            members["max" + kind.rawValue] = most[kind].map { .integer($0) }
+            for (prefix, place) in Self.counts { members[prefix + kind.rawValue] = self[keyPath: place][kind]?.json }
         }
         members["sequences"] = .bool(sequences)
         members["common"] = .bool(common)
-        for (name, value) in [("history", history), ("minAge", minAge), ("maxAge", maxAge), ("cache", cache)] {
-            members[name] = .integer(value)
-        }
+        for (name, place, _) in Self.numbers { members[name] = self[keyPath: place].json }
         return members
     }
 }
@@ -218,9 +215,7 @@ package struct AssistedPasswordLock: MessagePart, Hashable {
     /// Seconds to wait after the first, second, … try; the last one repeats.
     package let delays: [Int]
 
-    package init(max: Int, cap: Int, delays: [Int]) {
-        (self.max, self.cap, self.delays) = (max, cap, delays)
-    }
+    package init(max: Int, cap: Int, delays: [Int]) { (self.max, self.cap, self.delays) = (max, cap, delays) }
 
     package init(reading reader: inout MemberReader) throws(SigningProtocolError) {
         guard try reader.read("type", .ascii(1...16)) == "counter" else {
@@ -228,20 +223,15 @@ package struct AssistedPasswordLock: MessagePart, Hashable {
         }
         max = try reader.read("max", .integer(1...10))
         cap = try reader.read("cap", .integer(max...100))
-        var delays: [Int] = []
-        for element in try MemberRule<[Int]>.elements(reader.value("delays"), 0...16, at: reader.path("delays")) {
-            guard case .number(let number) = element, let delay = StrictJSON.integer(number), delay <= 86400 else {
-                throw .invalid(reader.path("delays"), "has a value that is not 0 to 86400 seconds")
-            }
-            delays.append(delay)
+        let place = reader.path("delays")
+        let elements = try MemberRule<[Int]>.elements(reader.value("delays"), 0...16, at: place)
+        delays = elements.compactMap { try? Int($0, at: place) }
+        guard delays.count == elements.count, delays.allSatisfy({ $0 <= 86400 }) else {
+            throw .invalid(place, "has a value that is not 0 to 86400 seconds")
         }
-        self.delays = delays
     }
 
     package var members: JSONObject {
-        [
-            "type": "counter", "max": .integer(max), "cap": .integer(cap),
-            "delays": .array(delays.map { .integer($0) }),
-        ]
+        ["type": "counter", "max": .integer(max), "cap": .integer(cap), "delays": .array(delays.map(\.json))]
     }
 }

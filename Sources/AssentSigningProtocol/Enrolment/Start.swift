@@ -22,7 +22,8 @@ package struct Start: SelfSignedContent {
         Member("nonce", \.nonce, .nonce)
         Member("jwk", \.jwk)
         Member("modes", \.modes, .choices(1...3))
-        Member("info", \.info, .shownTexts(limit: 12, names: Start.infoNames.contains, count: 1...64))
+        Member(
+            "info", \.info, .shownTexts(limit: 12, names: infoNames.contains, count: 1...64, order: infoNames))
     }
 
     package var signer: ProtocolKey { jwk }
@@ -35,26 +36,18 @@ package struct Start: SelfSignedContent {
 package struct StartBody: ShapedPart {
     package let start: String
 
-    package init(start: String) {
-        self.start = start
-    }
+    package init(start: String) { self.start = start }
 
-    package static let shape = MessageShape<Self>(Self.init) {
-        Member("start", \.start, .compact)
-    }
+    package static let shape = MessageShape<Self>(Self.init) { Member("start", \.start, .compact) }
 }
 
 /// The content of `commit`'s body.
 package struct CommitBody: ShapedPart {
     package let commitment: SigningHash
 
-    package init(commitment: SigningHash) {
-        self.commitment = commitment
-    }
+    package init(commitment: SigningHash) { self.commitment = commitment }
 
-    package static let shape = MessageShape<Self>(Self.init) {
-        Member("commitment", \.commitment)
-    }
+    package static let shape = MessageShape<Self>(Self.init) { Member("commitment", \.commitment) }
 }
 
 /// The content of `complete`'s body.
@@ -83,13 +76,9 @@ package struct ConfirmBody: ShapedPart {
     /// What `enrolled` had.
     package let echo: SigningNonce
 
-    package init(echo: SigningNonce) {
-        self.echo = echo
-    }
+    package init(echo: SigningNonce) { self.echo = echo }
 
-    package static let shape = MessageShape<Self>(Self.init) {
-        Member("echo", \.echo)
-    }
+    package static let shape = MessageShape<Self>(Self.init) { Member("echo", \.echo) }
 }
 
 /// The content of `evaluate`'s body.
@@ -116,11 +105,7 @@ package struct RenewStartBody: ShapedPart {
     /// The code of an invite for this container, after a reset.
     package let code: InviteCode?
 
-    package init(code: InviteCode? = nil) {
-        self.code = code
-    }
+    package init(code: InviteCode? = nil) { self.code = code }
 
-    package static let shape = MessageShape<Self>(Self.init) {
-        Member(optional: "code", \.code)
-    }
+    package static let shape = MessageShape<Self>(Self.init) { Member(optional: "code", \.code) }
 }

@@ -1,12 +1,9 @@
-/// A key set of the container, with everything that vouches for it.
+/// A key set of the container, with everything that vouches for it: compact messages.
 package struct EvidenceEnrolment: ShapedPart {
-    /// The compact `tsp-record+jwt`.
     package let record: String
-    /// The compact `tsp-enrol+jwt`.
     package let enrol: String
-    /// The compact `tsp-offer+jwt`.
     package let offer: String
-    /// Compact `tsp-endorse+jwt` messages of the key set before.
+    /// By keys of the key set before.
     package let endorsements: [String]
 
     package init(record: String, enrol: String, offer: String, endorsements: [String]) {
@@ -21,21 +18,19 @@ package struct EvidenceEnrolment: ShapedPart {
     }
 }
 
-/// A decision, with everything that it is about.
+/// A decision, with everything that it is about: compact messages.
 package struct EvidenceTransaction: ShapedPart {
-    /// The compact `tsp-txd+jwt`; absent after a blind refusal.
+    /// Absent after a blind refusal.
     package let document: String?
     /// The framed bytes whose hash is `req`.
     package let request: [UInt8]?
-    /// The compact `tsp-decision+jwt`.
     package let decision: String
-    /// The compact `tsp-possession+jwt`, if another key than the device key decided.
+    /// If another key than the device key decided.
     package let possession: String?
-    /// The compact `tsp-receipt+jwt`.
     package let receipt: String
-    /// The compact `tsp-eval+jwt`, for a key of an assisted slot.
+    /// For a key of an assisted slot.
     package let evaluation: String?
-    /// The compact `tsp-confirm+jwt`, for a key of an assisted slot.
+    /// For a key of an assisted slot.
     package let confirmation: String?
 
     package init(
@@ -57,16 +52,13 @@ package struct EvidenceTransaction: ShapedPart {
     }
 }
 
-/// A file with all signatures of one or more decisions of one container.
+/// A file with all signatures of one or more decisions of one container; its messages are compact.
 package struct EvidenceBundle: ShapedPart {
     package let issuer: String
     /// The issuer's identity keys, from the first record's on.
     package let identities: [ProtocolKey]
-    /// Compact `tsp-next+jwt` messages.
     package let next: [String]
-    /// Compact `tsp-previous+jwt` messages.
     package let previous: [String]
-    /// Compact `tsp-cert+jwt` messages.
     package let certificates: [String]
     /// Every key set up to the one that decided.
     package let enrolments: [EvidenceEnrolment]

@@ -23,19 +23,14 @@ package struct EvidenceReport: Sendable {
     }
 }
 
-/// Something that follows from signatures and hashes.
+/// Something that follows from signatures and hashes; ``sentence`` says what each case is.
 package enum EvidenceFinding: Hashable, Sendable {
-    /// The server's messages are signed by keys that the identity key certified.
     case certified(identity: KeyThumbprint)
-    /// The device's keys at this point of the container's life are those that its device key signed, each with a proof
-    /// of possession.
     case keySet(sequence: Int, keys: [KeyThumbprint])
     case endorsed(sequence: Int, by: KeyThumbprint)
     case decided(txn: SigningID, kid: KeyThumbprint, status: String, label: String, texts: [String])
-    /// The device key refused or reported a transaction whose document was not opened.
     case refusedBlindly(txn: SigningID, kid: KeyThumbprint, status: String)
     case sameDecision(txn: SigningID, device: KeyThumbprint)
-    /// What was asked is this: the text that a relying party sent, or the fields of a policy transaction.
     case request(txn: SigningID, EvidenceRequest)
     case confirmed(txn: SigningID, slot: PasswordSlot, evaluation: Int)
 
@@ -70,11 +65,10 @@ package enum EvidenceRequest: Hashable, Sendable {
     case policyTransaction([String])
 }
 
-/// Something that only the server says.
+/// Something that only the server says; ``sentence`` says what each case is.
 package enum EvidenceAttestation: Hashable, Sendable {
     case user(sub: String, name: String)
     case decidedAt(txn: SigningID, time: Int)
-    /// The key was active then, since this time.
     case keyActive(txn: SigningID, kid: KeyThumbprint, since: Int)
     case numberMatched(txn: SigningID)
     case passwordCounted(txn: SigningID)
@@ -93,22 +87,15 @@ package enum EvidenceAttestation: Hashable, Sendable {
     }
 }
 
-/// Something that the bundle does not show.
+/// Something that the bundle does not show; ``sentence`` says what each case is.
 package enum EvidenceGap: Hashable, Sendable {
     case person
-    /// That the key is the user's, and not one of the server's own.
     case keyIsTheUsers
-    /// What was to be seen on the screen.
     case screen
-    /// The time, if a key of the server was ever stolen.
     case time
-    /// That the PIN was known: it was checked on the device only.
     case localPassword(txn: SigningID)
-    /// That the new keys belong to the same person: no old key that approves signed for them.
     case samePerson(sequence: Int)
-    /// What was asked: the request is not in the bundle.
     case request(txn: SigningID)
-    /// What was shown: the user refused without opening the document.
     case shown(txn: SigningID)
 
     package static let always: [EvidenceGap] = [.person, .keyIsTheUsers, .screen, .time]

@@ -42,16 +42,14 @@ extension EvidenceVerification {
     }
 
     private mutating func judgeCertificate(_ compact: String, _ member: String, _ latest: [KeyThumbprint: Int?]) {
-        guard let message = attempt(member, try UnverifiedMessage<KeyCertificate>(compact))
-        else { return }
+        guard let message = attempt(member, try UnverifiedMessage<KeyCertificate>(compact)) else { return }
         guard let identity = bundle.identities.first(where: { $0.thumbprint == message.kid }),
             let time = latest[message.kid]
         else {
             check(false, member, "It is not signed by an identity key that the trusted one leads to.")
             return
         }
-        guard let certificate = attempt(member, try message.verified(with: identity))?.content
-        else { return }
+        guard let certificate = attempt(member, try message.verified(with: identity))?.content else { return }
         guard check(StrictJSON.same(certificate.issuer, bundle.issuer), "\(member).iss", "It is another issuer's.")
         else { return }
         serverKeys.append(ServerKey(certificate: certificate, latest: time))
@@ -77,8 +75,7 @@ extension EvidenceVerification {
                     StrictJSON.same(message.content.issuer, bundle.issuer), "next[\(index)].iss",
                     "It is another issuer's.")
             else { continue }
-            next.append(
-                Link(kid: message.kid, to: message.content.jwk.thumbprint, sequence: message.content.sequence))
+            next.append(Link(kid: message.kid, to: message.content.jwk.thumbprint, sequence: message.content.sequence))
         }
         for (index, compact) in bundle.previous.enumerated() {
             let member = "previous[\(index)]"
@@ -98,8 +95,7 @@ extension EvidenceVerification {
         }
         for one in next {
             let before = next.first { $0.to == one.kid }
-            check(
-                before.map { $0.sequence + 1 == one.sequence } ?? true, "next", "The numbers of the keys have a gap.")
+            check(before.map { $0.sequence + 1 == one.sequence } ?? true, "next", "The numbers of the keys have a gap.")
         }
         return (next, previous)
     }

@@ -27,8 +27,7 @@ extension EvidenceVerification {
             check(false, "\(member).decision", "It is signed by a key that is not in the record.")
             return
         }
-        guard let decision = attempt("\(member).decision", try unverified.verified(with: signer.jwk))
-        else { return }
+        guard let decision = attempt("\(member).decision", try unverified.verified(with: signer.jwk)) else { return }
         let document: SignedMessage<TransactionDocument>? = sent.document.flatMap { serverMessage($0, "\(member).txd") }
         let one = Case(
             sent: sent, member: member, keys: keys, signer: signer, decision: decision, receipt: receipt.content,
@@ -89,8 +88,7 @@ extension EvidenceVerification {
         let (content, member) = (document.content, "\(one.member).txd")
         let keys = Dictionary(
             one.keys.enrolment.keys.map { ($0.kid, $0.usage) }, uniquingKeysWith: { first, _ in first })
-        let audience = DocumentAudience(
-            issuer: bundle.issuer, did: one.receipt.did, sub: one.receipt.sub, keys: keys)
+        let audience = DocumentAudience(issuer: bundle.issuer, did: one.receipt.did, sub: one.receipt.sub, keys: keys)
         _ = attempt(member, try content.check(for: audience, txn: one.receipt.txn))
         check(content.request == one.receipt.request, "\(member).req", "It is not what the receipt says.")
         check(

@@ -47,9 +47,7 @@ package struct EvidenceVerification {
         return verification.report
     }
 
-    private init(bundle: EvidenceBundle, report: EvidenceReport) {
-        (self.bundle, self.report) = (bundle, report)
-    }
+    private init(bundle: EvidenceBundle, report: EvidenceReport) { (self.bundle, self.report) = (bundle, report) }
 
     // MARK: Checks
 
@@ -76,8 +74,7 @@ package struct EvidenceVerification {
     mutating func serverMessage<Content: ServerContent>(
         _ compact: String, _ member: String, as type: Content.Type = Content.self
     ) -> SignedMessage<Content>? {
-        guard let message = attempt(member, try UnverifiedMessage<Content>(compact))
-        else { return nil }
+        guard let message = attempt(member, try UnverifiedMessage<Content>(compact)) else { return nil }
         let keys = serverKeys.filter { $0.certificate.use == .sig && $0.certificate.jwk.thumbprint == message.kid }
         guard check(!keys.isEmpty, member, "The key that signed it is not certified by the trusted identity key.")
         else { return nil }
@@ -88,11 +85,8 @@ package struct EvidenceVerification {
                 false, "\(member).iat", "It was not made within the time of the certificate of the key that signed it.")
             return nil
         }
-        guard let verified = attempt(member, try message.verified(with: key.certificate.jwk))
-        else { return nil }
-        guard
-            check(
-                StrictJSON.same(verified.content.issuer, bundle.issuer), "\(member).iss", "It is another issuer's.")
+        guard let verified = attempt(member, try message.verified(with: key.certificate.jwk)) else { return nil }
+        guard check(StrictJSON.same(verified.content.issuer, bundle.issuer), "\(member).iss", "It is another issuer's.")
         else { return nil }
         return verified
     }

@@ -31,30 +31,20 @@ package struct FixedBytes<Size: FixedByteCount>: Hashable, Sendable, CustomStrin
         bytes = random.bytes(Size.byteCount)
     }
 
-    init(unchecked bytes: [UInt8]) {
-        self.bytes = bytes
-    }
+    init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 }
 
 /// 16 bytes.
-package enum SixteenBytes: FixedByteCount {
-    package static let byteCount = 16
-}
+package enum SixteenBytes: FixedByteCount { package static let byteCount = 16 }
 
 /// 32 bytes of a hash.
-package enum HashBytes: FixedByteCount {
-    package static let byteCount = 32
-}
+package enum HashBytes: FixedByteCount { package static let byteCount = 32 }
 
 /// 32 bytes of a thumbprint.
-package enum ThumbprintBytes: FixedByteCount {
-    package static let byteCount = 32
-}
+package enum ThumbprintBytes: FixedByteCount { package static let byteCount = 32 }
 
 /// 32 random bytes.
-package enum RandomBytes: FixedByteCount {
-    package static let byteCount = 32
-}
+package enum RandomBytes: FixedByteCount { package static let byteCount = 32 }
 
 /// An identifier: `did`, `pid`, `txn`, `jti`, `rid`, `unl`, a document's `nonce`, and a handle `h`.
 package typealias SigningID = FixedBytes<SixteenBytes>
@@ -70,7 +60,5 @@ package typealias SigningNonce = FixedBytes<RandomBytes>
 
 extension FixedBytes<HashBytes> {
     /// The plain SHA-256 of `bytes`, as `bh` in a proof.
-    package init(sha256 bytes: some Collection<UInt8>) {
-        self.init(unchecked: SHA2.sha256(bytes))
-    }
+    package init(sha256 bytes: some Collection<UInt8>) { self.init(unchecked: SHA2.sha256(bytes)) }
 }

@@ -11,7 +11,6 @@ package struct SigningKeyList: Hashable, Sendable {
         package let policy: String
         package let keystore: Keystore
 
-        /// One key.
         package init(
             usage: SigningKeyUsage, label: String, kid: KeyThumbprint, slot: PasswordSlot?, policy: String,
             keystore: Keystore
@@ -23,12 +22,8 @@ package struct SigningKeyList: Hashable, Sendable {
 
     package let entries: [Entry]
 
-    /// A list of these keys.
-    package init(_ entries: [Entry]) {
-        self.entries = entries
-    }
+    package init(_ entries: [Entry]) { self.entries = entries }
 
-    /// *K*.
     package var frame: Frame {
         var frame = Frame("tsp/1 keys", .integer(UInt64(entries.count)))
         for entry in entries {
@@ -46,16 +41,7 @@ package struct SigningKeyList: Hashable, Sendable {
 package struct EnrolmentTranscript: Hashable, Sendable {
     package let frame: Frame
 
-    /// - Parameters:
-    ///   - identity: the thumbprint of the issuer's identity key.
-    ///   - issuer: `iss`.
-    ///   - pid: the invite.
-    ///   - did: the container.
-    ///   - sub: the user's id.
-    ///   - offer: the offer's hash.
-    ///   - nonceD: the device's nonce.
-    ///   - nonceS: the server's nonce.
-    ///   - keys: the key list.
+    /// The transcript of one enrolment; `identity` is the issuer's identity key, `offer` the hash of the offer.
     package init(
         identity: KeyThumbprint, issuer: String, pid: SigningID, did: SigningID, sub: String, offer: SigningHash,
         nonceD: SigningNonce, nonceS: SigningNonce, keys: SigningKeyList

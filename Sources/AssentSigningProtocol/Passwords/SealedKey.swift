@@ -14,7 +14,6 @@ package struct SealedKeyContext: Sendable {
     /// The slot's salt: 16 bytes.
     package let salt: [UInt8]
 
-    /// Where a key belongs.
     package init(
         mode: PasswordMode, issuer: String, did: SigningID, slot: PasswordSlot, kid: KeyThumbprint, generation: Int,
         cost: PasswordCost, salt: [UInt8]
@@ -41,13 +40,21 @@ package struct SealedKeyContext: Sendable {
     ///   - output: the VOPRF's output, for `assisted`.
     /// - Returns: 32 bytes.
     package func key(s: Secret, output: Secret?) -> Secret {
-        let generation = UInt64(clamping: generation)
+        let material: Frame
+        var label = "tsp/1 kek local"
         if mode == .assisted, let output {
-            return PasswordKeys.assisted(
-                s: s, o: output, salt: salt, issuer: issuer, did: did, slot: slot, kid: kid, generation: generation)
+            label = "tsp/1 kek"
+            material = Frame("tsp/1 kek ikm", .bytes(s.revealBytes()), .bytes(output.revealBytes()))
+        } else {
+            material = Frame("tsp/1 kek local ikm", .bytes(s.revealBytes()))
         }
-        return PasswordKeys.local(
-            s: s, salt: salt, issuer: issuer, did: did, slot: slot, kid: kid, generation: generation)
+        let info = Frame(
+            label, .text(issuer), .text(did.text), .text(slot.rawValue), .text(kid.text),
+            .integer(UInt64(clamping: generation)))
+        return Secret(
+            HKDF<SHA256>.deriveKey(
+                inputKeyMaterial: SymmetricKey(data: material.bytes), salt: salt, info: info.bytes, outputByteCount: 32)
+        )
     }
 }
 
@@ -59,10 +66,7 @@ package struct SealedKeyContent: Sendable {
         /// What scrypt made of it.
         package let s: Secret
 
-        /// A password that was replaced.
-        package init(salt: [UInt8], s: Secret) {
-            (self.salt, self.s) = (salt, s)
-        }
+        package init(salt: [UInt8], s: Secret) { (self.salt, self.s) = (salt, s) }
     }
 
     /// The private scalar: 32 bytes.
@@ -72,7 +76,6 @@ package struct SealedKeyContent: Sendable {
     /// Earlier passwords, the newest first.
     package let history: [Earlier]
 
-    /// What is sealed.
     package init(scalar: Secret, passwordTime: Int, history: [Earlier]) {
         (self.scalar, self.passwordTime, self.history) = (scalar, passwordTime, history)
     }
@@ -92,8 +95,7 @@ package struct SealedKeyContent: Sendable {
         passwordTime = Int(time)
         history = (0..<Int(content[40])).map { index in
             let start = 41 + index * 48
-            return Earlier(
-                salt: Array(content[start..<start + 16]), s: Secret(bytes: content[start + 16..<start + 48]))
+            return Earlier(salt: Array(content[start..<start + 16]), s: Secret(bytes: content[start + 16..<start + 48]))
         }
     }
 }

@@ -28,9 +28,7 @@ package struct Member<Root, Value>: Sendable {
     }
 
     /// A member that is always there, by the rule of its type.
-    package init(_ name: String, _ place: Place<Value>) where Value: MemberValue {
-        self.init(name, place, .own)
-    }
+    package init(_ name: String, _ place: Place<Value>) where Value: MemberValue { self.init(name, place, .own) }
 
     /// A member that is absent for `nil`.
     package init<Wrapped>(

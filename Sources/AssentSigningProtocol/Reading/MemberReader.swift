@@ -7,9 +7,7 @@ package struct MemberReader {
     private var taken = 0
 
     /// A reader of this object. `place` is where it stands in the message, for errors.
-    package init(_ object: JSONObject, at place: String = "") {
-        (self.object, self.place) = (object, place)
-    }
+    package init(_ object: JSONObject, at place: String = "") { (self.object, self.place) = (object, place) }
 
     /// Refuses members that nobody asked for. The parser has refused members that occur twice, so counting is enough.
     package func finish() throws(SigningProtocolError) {

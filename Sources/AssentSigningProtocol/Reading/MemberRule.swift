@@ -8,23 +8,19 @@ package struct MemberRule<Value>: Sendable {
     /// A rule.
     ///
     /// - Parameters:
-    ///   - read: reads the value; its second argument is where the value stands, for errors.
     ///   - json: the value on the wire.
+    ///   - read: reads the value; its second argument is where the value stands, for errors.
     init(
-        _ read: @escaping @Sendable (JSONValue, String) throws(SigningProtocolError) -> Value,
-        json: @escaping @Sendable (Value) -> JSONValue
-    ) {
-        (self.read, self.json) = (read, json)
-    }
+        json: @escaping @Sendable (Value) -> JSONValue,
+        _ read: @escaping @Sendable (JSONValue, String) throws(SigningProtocolError) -> Value
+    ) { (self.read, self.json) = (read, json) }
 }
 
 extension MemberRule where Value: MemberValue {
     /// The rule of the value's type.
     static var own: Self {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { $0.json }) { json, place throws(SigningProtocolError) in
             try Value(json, at: place)
-        } json: {
-            $0.json
         }
     }
 }
@@ -32,13 +28,11 @@ extension MemberRule where Value: MemberValue {
 extension MemberRule<Int> {
     /// An integer within bounds.
     package static func integer(_ bounds: ClosedRange<Int>) -> Self {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { .integer($0) }) { json, place throws(SigningProtocolError) in
             guard case .number(let number) = json, let value = StrictJSON.integer(number), bounds.contains(value) else {
                 throw .invalid(place, "is not an integer from \(bounds.lowerBound) to \(bounds.upperBound)")
             }
             return value
-        } json: {
-            .integer($0)
         }
     }
 }
@@ -49,7 +43,7 @@ extension MemberRule<String> {
         _ count: ClosedRange<Int>, else why: String = "",
         _ isValid: @escaping @Sendable (String) -> Bool = { _ in true }
     ) -> Self {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { .string($0) }) { json, place throws(SigningProtocolError) in
             guard let text = json.string, count.contains(text.utf8.count), text.utf8.allSatisfy(\.isASCIIPrintable)
             else {
                 throw .invalid(
@@ -57,31 +51,25 @@ extension MemberRule<String> {
             }
             guard isValid(text) else { throw .invalid(place, why) }
             return text
-        } json: {
-            .string($0)
         }
     }
 
     /// A text that may be shown, of so many Unicode scalars.
     package static func shown(_ count: ClosedRange<Int>) -> Self {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { .string($0) }) { json, place throws(SigningProtocolError) in
             guard let text = json.string else { throw .invalid(place, "is not a text") }
             try ShownText.check(text, count, at: place)
             return text
-        } json: {
-            .string($0)
         }
     }
 
     /// Another message in its compact form, of at most so many characters; only its characters are looked at.
     package static func compact(limit: Int) -> Self {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { .string($0) }) { json, place throws(SigningProtocolError) in
             guard let text = json.string, (1...limit).contains(text.utf8.count),
                 text.utf8.allSatisfy({ $0.isASCIIAlphanumeric || "-_.".utf8.contains($0) })
             else { throw .invalid(place, "is not a compact message of at most \(limit) characters") }
             return text
-        } json: {
-            .string($0)
         }
     }
 
@@ -120,24 +108,20 @@ extension MemberRule<String> {
 extension MemberRule<[UInt8]> {
     /// Base64url of so many bytes.
     package static func bytes(_ count: Int) -> Self {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { .string(Base64URL.encode($0)) }) { json, place throws(SigningProtocolError) in
             guard let text = json.string, text.utf8.count <= count * 2, let bytes = Base64URL.decode(text),
                 bytes.count == count
             else { throw .invalid(place, "is not base64url of \(count) bytes") }
             return bytes
-        } json: {
-            .string(Base64URL.encode($0))
         }
     }
 
     /// Base64url of at most so many KiB.
     package static func bytes(kibibytes limit: Int) -> Self {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { .string(Base64URL.encode($0)) }) { json, place throws(SigningProtocolError) in
             guard let text = json.string, text.utf8.count <= (limit << 10) * 4 / 3, let bytes = Base64URL.decode(text)
             else { throw .invalid(place, "is not base64url of at most \(limit) KiB") }
             return bytes
-        } json: {
-            .string(Base64URL.encode($0))
         }
     }
 }
@@ -146,20 +130,16 @@ extension MemberRule<Secret> {
     /// Base64url of so many bytes.
     package static func secret(bytes count: Int) -> Self {
         let rule = MemberRule<[UInt8]>.bytes(count)
-        return Self { json, place throws(SigningProtocolError) in
+        return Self(json: { rule.json($0.revealBytes()) }) { json, place throws(SigningProtocolError) in
             Secret(bytes: try rule.read(json, place))
-        } json: {
-            rule.json($0.revealBytes())
         }
     }
 
     /// A text of so many bytes of printable ASCII.
     package static func secret(ascii count: ClosedRange<Int>) -> Self {
         let rule = MemberRule<String>.ascii(count)
-        return Self { json, place throws(SigningProtocolError) in
+        return Self(json: { rule.json($0.reveal()) }) { json, place throws(SigningProtocolError) in
             Secret(try rule.read(json, place))
-        } json: {
-            rule.json($0.reveal())
         }
     }
 }
@@ -168,21 +148,19 @@ extension MemberRule {
     private static func array<Element>(
         _ count: ClosedRange<Int>, of rule: MemberRule<Element>
     ) -> Self where Value == [Element] {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { .array($0.map(rule.json)) }) { json, place throws(SigningProtocolError) in
             var values: [Element] = []
             for (index, element) in try elements(json, count, at: place).enumerated() {
                 values.append(try rule.read(element, "\(place)[\(index)]"))
             }
             return values
-        } json: {
-            .array($0.map(rule.json))
         }
     }
 
     private static func distinct<Element: MemberValue & Equatable>(
         _ count: ClosedRange<Int>, else why: String
     ) -> Self where Value == [Element] {
-        Self { json, place throws(SigningProtocolError) in
+        Self(json: { .array($0.map(\.json)) }) { json, place throws(SigningProtocolError) in
             var values: [Element] = []
             for element in try elements(json, count, at: place) {
                 guard let value = try? Element(element, at: place), !values.contains(value) else {
@@ -191,8 +169,6 @@ extension MemberRule {
                 values.append(value)
             }
             return values
-        } json: {
-            .array($0.map(\.json))
         }
     }
 
@@ -240,12 +216,10 @@ extension MemberRule<[ProtocolKey]> {
     /// Different P-256 keys.
     package static func keys(_ count: ClosedRange<Int>) -> Self {
         let rule = array(count, of: .own)
-        return Self { json, place throws(SigningProtocolError) in
+        return Self(json: { rule.json($0) }) { json, place throws(SigningProtocolError) in
             let keys = try rule.read(json, place)
             guard Set(keys).count == keys.count else { throw .invalid(place, "has a key twice") }
             return keys
-        } json: {
-            rule.json($0)
         }
     }
 }
@@ -258,10 +232,16 @@ extension MemberRule<[String: String]> {
     ///   - names: whether a name is known.
     ///   - count: how many Unicode scalars a text has.
     ///   - order: the names' order on the wire, by default the alphabet's.
+    /// - Returns: the rule.
     package static func shownTexts(
         limit: Int, names: @escaping @Sendable (String) -> Bool, count: ClosedRange<Int>, order: [String]? = nil
     ) -> Self {
-        Self { json, place throws(SigningProtocolError) in
+        let json: @Sendable ([String: String]) -> JSONValue = { texts in
+            let names = order ?? texts.keys.sorted()
+            return .object(
+                JSONObject(names.compactMap { name in texts[name].map { .init(name: name, value: .string($0)) } }))
+        }
+        return Self(json: json) { json, place throws(SigningProtocolError) in
             guard let object = json.object, object.members.count <= limit else {
                 throw .invalid(place, "is not an object of at most \(limit) texts")
             }
@@ -273,10 +253,6 @@ extension MemberRule<[String: String]> {
                 texts[member.name] = text
             }
             return texts
-        } json: { texts in
-            let names = order ?? texts.keys.sorted()
-            return .object(
-                JSONObject(names.compactMap { name in texts[name].map { .init(name: name, value: .string($0)) } }))
         }
     }
 }

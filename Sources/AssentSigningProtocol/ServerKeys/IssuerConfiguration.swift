@@ -2,7 +2,7 @@ import AssentCore
 
 /// What an issuer says of itself at `/configuration`. It is not signed: everything in it is checked from the pinned
 /// identity key on, see ``IssuerTrust``.
-package struct IssuerConfiguration: Sendable {
+package struct IssuerConfiguration: ShapedPart {
     /// The versions of the protocol that it speaks.
     package let versions: [Int]
     package let issuer: String
@@ -16,13 +16,12 @@ package struct IssuerConfiguration: Sendable {
     /// The longest configuration in bytes.
     package static let limit = 256 << 10
 
-    /// What an issuer says of itself.
     package init(
-        issuer: String, name: String, identity: ProtocolKey, next: [String], certificates: [String]
+        versions: [Int] = [1], issuer: String, name: String, identity: ProtocolKey, next: [String],
+        certificates: [String]
     ) {
-        versions = [1]
-        (self.issuer, self.name, self.identity, self.next) = (issuer, name, identity, next)
-        self.certificates = certificates
+        (self.versions, self.issuer, self.name, self.identity) = (versions, issuer, name, identity)
+        (self.next, self.certificates) = (next, certificates)
     }
 
     /// Reads a configuration. It may have members that are not known here.
@@ -30,26 +29,28 @@ package struct IssuerConfiguration: Sendable {
     /// - Throws: ``SigningProtocolError``, with `versionUnsupported` when version 1 is not among its versions.
     package init(reading bytes: [UInt8]) throws(SigningProtocolError) {
         var reader = MemberReader(try StrictJSON.object(bytes, limit: Self.limit))
-        versions = try MemberRule<[Int]>.elements(reader.value("v"), 1...16, at: "v").compactMap {
-            $0.integer.map(Int.init)
-        }
-        guard versions.contains(1) else {
-            throw SigningProtocolError(.versionUnsupported, "The server does not speak version 1.", member: "v")
-        }
-        issuer = try reader.read("iss", .issuer)
-        name = try reader.read("name", .shown(1...64))
-        identity = try reader.read("identity")
-        next = try reader.read("next", .compacts(0...16))
-        certificates = try reader.read("certs", .compacts(1...64))
+        try self.init(reading: &reader)
     }
 
-    /// The JSON's bytes.
-    package func encoded() -> [UInt8] {
-        let object: JSONObject = [
-            "v": .array(versions.map { .integer($0) }), "iss": .string(issuer), "name": .string(name),
-            "identity": identity.json, "next": .array(next.map(JSONValue.string)),
-            "certs": .array(certificates.map(JSONValue.string)),
-        ]
-        return JSONValue.object(object).serializedBytes()
+    package static let shape = MessageShape<Self>(Self.init) {
+        Member("v", \.versions, .versions)
+        Member("iss", \.issuer, .issuer)
+        Member("name", \.name, .shown(1...64))
+        Member("identity", \.identity)
+        Member("next", \.next, .compacts(0...16))
+        Member("certs", \.certificates, .compacts(1...64))
+    }
+}
+
+extension MemberRule<[Int]> {
+    /// Versions of the protocol, with 1 among them.
+    fileprivate static var versions: Self {
+        Self(json: { .array($0.map(\.json)) }) { json, place throws(SigningProtocolError) in
+            let versions = try elements(json, 1...16, at: place).compactMap { $0.integer.map(Int.init) }
+            guard versions.contains(1) else {
+                throw SigningProtocolError(.versionUnsupported, "The server does not speak version 1.", member: place)
+            }
+            return versions
+        }
     }
 }

@@ -30,9 +30,7 @@ package struct RelyingParty: ShapedPart {
     /// The name that it is registered with.
     package let name: String
 
-    package init(id: String, name: String) {
-        (self.id, self.name) = (id, name)
-    }
+    package init(id: String, name: String) { (self.id, self.name) = (id, name) }
 
     package static let shape = MessageShape<Self>(Self.init) {
         Member("id", \.id, .ascii(1...64))
@@ -45,9 +43,7 @@ package struct DocumentOrigin: ShapedPart {
     package let place: String?
     package let address: String
 
-    package init(place: String?, address: String) {
-        (self.place, self.address) = (place, address)
-    }
+    package init(place: String?, address: String) { (self.place, self.address) = (place, address) }
 
     package static let shape = MessageShape<Self>(Self.init) {
         Member(optional: "place", \.place, .shown(1...64))
@@ -83,9 +79,7 @@ package struct NumberMatch: ShapedPart {
     package let mode: MatchMode
     package let digits: Int
 
-    package init(mode: MatchMode, digits: Int) {
-        (self.mode, self.digits) = (mode, digits)
-    }
+    package init(mode: MatchMode, digits: Int) { (self.mode, self.digits) = (mode, digits) }
 
     package static let shape = MessageShape<Self>(Self.init) {
         Member("mode", \.mode)

@@ -34,9 +34,7 @@ package struct ListBody: ShapedPart {
     /// Notices that the device has got, which need not come again.
     package let seen: [SigningID]
 
-    package init(wait: Int, seen: [SigningID] = []) {
-        (self.wait, self.seen) = (wait, seen)
-    }
+    package init(wait: Int, seen: [SigningID] = []) { (self.wait, self.seen) = (wait, seen) }
 
     package static let shape = MessageShape<Self>(Self.init) {
         Member("wait", \.wait, .integer(0...25))
@@ -70,13 +68,9 @@ package struct TransactionList: ReplyContent {
 package struct FetchBody: ShapedPart {
     package let txn: SigningID
 
-    package init(txn: SigningID) {
-        self.txn = txn
-    }
+    package init(txn: SigningID) { self.txn = txn }
 
-    package static let shape = MessageShape<Self>(Self.init) {
-        Member("txn", \.txn)
-    }
+    package static let shape = MessageShape<Self>(Self.init) { Member("txn", \.txn) }
 }
 
 /// A document on its way to the device.
@@ -86,9 +80,7 @@ package struct Fetched: ReplyContent {
     /// The compact `tsp-txd+jwt`.
     package let document: String
 
-    package init(head: SigningReplyHead, document: String) {
-        (self.head, self.document) = (head, document)
-    }
+    package init(head: SigningReplyHead, document: String) { (self.head, self.document) = (head, document) }
 
     package static let shape = MessageShape<Self>(Self.init) {
         Member(embedded: \.head)
@@ -101,9 +93,7 @@ package struct ClaimBody: ShapedPart {
     /// The compact `tsp-tds+jwt`.
     package let ticket: String
 
-    package init(ticket: String) {
-        self.ticket = ticket
-    }
+    package init(ticket: String) { self.ticket = ticket }
 
     package static let shape = MessageShape<Self>(Self.init) {
         Member("tds", \.ticket, .compact(limit: MessageType.ticket.limit))
