@@ -55,7 +55,7 @@ func namesOfContainers(_ device: SigningDevice) async throws {
             _ = try await info.deny(reason: "Not mine")
             _ = try await info.report()
         } catch let error as SigningError where error.code == .inexplicitContainer {
-            // Whoever is meant: the app asks its user.
+            // Several users have a container here: the app asks who is meant.
             print(try await device.retrieveTransactionInfo(id, user: error.users.first).container.userName)
         } catch let error as SigningError where error.code == .invalidContainer {
             print(error.suggestion ?? "")

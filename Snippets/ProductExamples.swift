@@ -1,5 +1,6 @@
 // The examples in the doc comments of the other products: Scripts/check_examples.py compares what stands between the
 // marks.
+import AssentConfiguration
 import AssentCore
 import AssentJOSE
 import AssentServer
@@ -79,4 +80,13 @@ func serve(_ logger: Logger) async throws {
     let server = try await IdentityServer(configuration: .load(file: "assent.yaml"), logger: logger)
     try await ServiceGroup(services: [server], gracefulShutdownSignals: [.sigterm], logger: logger).run()
     // snippet: server end
+}
+
+func configuration(report: (String) -> Void) throws -> ServerConfiguration? {
+    do {
+        return try ServerConfiguration.load(file: "assent.yaml")
+    } catch let error as ConfigurationError {
+        report("\(error)")  // assent.yaml:7: publicURL must be a URL with https
+        return nil
+    }
 }

@@ -87,6 +87,7 @@ enum ForwardedFields {
     ///   - key: the `Idempotency-Key` that the gateway gives; `nil` leaves the client's own.
     ///   - publicOrigin: where clients find the gateway.
     ///   - client: the client's address.
+    /// - Returns: the fields that go on, and the gateway's own.
     static func request(
         _ fields: HTTPFields, _ rules: Rules, user: String?, idempotencyKey key: String?, publicOrigin: Origin,
         client: String? = nil
