@@ -9,7 +9,6 @@ private struct Unlock {
     var ceremony: UnlockCeremony
     /// The blinded password, which is never stored.
     var blinded: (plan: SealingPlan, input: ObliviousInput)?
-    var next: Secret?
     var evaluation: SignedMessage<Evaluation>?
     var opened: OpenedKeys?
     var error: (any Error)?
@@ -24,7 +23,8 @@ extension KeyOpening {
                 hasChange: opening.kept.commit != nil, hasConfirmation: opening.kept.confirmation != nil))
         while true {
             let step = unlock.ceremony.next
-            if step == .done, let opened = unlock.opened {
+            if step == .done {
+                guard let opened = unlock.opened else { throw SigningError(.internal) }
                 if opening.password != nil { await remember(opened.s, unlock.opening) }
                 return opened
             }
@@ -64,12 +64,11 @@ extension KeyOpening {
                     received, .unlock, kept.slot, kept.current.generation, publicKey: kept.current.publicKey)
             }
             unlock.evaluation = evaluation
-            let (content, next) = (evaluation.content, unlock.next)
+            let content = evaluation.content
             try await records.modify(unlock.opening.id) { record in
                 record.modify(kept.slot) { slot in
                     slot.last = evaluation.compact
-                    slot.ratchet = next
-                    slot.ratchetNext = nil
+                    (slot.ratchet, slot.ratchetNext) = (kept.ratchetNext, nil)
                     slot.tries = content.tries
                     slot.spare = content.spare
                     slot.state = content.tries == 0 ? .locked : .open
@@ -96,14 +95,15 @@ extension KeyOpening {
         let plan = SealingPlan(kept, s: s)
         unlock.blinded = (plan, try plan.input(opening.record))
         let next = kept.ratchetNext ?? Secret(bytes: parts.random.bytes(32))
-        unlock.next = next
-        try await parts.records.modify(opening.id) { $0.modify(kept.slot) { $0.ratchetNext = next } }
+        let stored = try await parts.records.modify(opening.id) { $0.modify(kept.slot) { $0.ratchetNext = next } }
+        unlock.opening = try opening.with(stored)
     }
 
     /// What has the blinded password evaluated.
     private func unlockBody(_ unlock: Unlock) throws -> UnlockBody {
         let kept = unlock.opening.kept
-        guard let ratchet = kept.ratchet, let next = unlock.next, let element = unlock.blinded?.input.element else {
+        guard let ratchet = kept.ratchet, let next = kept.ratchetNext, let element = unlock.blinded?.input.element
+        else {
             throw SigningError(.internal)
         }
         return UnlockBody(
