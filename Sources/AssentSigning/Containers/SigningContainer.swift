@@ -163,7 +163,7 @@ public struct SigningContainer: Sendable, Identifiable {
     }
 
     /// Deletes the container: its keys are destroyed at once, and the server is told, now or as soon as it can be
-    /// reached (``SigningDevice/sendQueued(onReceipt:)``).
+    /// reached (``SigningDevice/sendQueued(onReceipt:onRefusal:)``).
     ///
     /// - Parameter reason: for the server's audit log, 1 to 1000 characters.
     /// - Returns: whether the server knows already.

@@ -114,7 +114,7 @@ public actor SigningDevice {
     }
 
     /// The transactions that were answered on this device and whose receipt is missing: the server may have taken the
-    /// answer. ``sendQueued(onReceipt:)`` finds out.
+    /// answer. ``sendQueued(onReceipt:onRefusal:)`` finds out.
     ///
     /// - Returns: the transactions' ids.
     /// - Throws: what the store throws.

@@ -34,7 +34,9 @@ struct LostAnswerTests {
             let approved = try await answer { $0 }
             #expect(approved.status == 0 && approved.output.contains("Approved: accept"), "\(approved)")
             let wrong = try await answer { $0 == "10" ? "11" : "10" }
-            #expect(wrong.status == 2 && wrong.errors.contains("[tx_failed]"), "\(wrong)")
+            // On a connection of its own the decision itself may have been lost: then this is its first answer.
+            let isSaid = ["[tx_failed]", "[match_wrong]"].contains { wrong.errors.contains($0) }
+            #expect(wrong.status == 2 && isSaid, "\(wrong)")
             let later = try await device.run("transactions", "list", "--config", device.clientFile)
             #expect(later.status == 0 && later.errors.isEmpty, "\(later.errors)")
         }
