@@ -106,17 +106,12 @@ extension SigningStore {
                     SigningSQL.decide(decision, user: container.userID, at: now), expecting: .exactly(1)),
                 SQLStatement(SigningSQL.keep(decision, at: now), expecting: .exactly(1)),
             ] + spending(proof, at: now) + [audit.statement(note, id: decision.auditID)]
-        do {
-            guard case .refused(let statement) = try await attempt(statements) else { return decision.receipt }
-            // The same decision, sent twice at once: both get one receipt.
-            if let receipt = try await receipt(of: decision) { return receipt }
-            let reason = try await refusal(of: decision, by: statement, at: now)
-            try await refuse(reason.code, txn: decision.txn, container: container)
-            throw reason
-        } catch let error as StoreError where error.code == .outcomeUnknown {
-            if let receipt = try await receipt(of: decision) { return receipt }
-            throw SigningRefusal(.unavailable)
-        }
+        guard case .refused(let statement) = try await attempt(statements) else { return decision.receipt }
+        // The same decision, sent twice at once: both get one receipt.
+        if let receipt = try await receipt(of: decision) { return receipt }
+        let reason = try await refusal(of: decision, by: statement, at: now)
+        try await refuse(reason.code, txn: decision.txn, container: container)
+        throw reason
     }
 
     /// The statement that spends the decision's evaluation, if its key needs one.
