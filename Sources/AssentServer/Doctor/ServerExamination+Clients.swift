@@ -9,6 +9,16 @@ extension ServerExamination {
         } + configuration.realms.flatMap { realm in realm.clients.flatMap { notes($0, of: realm) } }
     }
 
+    /// Proxies that are everybody.
+    static func proxies(_ configuration: ServerConfiguration) -> [Diagnosis] {
+        configuration.trustedProxies.networks.filter { $0.prefix == 0 }.map {
+            Diagnosis(
+                .note,
+                "trustedProxies has \($0.text), which is every address: each client can then say that it is another one, "
+                    + "and no limit of one address holds. Name the proxies alone")
+        }
+    }
+
     private static func notes(_ client: OAuthClient, of realm: RealmConfiguration) -> [Diagnosis] {
         var notes: [Diagnosis] = []
         if !client.requiresPKCE {

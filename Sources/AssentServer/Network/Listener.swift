@@ -16,9 +16,6 @@ protocol RequestHandler: Sendable {
 /// One listening address with TLS. It answers 503 until it gets its handler, since URLs that the server hands out can
 /// hold its port, which is known only once it listens.
 final class Listener: Service {
-    /// How long a connection may be silent. It is longer than a protected service may take to answer.
-    private static let idleTimeout = TimeAmount.seconds(35)
-
     /// How long an idle connection is kept after a stop has begun, for a request that is on its way.
     private static let quiesceDelay = TimeAmount.milliseconds(500)
 
@@ -29,6 +26,8 @@ final class Listener: Service {
     private let bodies: BodyLimits
     private let sendsHSTS: Bool
     private let connections: OpenConnections
+    private let proxies: TrustedProxies
+    private let idleTimeout: TimeAmount
     private let logger: Logger
     private let listening = Eventually<Int>()
     private let answering = Eventually<Void>()
@@ -36,7 +35,8 @@ final class Listener: Service {
 
     init(
         host: String, port: Int, tls: TLSConfiguration, configurationFile: String, bodies: BodyLimits,
-        sendsHSTS: Bool, connections: OpenConnections, logger: Logger
+        sendsHSTS: Bool, connections: OpenConnections, proxies: TrustedProxies, idleTimeout: TimeAmount,
+        logger: Logger
     ) {
         self.host = host
         requestedPort = port
@@ -45,6 +45,8 @@ final class Listener: Service {
         self.bodies = bodies
         self.sendsHSTS = sendsHSTS
         self.connections = connections
+        self.proxies = proxies
+        self.idleTimeout = idleTimeout
         self.logger = logger
     }
 
@@ -67,11 +69,12 @@ final class Listener: Service {
     func run() async throws {
         let server = HTTPServerBuilder.onEventLoops(
             .init(
-                additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(Self.idleTimeout)],
-                idleTimeout: Self.idleTimeout),
+                additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(self.idleTimeout)],
+                idleTimeout: idleTimeout),
             bodies: bodies, tls: tls, connections: connections)
         let application = Application(
-            responder: Responder(handler: handler, sendsHSTS: sendsHSTS, connections: connections), server: server,
+            responder: Responder(
+                handler: handler, sendsHSTS: sendsHSTS, connections: connections, proxies: proxies), server: server,
             configuration: .init(address: .hostname(host, port: requestedPort), serverName: nil),
             onServerRunning: { [self] channel in listening.settle(.success(channel.localAddress?.port ?? 0)) },
             logger: Logger(label: logger.label) { _ in DeferredMetadata(logger.handler) })
@@ -114,6 +117,7 @@ final class Listener: Service {
         let handler: Locked<(any RequestHandler)?>
         let sendsHSTS: Bool
         let connections: OpenConnections
+        let proxies: TrustedProxies
 
         func respond(to request: Request, context: ConnectionContext) async throws -> Response {
             var response = await answer(to: request, context: context)
@@ -132,7 +136,8 @@ final class Listener: Service {
                 return .crest(503, "The server is starting.", headers: [.retryAfter: "1"])
             }
             do {
-                return try await handler.respond(to: request, from: context.client)
+                let client = proxies.client(of: context.client, request.headers)
+                return try await handler.respond(to: request, from: client)
             } catch {
                 context.logger.error("a request failed", metadata: ["error": "\(type(of: error))"])
                 return .crest(500, "Internal Server Error")
@@ -144,6 +149,7 @@ final class Listener: Service {
 /// What is known of a request beside itself.
 private struct ConnectionContext: InitializableFromSource {
     let channel: any Channel
+    /// Where the connection comes from.
     let client: ClientAddress
     let logger: Logger
 

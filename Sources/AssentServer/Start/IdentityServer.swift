@@ -92,21 +92,23 @@ public final class IdentityServer: Service {
             logger.warning("\(fault)")
         }
         passwords = Passwords(
-            context, policy: PasswordPolicy(logN: configuration.passwordCost.trailingZeroBitCount))
+            context, policy: configuration.passwordPolicy)
         let tls = credentials.tlsConfiguration()
         connections = OpenConnections(
             ConnectionLimits(
                 descriptors: ConnectionLimits.processDescriptors, perAddress: configuration.connectionsPerAddress),
-            logger: logger)
+            proxies: configuration.trustedProxies, logger: logger)
+        let idleTimeout = TimeAmount.seconds(Int64(configuration.idleSeconds))
         serverListener = Listener(
             host: configuration.host, port: configuration.port, tls: tls, configurationFile: configuration.file,
             bodies: BodyLimits(total: .seconds(60)), sendsHSTS: configuration.sendsHSTS, connections: connections,
-            logger: logger)
+            proxies: configuration.trustedProxies, idleTimeout: idleTimeout, logger: logger)
         // What streams to a service may be of any length.
         gatewayListener = configuration.gateway.map { [connections] in
             Listener(
                 host: configuration.host, port: $0.port, tls: tls, configurationFile: configuration.file,
-                bodies: BodyLimits(), sendsHSTS: configuration.sendsHSTS, connections: connections, logger: logger)
+                bodies: BodyLimits(), sendsHSTS: configuration.sendsHSTS, connections: connections,
+                proxies: configuration.trustedProxies, idleTimeout: idleTimeout, logger: logger)
         }
         let seeding = UserSeeding(
             context: context, passwords: passwords, rules: configuration.passwordRules,
