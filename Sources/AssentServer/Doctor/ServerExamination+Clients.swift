@@ -28,9 +28,10 @@ extension ServerExamination {
                     "the client \(client.id) of \(realm.name) goes without PKCE (requirePKCE: false): a stolen code is "
                         + "worth something to whoever has its secret, so ask its maker for PKCE"))
         }
-        // A grant ends with its session, and nothing else need be a use of that session between two refreshes.
+        // A grant ends with its session, and nothing else need be a use of that session between two refreshes: a public
+        // client, too, may be one whose services are not behind the gateway.
         let isRefreshed = client.grantTypes.contains(.refreshToken) && client.grantTypes.contains(.authorizationCode)
-        if isRefreshed, client.kind != .public, client.accessTokenLifetime >= realm.sessionLimits.maxIdle,
+        if isRefreshed, client.accessTokenLifetime >= realm.sessionLimits.maxIdle,
             !client.scopes.contains("offline_access")
         {
             notes.append(
