@@ -45,6 +45,9 @@ struct OutcomeTests {
                 JourneyError(status: 401, body: ["message": "User not Active"]), .refused,
                 "The account is locked or inactive.", "Ask an administrator"),
             Row(JourneyError(status: 401, body: [:]), .refused, "The server says no: ", "sign-in failed", "try again"),
+            Row(
+                JourneyError(status: 503, body: ["message": "m", "detail": ["reason": "outcomeUnknown"]]), .unknown,
+                "What happened is unknown: ", "Look what became of it"),
             Row(JourneyFailure(.declined, "No."), .refused, "You declined."),
             Row(JourneyFailure(.suspended, "a link was sent"), .failed, "The journey did not end: A link was sent."),
             Row(
@@ -129,6 +132,13 @@ struct OutcomeTests {
         let failure = SessionCalls.refusal(status, reason)
         #expect(failure.status == outcome)
         #expect(failure.description.lowercased().contains(words.lowercased()), "\(failure)")
+    }
+
+    @Test("A change of which nobody knows whether it was made ends with the status for that")
+    func unknownChange() {
+        let failure = SessionCalls.refusal(503, of: ["message": "Look.", "detail": ["reason": "outcomeUnknown"]])
+        #expect(failure.status == .unknown && failure.description == "What happened is unknown: Look.")
+        #expect(SessionCalls.refusal(503, of: ["message": "Later."]).status == .failed)
     }
 
     @Test("What a server wrote cannot change the terminal")

@@ -73,6 +73,8 @@ struct Outcome: Equatable {
         switch error {
         case let error as JourneyError where error.code == .sessionTimedOut:
             self.init(.refused, "The sign-in took too long and has ended. Run the command again. [\(error.code)]")
+        case let error as JourneyError where error.code == .outcomeUnknown:
+            self.init(.unknown, "What happened is unknown: \(words)")
         case let error as JourneyError:
             self.init(status: .refused, lines: ["The server says no: \(words)"] + Self.quote(error.message))
         case let error as JourneyFailure where error.code == .declined: self.init(.refused, "You declined.")

@@ -15,6 +15,7 @@ struct JourneyEnd: Sendable {
             return try await failure(nil)
         }
         guard user.isActive else { return try await failure(nil, error: EngineError(.userInactive)) }
+        guard user.epoch == subject.epoch else { return try await failure(.outdated) }
         if let approval = turn.approval, let session = turn.session {
             // The very token that came: apps end the old session and drop all tokens when they see another.
             var completion = engine.transactions.completion(of: approval, session: session)
@@ -39,7 +40,8 @@ struct JourneyEnd: Sendable {
     private func newSession(userID: String) async throws -> JourneyOutcome {
         let old = turn.session
         let new = engine.sessions.prepare(
-            userID: userID, realm: state.realm, authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
+            userID: userID, epoch: subject.epoch, realm: state.realm,
+            authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
             limits: state.progress.sessionLimits, properties: properties(old))
         var statements = state.sessionID.map { [engine.sessions.ending(id: $0, mustExist: !subject.isProved)] } ?? []
         if let old {

@@ -31,6 +31,9 @@ extension EngineError {
     /// The database cannot serve: nothing was changed, and the same request may succeed later.
     package static let unavailable = EngineError(.unavailable)
 
+    /// Nobody knows whether it was done, and it may still become true: look before the same is done again.
+    package static let outcomeUnknown = EngineError(.outcomeUnknown)
+
     /// There is no live session, or none that may do this.
     package static let sessionRequired = EngineError(.sessionRequired)
 
@@ -47,11 +50,11 @@ extension EngineError {
     /// The request is malformed.
     package static func invalidRequest(_ detail: String) -> EngineError { EngineError(.invalidRequest, detail) }
 
-    /// What a failed store means. Only when the database cannot be reached is it worth another try; also when nobody
-    /// knows whether a transaction took place, since each single-use step tells by itself whether it was used.
+    /// What a failed store means. Only when the database cannot be reached is it worth another try.
     package init(_ error: StoreError) {
         switch error.code {
-        case .unavailable, .outcomeUnknown: self = .unavailable
+        case .unavailable: self = .unavailable
+        case .outcomeUnknown: self = .outcomeUnknown
         case .statement: self.init(.internalFailure, "The server failed. Its log says why.")
         default: self.init(.internalFailure, "The server's database is damaged.")
         }

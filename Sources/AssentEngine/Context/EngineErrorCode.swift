@@ -115,6 +115,9 @@ extension EngineError.Code {
     /// The database cannot serve: nothing was changed, try again later.
     package static let unavailable = Self("unavailable")
 
+    /// Nobody knows whether it was done: the database gave no answer to a COMMIT, and it may still become true.
+    package static let outcomeUnknown = Self("outcomeUnknown")
+
     /// The engine or its database is broken, or set up wrongly.
     package static let internalFailure = Self("internalFailure")
 
@@ -151,6 +154,7 @@ extension EngineError.Code {
         .tooManyRequests: "There were too many requests. Try again later.",
         .busy: "The server is busy. Try again later.",
         .unavailable: "The server cannot reach its database. Try again later.",
+        .outcomeUnknown: "It is not known whether this was done. Look before you do it again.",
         .internalFailure: "The server failed. Its log says why.",
     ]
 }

@@ -162,7 +162,7 @@ extension AccessSettlement {
             return .denied(.refused(error))
         } catch {
             context.logger.error("a decision failed", metadata: ["error": "\(error)"])
-            return .denied(.unavailable)
+            return .denied((error as? EngineError)?.code == .outcomeUnknown ? .outcomeUnknown : .unavailable)
         }
     }
 }

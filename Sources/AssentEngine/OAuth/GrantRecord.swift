@@ -9,6 +9,7 @@ struct GrantRecord: Sendable {
     let owner: ResourceOwner?
     let scopes: [String]
     let keyThumbprint: String?
+    /// Whether it was ended, by itself or with all that the user had.
     let isRevoked: Bool
     /// The class of the sign-in that it was given after (`acr`).
     let acr: String?
@@ -18,7 +19,8 @@ struct GrantRecord: Sendable {
     /// The columns of ``init(_:)``, from ``joined(_:at:)``.
     static let columns: SQL = """
         g.id AS grant_id, g.client_id AS grant_client, g.user_id, g.session_audit_id, g.scope, g.auth_time,
-        g.auth_level, g.acr, g.key_thumbprint, g.revoked_at, g.is_offline, \(UserSQL.columns), \(LiveSession.joinedColumns)
+        g.auth_level, g.acr, g.key_thumbprint, g.revoked_at, g.is_offline, g.epoch AS grant_epoch,
+        \(UserSQL.columns), \(LiveSession.joinedColumns)
         """
 
     /// Grants as `g`, each with its user as `u` and its session as `s`, where there is one that is alive. `source` is
@@ -33,7 +35,7 @@ struct GrantRecord: Sendable {
     /// That a grant of ``joined(_:at:)`` is valid: the same rule as ``refusal``.
     static let isValid: SQL = """
         g.revoked_at IS NULL
-            AND (g.user_id IS NULL OR u.active = 1 AND (g.is_offline = 1 OR s.id IS NOT NULL))
+            AND (g.user_id IS NULL OR u.active = 1 AND g.epoch = u.epoch AND (g.is_offline = 1 OR s.id IS NOT NULL))
         """
 
     init(_ row: SQLRow) throws {
@@ -42,7 +44,8 @@ struct GrantRecord: Sendable {
         owner = try row.optionalText("user_id").map { try ResourceOwner(row, userID: $0) }
         scopes = try row.text("scope").split(separator: " ").map(String.init)
         keyThumbprint = try row.optionalText("key_thumbprint")
-        isRevoked = try row.optionalInteger("revoked_at") != nil
+        let isOutdated = try owner.map { try row.integer("grant_epoch") != $0.user.epoch } ?? false
+        isRevoked = try isOutdated || row.optionalInteger("revoked_at") != nil
         acr = try row.optionalText("acr")
         isOffline = try row.bool("is_offline")
     }

@@ -26,13 +26,15 @@ package struct OAuthError: AssentError {
     }
 
     /// The answer to whatever an endpoint threw: an OAuth error as it is, an unreachable database as
-    /// `temporarily_unavailable`, a text that no database keeps as `invalid_request`, anything else as `server_error`,
-    /// which says nothing about its cause.
+    /// `temporarily_unavailable`, and in other words an outcome that nobody knows; a text that no database keeps as
+    /// `invalid_request`, anything else as `server_error`, which says nothing about its cause.
     package init(answering error: any Error) {
         switch error {
         case let error as OAuthError: self = error
-        case let error as StoreError where EngineError(error) == .unavailable: self = .unavailable
+        case let error as StoreError: self.init(answering: EngineError(error))
         case let error as EngineError where error.code == .unavailable || error.code == .busy: self = .unavailable
+        case let error as EngineError where error.code == .outcomeUnknown:
+            self.init(.temporarilyUnavailable, error.detail)
         case let error as EngineError where error.code == .invalidRequest: self.init(.invalidRequest, error.detail)
         default: self.init(.serverError, "The server failed. Its log says why.")
         }

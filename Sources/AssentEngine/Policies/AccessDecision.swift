@@ -30,4 +30,6 @@ package enum AccessDenial: Sendable, Hashable {
     case refused(EngineError)
     /// The engine or its database failed: nothing was granted.
     case unavailable
+    /// Nobody knows whether a transaction was made or used: nothing was granted.
+    case outcomeUnknown
 }

@@ -70,7 +70,8 @@ package struct Administration: Sendable {
     }
 
     /// Lets a user of the administrator's realm in again and forgets their wrong passwords and codes, or shuts them
-    /// out: their sessions and grants end, and stay ended when the user is let in again.
+    /// out: their sessions, their grants and the sign-ins that have begun end, and stay ended when the user is let in
+    /// again.
     ///
     /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user,
     /// `lastAdministrator`.
@@ -123,9 +124,11 @@ package struct Administration: Sendable {
         return records
     }
 
-    /// The statements that end all sessions and grants of a user.
+    /// The statements that end all sessions and grants of a user, and with the new epoch those that begin at this
+    /// moment and the sign-ins that have begun.
     func ending(_ user: User, because event: AuditEvent) -> [SQLStatement] {
         [
+            SQLStatement("UPDATE users SET epoch = epoch + 1 WHERE id = \(user.id)", expecting: .exactly(1)),
             SQLStatement("DELETE FROM sessions WHERE user_id = \(user.id)"),
             SQLStatement(
                 """

@@ -22,6 +22,10 @@ package struct User: Sendable, Hashable {
     /// Further attributes, for example `mail`.
     package let attributes: JSONObject
 
+    /// How often what they had has ended: by a lock, another password, another second factor. What was begun under an
+    /// earlier number is not valid.
+    let epoch: Int64
+
     /// Whether somebody may be given that name. Universal ids, paths and patterns must be able to carry it.
     package static func isAllowedName(_ name: String) -> Bool {
         (1...100).contains(name.utf8.count) && name != "." && name != ".."
@@ -158,6 +162,7 @@ extension User {
             id: id, realm: try row.text("realm"), username: try row.text("username"),
             isActive: try row.bool("active"),
             roles: Set(try row.text("roles").split(separator: " ").compactMap { Role(rawValue: String($0)) }),
-            attributes: try JSONValue.parse(row.text("attributes")).object ?? JSONObject())
+            attributes: try JSONValue.parse(row.text("attributes")).object ?? JSONObject(),
+            epoch: try row.integer("epoch"))
     }
 }

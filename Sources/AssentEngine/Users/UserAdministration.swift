@@ -111,8 +111,8 @@ package struct UserAdministration: Sendable {
         return totp
     }
 
-    /// Gives a user of the administrator's realm another password; `nil` takes it away. Their sessions and all grants
-    /// end, and wrong passwords are forgotten.
+    /// Gives a user of the administrator's realm another password; `nil` takes it away. Their sessions, all grants
+    /// and the sign-ins that have begun end, and wrong passwords are forgotten.
     ///
     /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user, `invalidRequest`
     /// for a password that is not allowed.
@@ -124,8 +124,9 @@ package struct UserAdministration: Sendable {
         try await replace(.adminPassword, [change], of: user, by: session)
     }
 
-    /// Gives a user of the administrator's realm new one-time passwords instead of those they had. Their sessions and
-    /// all grants end, and wrong codes are forgotten. Returns what their authenticator needs; nobody can read it later.
+    /// Gives a user of the administrator's realm new one-time passwords instead of those they had. Their sessions,
+    /// all grants and the sign-ins that have begun end, and wrong codes are forgotten. Returns what their authenticator
+    /// needs; nobody can read it later.
     ///
     /// Throws ``EngineError``: `forbidden` without the role `admin`, `notFound` for an unknown user.
     package func renewSecondFactor(of username: String, by session: LiveSession) async throws -> TOTP {

@@ -21,5 +21,5 @@ enum UserSQL {
     static let holdAdministrators: SQL = "UPDATE users SET active = active WHERE \(isAdministrator("users"))"
 
     /// The columns of ``User/init(_:id:)`` from the table or alias `u`, besides the id.
-    static let columns: SQL = "u.realm, u.username, u.active, u.roles, u.attributes"
+    static let columns: SQL = "u.realm, u.username, u.active, u.roles, u.attributes, u.epoch"
 }

@@ -31,6 +31,8 @@ public struct JourneyError: AssentError {
         public static let realmUnknown = Code("realmUnknown")
         /// Nothing at this address answers as AM does.
         public static let notFound = Code("notFound")
+        /// Nobody knows whether the server has done it, nor the server: look before the same is done again.
+        public static let outcomeUnknown = Code("outcomeUnknown")
         /// Something else; see the status, AM's number and the message.
         public static let other = Code("other")
     }
@@ -57,16 +59,14 @@ public struct JourneyError: AssentError {
         let number = body["detail"]?["errorCode"]
         amErrorCode = number?.string ?? number?.integer.map(String.init)
         message = body["message"]?.string ?? body["errorMessage"]?.string ?? ""
-        let isDeclined = status == 401 && body["detail"]?["reason"]?.string == "declined"
         // A gateway that asks for a sign-in answers with a problem document (RFC 9457), AM with a `code`.
         let isProtected = [401, 403].contains(status) && body["code"] == nil && body["title"]?.string != nil
         code =
-            if isDeclined {
-                .declined
-            } else if isProtected {
-                .notFound
-            } else {
-                Self.code(status: status, amErrorCode: amErrorCode, message: message)
+            switch (status, body["detail"]?["reason"]?.string) {
+            case (401, "declined"): .declined
+            case (503, "outcomeUnknown"): .outcomeUnknown
+            case _ where isProtected: .notFound
+            default: Self.code(status: status, amErrorCode: amErrorCode, message: message)
             }
     }
 
@@ -83,6 +83,7 @@ public struct JourneyError: AssentError {
         case .journeyUnknown: "The server has no journey of that name in this realm."
         case .realmUnknown: "The server has no realm of that name."
         case .notFound: "There is no authentication service at the server's URL."
+        case .outcomeUnknown: "The server does not know whether it was done."
         default: "The server refused the journey."
         }
     }
@@ -100,12 +101,13 @@ public struct JourneyError: AssentError {
         case .notFound:
             "Give the URL with its path, for example https://am.example.com/am, and not that of the gateway."
         case .journeyUnknown: "Look at the names of the journey and of the realm."
+        case .outcomeUnknown: "Look what became of it before you do it again."
         default: isTransient ? "Try again later." : "Read the server's message, or ask its operator."
         }
     }
 
-    /// Whether the server is overloaded or out of order.
-    public var isTransient: Bool { status >= 500 || status == 429 || status == 408 }
+    /// Whether the server is overloaded or out of order, and has done nothing.
+    public var isTransient: Bool { code != .outcomeUnknown && (status >= 500 || status == 429 || status == 408) }
 
     /// The status and AM's number. Not the message, which may quote what was typed.
     public var notes: [String] { ["status \(status)"] + (amErrorCode.map { ["AM's code \($0)"] } ?? []) }

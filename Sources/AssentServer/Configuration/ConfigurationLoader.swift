@@ -86,6 +86,8 @@ extension ServerConfiguration {
         _ root: SettingsReader<Void>, _ paths: ConfigurationPaths, of configuration: inout ServerConfiguration
     ) throws {
         let isDevelopment = configuration.isDevelopment
+        configuration.checksPerAddress = root.optionalInteger("checksPerAddress", in: 1...10_000)
+        configuration.trustedProxies = try trustedProxies(root)
         configuration.hosts = root.strings("hosts")
         if let name = configuration.hosts.first(where: { (try? NormalizedHost($0)) == nil }) {
             throw root.issue("hosts", "\(name) is not a host name or an address, without a port")
@@ -119,6 +121,27 @@ extension ServerConfiguration {
             privateKey: paths.resolve(tls.string("privateKey")))
         tls.finish()
         return files
+    }
+
+    private static func trustedProxies(_ root: SettingsReader<Void>) throws -> TrustedProxies {
+        var proxies = TrustedProxies()
+        proxies.networks = try root.strings("trustedProxies").map { text in
+            guard let network = TrustedProxies.Network(text) else {
+                throw root.issue(
+                    "trustedProxies",
+                    "\(text) is neither an address nor a prefix without bits behind it, for example 192.0.2.0/24")
+            }
+            return network
+        }
+        guard let name = root.optionalString("trustedProxyField") else { return proxies }
+        guard !proxies.networks.isEmpty else { throw root.issue("trustedProxyField", "belongs to trustedProxies") }
+        let fields = TrustedProxies.Field.allCases
+        guard let field = fields.first(where: { $0.rawValue.equalsIgnoringASCIICase(name) }) else {
+            let names = fields.map(\.rawValue).joined(separator: ", ")
+            throw root.issue("trustedProxyField", "can be one of: \(names)")
+        }
+        proxies.field = field
+        return proxies
     }
 
     private static func publicURL(_ reader: SettingsReader<Void>, _ key: String, allowsPath: Bool) throws -> String {

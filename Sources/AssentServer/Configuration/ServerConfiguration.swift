@@ -60,11 +60,20 @@ public struct ServerConfiguration: Sendable {
     /// How the hosted pages look.
     var pages = PageDesign()
 
-    /// How many connections one address may have open; `nil` for half of those that there can be.
+    /// How many connections one address may have open; `nil` for a share of those that there can be.
     package var connectionsPerAddress: Int?
+
+    /// How many password checks may be in progress for one address; `nil` for a share of those that there can be.
+    package var checksPerAddress: Int?
+
+    /// The proxies that are believed where requests come from.
+    var trustedProxies = TrustedProxies()
 
     /// Whether browsers are told to come by TLS only.
     package var sendsHSTS = true
+
+    /// How long a connection may be silent, in seconds. It is longer than a protected service may take to answer.
+    package var idleSeconds = 35
 
     /// How long a stop waits for requests in progress, in seconds. The default is longer than a protected service may
     /// take.
@@ -209,6 +218,11 @@ package struct GatewayConfiguration: Sendable {
 }
 
 extension ServerConfiguration {
+    /// What a password check costs, and how many may be in progress.
+    var passwordPolicy: PasswordPolicy {
+        PasswordPolicy(logN: passwordCost.trailingZeroBitCount, checksPerAddress: checksPerAddress)
+    }
+
     /// Where clients find the server, and the gateway if there is one.
     var publicURLs: [String] { [publicURL, gateway?.publicURL].compactMap(\.self) }
 

@@ -9,6 +9,16 @@ extension ServerExamination {
         } + configuration.realms.flatMap { realm in realm.clients.flatMap { notes($0, of: realm) } }
     }
 
+    /// Proxies that are everybody.
+    static func proxies(_ configuration: ServerConfiguration) -> [Diagnosis] {
+        configuration.trustedProxies.networks.filter { $0.prefix == 0 }.map {
+            Diagnosis(
+                .note,
+                "trustedProxies has \($0.text), which is every address: each client can then say that it is another one, "
+                    + "and no limit of one address holds. Name the proxies alone")
+        }
+    }
+
     private static func notes(_ client: OAuthClient, of realm: RealmConfiguration) -> [Diagnosis] {
         var notes: [Diagnosis] = []
         if !client.requiresPKCE {
@@ -18,9 +28,10 @@ extension ServerExamination {
                     "the client \(client.id) of \(realm.name) goes without PKCE (requirePKCE: false): a stolen code is "
                         + "worth something to anyone who has its secret, so ask its maker for PKCE"))
         }
-        // A grant ends with its session, and nothing else need be a use of that session between two refreshes.
+        // A grant ends with its session, and nothing else need be a use of that session between two refreshes: a public
+        // client, too, may be one whose services are not behind the gateway.
         let isRefreshed = client.grantTypes.contains(.refreshToken) && client.grantTypes.contains(.authorizationCode)
-        if isRefreshed, client.kind != .public, client.accessTokenLifetime >= realm.sessionLimits.maxIdle,
+        if isRefreshed, client.accessTokenLifetime >= realm.sessionLimits.maxIdle,
             !client.scopes.contains("offline_access")
         {
             notes.append(

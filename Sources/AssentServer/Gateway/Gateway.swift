@@ -218,6 +218,10 @@ struct Gateway: RequestHandler {
         case .refused(let error): .problem(error)
         case .unavailable:
             .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
+        case .outcomeUnknown:
+            .problem(
+                503, "It is not known whether the transaction was made or used. Nothing was forwarded.",
+                members: ["code": .string(EngineError.outcomeUnknown.code.rawValue), "forwarded": "no"])
         default: .problem(403, "Access is denied.")
         }
     }

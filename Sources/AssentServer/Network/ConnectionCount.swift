@@ -80,8 +80,8 @@ struct ConnectionCount {
     private func notice(of address: String?) -> Notice {
         Notice(
             text: limits.perAddress == nil
-                ? "new connections of one address are refused: it has its share. Behind a load balancer, set "
-                    + "connectionsPerAddress"
+                ? "new connections of one address are refused: it has its share. If it is a load balancer, name it in "
+                    + "trustedProxies"
                 : "new connections of one address are refused: it has connectionsPerAddress open",
             metadata: ["address": "\(address ?? "none")", "open": "\(shares.count(of: address))"])
     }

@@ -16,9 +16,6 @@ protocol RequestHandler: Sendable {
 /// One listening address with TLS. It answers 503 until it gets its handler, since URLs that the server hands out can
 /// hold its port, which is known only once it listens.
 final class Listener: Service {
-    /// How long a connection may be silent. It is longer than a protected service may take to answer.
-    private static let idleTimeout = TimeAmount.seconds(35)
-
     /// How long an idle connection is kept after a stop has begun, for a request that is on its way.
     private static let quiesceDelay = TimeAmount.milliseconds(500)
 
@@ -36,6 +33,10 @@ final class Listener: Service {
         var bodies = BodyLimits()
         /// Whether browsers are told to ask for this host by TLS alone.
         var sendsHSTS: Bool
+        /// Whose header fields say where a request comes from.
+        var proxies: TrustedProxies
+        /// How long a connection may be silent.
+        var idleTimeout: TimeAmount
     }
 
     private let settings: Settings
@@ -70,11 +71,12 @@ final class Listener: Service {
     func run() async throws {
         let server = HTTPServerBuilder.onEventLoops(
             .init(
-                additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(Self.idleTimeout)],
-                idleTimeout: Self.idleTimeout),
+                additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(settings.idleTimeout)],
+                idleTimeout: settings.idleTimeout),
             bodies: settings.bodies, tls: settings.tls, connections: connections)
         let application = Application(
-            responder: Responder(handler: handler, sendsHSTS: settings.sendsHSTS, connections: connections),
+            responder: Responder(
+                handler: handler, sendsHSTS: settings.sendsHSTS, connections: connections, proxies: settings.proxies),
             server: server,
             configuration: .init(address: .hostname(settings.host, port: settings.port), serverName: nil),
             onServerRunning: { [self] channel in listening.settle(.success(channel.localAddress?.port ?? 0)) },
@@ -118,6 +120,7 @@ final class Listener: Service {
         let handler: Locked<(any RequestHandler)?>
         let sendsHSTS: Bool
         let connections: OpenConnections
+        let proxies: TrustedProxies
 
         func respond(to request: Request, context: ConnectionContext) async throws -> Response {
             var response = await answer(to: request, context: context)
@@ -136,7 +139,8 @@ final class Listener: Service {
                 return .crest(503, "The server is starting.", headers: [.retryAfter: "1"])
             }
             do {
-                return try await handler.respond(to: request, from: context.client)
+                let client = proxies.client(of: context.client, request.headers)
+                return try await handler.respond(to: request, from: client)
             } catch {
                 context.logger.error("a request failed", metadata: ["error": "\(type(of: error))"])
                 return .crest(500, "Internal Server Error")
@@ -148,6 +152,7 @@ final class Listener: Service {
 /// What is known of a request beside itself.
 private struct ConnectionContext: InitializableFromSource {
     let channel: any Channel
+    /// Where the connection comes from.
     let client: ClientAddress
     let logger: Logger
 

@@ -20,10 +20,12 @@ final class OpenConnections: Sendable {
     }
 
     private let state: Locked<State>
+    private let proxies: TrustedProxies
     private let logger: Logger
 
-    init(_ limits: ConnectionLimits, logger: Logger) {
+    init(_ limits: ConnectionLimits, proxies: TrustedProxies = TrustedProxies(), logger: Logger) {
         state = Locked(State(count: ConnectionCount(limits)))
+        self.proxies = proxies
         self.logger = logger
     }
 
@@ -40,7 +42,7 @@ final class OpenConnections: Sendable {
     ///
     /// Returns what comes when that is over, or given up (``abandon()``).
     func serve(_ channel: any Channel, _ work: @escaping @Sendable () async -> Void) -> Eventually<Void> {
-        let address = ClientAddress(channel.remoteAddress).limitKey
+        let address = holder(of: channel)
         let served = Eventually<Void>()
         let (isCut, entry) = state.withLock { state in
             state.open[ObjectIdentifier(channel)] = Connection(channel: channel, served: served)
@@ -56,6 +58,12 @@ final class OpenConnections: Sendable {
             served.settle(.success(()))
         }
         return served
+    }
+
+    /// Whose share a connection is of. Those of a trusted proxy are many clients', and each is for itself.
+    private func holder(of channel: any Channel) -> String? {
+        let address = ClientAddress(channel.remoteAddress)
+        return proxies.contain(address) ? "\(ObjectIdentifier(channel))" : address.limitKey
     }
 
     /// Closes all connections, and those that are still being accepted as soon as they are. Returns how many it has

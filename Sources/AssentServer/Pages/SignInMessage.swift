@@ -26,6 +26,7 @@ struct SignInMessage {
         case .unknownJourney: self.init(.notHere, .known(.notHereText))
         case .busy, .unavailable, .internalFailure:
             self.init(.notAvailable, .known(.notAvailableText), again: again)
+        case .outcomeUnknown: self.init(.notAvailable, .known(.outcomeUnknownText), again: again)
         case .invalidRequest, .unknownRealm, .unknownIndexType, .authIDUnreadable, .authIDInvalid, .stepAlreadyAnswered,
             .stepAnsweredDifferently, .stepBeingAnswered, .wrongCallbackCount, .missingCallback, .invalidAnswer:
             self.init(.outOfDate, .known(.outOfDateText), again: again)

@@ -243,7 +243,9 @@ struct SignInRoute: Sendable {
             return SignInMessage(error, again: again).document(frame).response(AMError(error).status)
         }
         logger.error("the sign-in page failed", metadata: ["error": "\(type(of: error))"])
-        return SignInMessage(EngineError.unavailable, again: again).document(frame).response(503)
+        let said = (error as? StoreError).map(EngineError.init) ?? .unavailable
+        return SignInMessage(said.code == .outcomeUnknown ? said : .unavailable, again: again).document(frame)
+            .response(503)
     }
 }
 

@@ -61,7 +61,7 @@ public final class IdentityServer: Service {
         watch = store.watch
         keys = ServerKeys(context)
         passwords = Passwords(
-            context, policy: PasswordPolicy(logN: configuration.passwordCost.trailingZeroBitCount))
+            context, policy: configuration.passwordPolicy)
         cookie = SessionCookie(
             name: configuration.cookieName, sameSite: configuration.cookieSameSite,
             isPartitioned: configuration.isCookiePartitioned)
@@ -69,7 +69,7 @@ public final class IdentityServer: Service {
         connections = OpenConnections(
             ConnectionLimits(
                 descriptors: ConnectionLimits.processDescriptors, perAddress: configuration.connectionsPerAddress),
-            logger: logger)
+            proxies: configuration.trustedProxies, logger: logger)
         (serverListener, gatewayListener) = Self.listeners(configuration, credentials, connections, logger: logger)
         let seeding = UserSeeding(
             context: context, passwords: passwords, rules: configuration.passwordRules,
@@ -108,7 +108,8 @@ public final class IdentityServer: Service {
         var settings = Listener.Settings(
             host: configuration.host, port: configuration.port, tls: credentials.tlsConfiguration(),
             configurationFile: configuration.file, bodies: BodyLimits(total: .seconds(60)),
-            sendsHSTS: configuration.sendsHSTS)
+            sendsHSTS: configuration.sendsHSTS, proxies: configuration.trustedProxies,
+            idleTimeout: .seconds(Int64(configuration.idleSeconds)))
         let server = Listener(settings, connections: connections, logger: logger)
         guard let gateway = configuration.gateway else { return (server, nil) }
         settings.port = gateway.port

@@ -18,7 +18,8 @@ struct AMError: Error, Hashable, Sendable {
     /// `detail.failureUrl`: empty after a journey that has failed.
     var failureURL: String?
 
-    /// `detail.reason`: `declined` where the user said no, which AM does not tell apart from a failed sign-in.
+    /// `detail.reason`: `declined` where the user said no, which AM does not tell apart from a failed sign-in, and
+    /// `outcomeUnknown` where nobody knows whether it was done.
     var reason: String?
 
     /// An error.
@@ -56,6 +57,7 @@ struct AMError: Error, Hashable, Sendable {
             case .notFound: AMError(404, "Resource cannot be found.")
             case .unknownPolicySet: AMError(404, "\(error.subject ?? "") application not found in realm.")
             case .invalidResources: AMError(400, "Invalid value resources")
+            case .outcomeUnknown: AMError(503, error.detail, reason: error.code.rawValue)
             default: AMError(Self.status(of: error.code), error.detail)
             }
     }

@@ -29,9 +29,10 @@ extension Response {
             case .tooLarge: 413
             case .unsupportedMediaType: 415
             case .tooManyRequests: 429
-            case .busy, .unavailable: 503
+            case .busy, .unavailable, .outcomeUnknown: 503
             default: 500
             }
-        return problem(status, error.detail)
+        let isUnknown = error.code == .outcomeUnknown
+        return problem(status, error.detail, members: isUnknown ? ["code": .string(error.code.rawValue)] : [:])
     }
 }

@@ -11,6 +11,16 @@ extension Migration {
             """
         ])
 
+    /// Since then what a user has, or has begun, says under which epoch of theirs: a lock, another password and another
+    /// second factor begin a new one.
+    static let userEpochs = Migration(
+        "user epochs",
+        [
+            "ALTER TABLE users ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0",
+            "ALTER TABLE sessions ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0",
+            "ALTER TABLE grants ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0",
+        ])
+
     /// What was first, also within a millisecond and when the clock was put back.
     static let auditSequence = Migration(
         "audit sequence",

@@ -50,7 +50,9 @@ struct JourneyProgressTests {
     }()
 
     private static func user(_ id: String) -> User {
-        User(id: id, realm: "/alpha", username: "u\(id)", isActive: true, roles: [], attributes: JSONObject())
+        User(
+            id: id, realm: "/alpha", username: "u\(id)", isActive: true, roles: [], attributes: JSONObject(),
+            epoch: 1)
     }
 
     private static func members(_ value: Any) -> [String: String] {

@@ -7,7 +7,8 @@ import Testing
 @Suite("What the policies say before anything is spent")
 struct PolicyAssessmentTests {
     private static let user = User(
-        id: "u1", realm: "/alpha", username: "ana", isActive: true, roles: [], attributes: ["mail": "ana@bank.example"])
+        id: "u1", realm: "/alpha", username: "ana", isActive: true, roles: [], attributes: ["mail": "ana@bank.example"],
+        epoch: 0)
 
     private static func session(level: Int = 0) -> LiveSession {
         LiveSession(

@@ -97,6 +97,24 @@ struct SigningDecisionStoreTests {
         #expect(try await database.run(.read("SELECT txn FROM signing_decisions")).isEmpty)
     }
 
+    @Test(
+        "While nobody knows whether a decision is stored there is no receipt, though it can be read; it is found later")
+    func outcomeUnknown() async throws {
+        let fixture = try await SigningStoreFixture()
+        let container = try await fixture.active()
+        let transaction = try await fixture.pending()
+        let decision = fixture.decision(transaction, container)
+        let node = try fixture.node(NodeDatabase(fixture.base.database, [.doneUnknown]))
+        // What the primary shows after a wait that was cut short, no standby may have.
+        await #expect(throws: StoreError(.outcomeUnknown, "")) {
+            _ = try await node.decide(
+                decision, container: container, proof: fixture.proof(container.did), at: fixture.now)
+        }
+        #expect(
+            try await fixture.store.turn(transaction.txn, dh: decision.dh, container: container, at: fixture.now)
+                == .repeated(receipt: decision.receipt))
+    }
+
     @Test("A suspect container may refuse")
     func suspect() async throws {
         let fixture = try await SigningStoreFixture()

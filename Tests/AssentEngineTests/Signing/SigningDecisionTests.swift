@@ -303,7 +303,14 @@ struct SigningDecisionTests {
 
     @Test("A template takes typed values only, and what a relying party sends cannot change its texts")
     func templates() async throws {
-        let world = try await SigningWorld()
+        var transfer = SigningWorld.payment
+        transfer.text = nil
+        transfer.fields += [
+            SigningTemplate.Field(
+                id: "account", label: LocalizedText("Account"), type: .account, pointer: "/0/account"),
+            SigningTemplate.Field(id: "day", label: LocalizedText("Day"), type: .date, pointer: "/0/day"),
+        ]
+        let world = try await SigningWorld { [transfer] in $0.templates["transfer"] = transfer }
         func code(_ details: String, template: String = "payment") async throws -> String? {
             try await refusal { _ = try await world.provider.parties.create(world.wish(template, details: details)) }
         }
@@ -317,8 +324,19 @@ struct SigningDecisionTests {
             ("\"Bob\"", "\"B\\u202Eob\""), ("\"Bob\"", "\"\""), ("\"creditorName\":\"Bob\"", "\"x\":1"),
             ("\"Bob\"", "\"Bob\",\"iban\":\"DE1\""), ("}]", "},{\"type\":\"payment\"}]"), ("}]", "},null]"),
             ("\"EUR\"", "\"EUR\",\"more\":1"),
+            ("\"Bob\"", "\"   \""), ("\"Bob\"", "\"Bob     Eve\""),
         ] {
             #expect(try await code(good.replacing(part, with: other)) == "invalid_request", "\(other)")
+        }
+        let dated = good.replacing(
+            "}]", with: #","account":{"iban":"DE89370400440532013000"},"day":"2026-02-28"}]"#)
+        #expect(try await code(dated, template: "transfer") == nil)
+        for (part, other) in [
+            ("DE89", "DE88"), ("2013000", "2031000"), ("02-28", "02-30"), ("2026-02-28", "2026-02-29"),
+            ("02-28", "04-31"),
+        ] {
+            let changed = dated.replacing(part, with: other)
+            #expect(try await code(changed, template: "transfer") == "invalid_request", "\(other)")
         }
         let braces = world.wish(details: good.replacing("Bob", with: "{amount} {to}"))
         let made = try await world.provider.parties.create(braces)

@@ -1,4 +1,7 @@
 import AssentCore
+import AssentOTP
+import AssentStore
+import AssentTesting
 import Testing
 
 @testable import AssentEngine
@@ -152,5 +155,87 @@ struct AdministrationTests {
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(offline.refreshToken) }
         await #expect(throws: OAuthError.invalidGrant) { try await fixture.exchange(code) }
         #expect(try await Sessions(fixture.context).live(token: token) != nil)
+    }
+
+    /// Ana of the journeys, and somebody who administers her.
+    private struct World {
+        let fixture: JourneyFixture
+        let administration: Administration
+        let users: UserAdministration
+        let boss: LiveSession
+
+        init() async throws {
+            fixture = try await JourneyFixture()
+            administration = Administration(fixture.context)
+            users = UserAdministration(administration, passwords: fixture.passwords)
+            let boss = try #require(
+                try await Users(fixture.context).create(
+                    username: "boss", realm: "/alpha", passwordHash: nil, roles: [.admin]))
+            let token = try await fixture.sessions.begin(userID: boss.id, realm: "/alpha", limits: SessionLimits())
+                .token
+            self.boss = try #require(try await fixture.sessions.live(token: token))
+        }
+
+        /// A sign-in whose password was right, and that waits for the code.
+        func begun(_ password: String = JourneyFixture.password) async throws -> Page {
+            try Page(await fixture.answer(fixture.start("Login"), [.string("ana"), .string(password)]))
+        }
+    }
+
+    @Test("A lock, another password and another second factor end the sign-ins that have begun, also after an unlock")
+    func begunSignIns() async throws {
+        let world = try await World()
+        let fixture = world.fixture
+        let locked = try await world.begun()
+        try await world.administration.setActive(false, of: "ana", by: world.boss)
+        try await world.administration.setActive(true, of: "ana", by: world.boss)
+        await expectError(.loginFailed) { try await fixture.answer(locked, [.string(fixture.code())]) }
+
+        fixture.clock.advance(by: 30)
+        let otherPassword = try await world.begun()
+        try await world.users.setPassword(Secret("another horse 7419"), of: "ana", by: world.boss)
+        await expectError(.loginFailed) { try await fixture.answer(otherPassword, [.string(fixture.code())]) }
+
+        let otherFactor = try await world.begun("another horse 7419")
+        let totp = try await world.users.renewSecondFactor(of: "ana", by: world.boss)
+        let code = totp.code(at: fixture.clock.now)
+        await expectError(.loginFailed) { try await fixture.answer(otherFactor, [.string(code)]) }
+        #expect(try await fixture.audited().filter { $0 == "refused outdated" }.count == 3)
+        #expect(try await fixture.count("sessions") == 1)
+
+        fixture.clock.advance(by: 30)
+        let begun = try await world.begun("another horse 7419")
+        let token = try await fixture.answer(begun, [.string(totp.code(at: fixture.clock.now))]).token()
+        #expect(try await fixture.sessions.live(token: token)?.user.username == "ana")
+    }
+
+    @Test("A sign-in that races a lock gives no session that lives when the user is let in again")
+    func lockRace() async throws {
+        let world = try await World()
+        let fixture = world.fixture
+        for _ in 0..<20 {
+            async let signedIn = try? fixture.signIn()
+            try await world.administration.setActive(false, of: "ana", by: world.boss)
+            let token = await signedIn
+            try await world.administration.setActive(true, of: "ana", by: world.boss)
+            if let token { #expect(try await fixture.sessions.live(token: token) == nil) }
+        }
+        // It was prepared before the lock and is stored after it.
+        let late = fixture.sessions.prepare(
+            userID: fixture.ana.id, epoch: fixture.ana.epoch, realm: "/alpha", authLevel: 0, limits: SessionLimits(),
+            properties: JSONObject())
+        await #expect(throws: StoreError(.unexpectedCount, "")) { try await fixture.database.run(late.statement) }
+    }
+
+    @Test("What is stored at the very moment of a lock, so that the lock does not see it, is not valid after an unlock")
+    func storedWithin() async throws {
+        let fixture = try await ProviderFixture()
+        let offline = try await fixture.tokens(["scope": "openid offline_access"])
+        let code = try await fixture.code()
+        _ = try await fixture.database.run(SQLStatement("UPDATE users SET epoch = epoch + 1"))
+        #expect(try await Sessions(fixture.context).live(token: fixture.sessionToken) == nil)
+        #expect(try await !fixture.isLive(offline))
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(offline.refreshToken) }
+        await #expect(throws: OAuthError.invalidGrant) { try await fixture.exchange(code) }
     }
 }

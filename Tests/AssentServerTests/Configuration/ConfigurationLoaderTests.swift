@@ -65,6 +65,29 @@ struct ConfigurationLoaderTests {
                 "passwordCost: 1024", "passwordCost: 1024\ncookiePartitioned: true", at: "cookiePartitioned:",
                 "belongs to cookieSameSite: None"),
             Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\ntrustedProxies: [10.0.0.0/8, 10.0.0.5/8]",
+                at: "trustedProxies", "10.0.0.5/8 is neither an address nor a prefix without bits behind it"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\ntrustedProxies: [proxy.example]", at: "trustedProxies",
+                "proxy.example is neither an address"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\ntrustedProxyField: Forwarded", at: "trustedProxyField",
+                "belongs to trustedProxies"),
+            Mistake(
+                "passwordCost: 1024",
+                "passwordCost: 1024\ntrustedProxies: [192.0.2.7]\ntrustedProxyField: X-Real-IP",
+                at: "trustedProxyField", "can be one of: X-Forwarded-For, Forwarded"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\nchecksPerAddress: 0", at: "checksPerAddress", "from 1"),
+            Mistake(
+                "kind: authentication",
+                """
+                kind: authentication
+                          statuses:
+                            - {name: sure, label: Okay, effect: approve}
+                            - {name: never, label: okay, effect: deny}
+                """, at: "signing:", "two statuses have the same label, or labels that look alike (en)"),
+            Mistake(
                 "passwordCost: 1024", "passwordCost: 1024\nhsts: maybe", at: "hsts: maybe", "must be true or false"),
             Mistake(
                 "passwordCost: 1024", "passwordCost: 1024\npages: {logo: /nowhere.png, name: B}", at: "logo: /nowhere",
@@ -221,6 +244,47 @@ struct ConfigurationLoaderTests {
                 #expect(read.sendsHSTS == sendsHSTS, "\(line), development: \(isDevelopment)")
             }
         }
+    }
+
+    @Test("What is set of tokens, sessions and proxies is what the server gets, and what is not set has its default")
+    func values() throws {
+        func read(_ changes: [(String, String)]) throws -> ServerConfiguration {
+            let text = changes.reduce(Self.good) { $0.replacing($1.0, with: $1.1) }
+            return try ServerConfiguration.parse(text, file: "/etc/assent/assent.yaml")
+        }
+        func client(_ configuration: ServerConfiguration) throws -> OAuthClient {
+            let realm = try #require(configuration.realms.first { $0.name == "/alpha" })
+            return try #require(realm.clients.first { $0.id == "bank-app" })
+        }
+        let plain = try read([])
+        #expect(try client(plain).accessTokenAlgorithm == .es256 && !client(plain).checksSessions)
+        #expect(plain.realms.allSatisfy { $0.tokensKeepSessions })
+        #expect(plain.trustedProxies == TrustedProxies() && plain.passwordPolicy.checksPerAddress == nil)
+        let changed = try read([
+            (
+                "idTokenAlgorithm: ES256\n        accessTokenSeconds: 600",
+                """
+                idTokenAlgorithm: ES256
+                        accessTokenAlgorithm: RS256
+                        sessionCheck: true
+                        accessTokenSeconds: 600
+                """
+            ),
+            ("idleMinutes: 30}", "idleMinutes: 30, tokensKeepAlive: false}"),
+            (
+                "passwordCost: 1024",
+                """
+                passwordCost: 1024
+                checksPerAddress: 7
+                trustedProxies: [192.0.2.7, "2001:db8:7::/64"]
+                trustedProxyField: forwarded
+                """
+            ),
+        ])
+        #expect(try client(changed).accessTokenAlgorithm == .rs256 && client(changed).checksSessions)
+        #expect(changed.realms.first { $0.name == "/alpha" }?.tokensKeepSessions == false)
+        #expect(changed.trustedProxies.networks.map(\.text) == ["192.0.2.7", "2001:db8:7::/64"])
+        #expect(changed.trustedProxies.field == .forwarded && changed.passwordPolicy.checksPerAddress == 7)
     }
 
     @Test("A missing file, a directory, bytes that are no text and too many of them are refused")

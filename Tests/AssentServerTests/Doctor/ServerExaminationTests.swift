@@ -76,7 +76,21 @@ struct ServerExaminationTests {
         let notes = found.filter { $0.verdict == .note }.map(\.text)
         #expect(notes.contains { $0.hasPrefix("the client back-office of /alpha goes without PKCE") })
         #expect(notes.contains { $0.hasPrefix("the client back-office of /alpha refreshes after 60 minutes") })
-        #expect(!notes.contains { $0.contains("bank-app") })
+        #expect(notes.contains { $0.hasPrefix("the client bank-app of /beta refreshes after 60 minutes") })
+        #expect(!notes.contains { $0.contains("bank-app of /alpha") })
+    }
+
+    @Test("A prefix of trusted proxies that is every address is named")
+    func proxies() async throws {
+        func notes(_ proxies: String) async throws -> [String] {
+            let place = try Place {
+                $0.replacing("passwordCost: 1024", with: "passwordCost: 1024\ntrustedProxies: [\(proxies)]")
+            }
+            return await ServerExamination.findings(file: place.file)
+                .filter { $0.verdict == .note && $0.text.contains("trustedProxies") }.map(\.text)
+        }
+        #expect(try await notes(#""::/0", 0.0.0.0/0"#).count == 2)
+        #expect(try await notes(#"10.0.0.0/8, "::1""#).isEmpty)
     }
 
     @Test("A mistake in the file, with its line, and a file that is not there")

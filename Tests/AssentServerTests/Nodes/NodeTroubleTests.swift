@@ -62,13 +62,55 @@ struct NodeTroubleTests {
             let session = try await nodes.first.session()
             let id = try await nodes.second.completedTransaction(session: session)
             nodes.proxy.cutNextCommit(cut, refusing: true)
-            #expect(try await Self.pay(nodes.first, id, session: session).status == 503)
+            let reply = try await Self.pay(nodes.first, id, session: session)
+            #expect(reply.status == 503 && reply.json["code"] == "outcomeUnknown" && reply.json["forwarded"] == "no")
             #expect(nodes.forwarded.isEmpty)
             nodes.proxy.accept()
             // What took place was taken without being forwarded, and is not taken again.
             let later = try await Self.pay(nodes.second, id, session: session)
             #expect(later.status == (cut == .after ? 409 : 201))
             #expect(nodes.forwarded.count == (cut == .after ? 0 : 1))
+        }
+    }
+
+    @Test("A sign-in, a revocation and a lock say that nobody knows, and not that nothing has changed")
+    func unknownElsewhere() async throws {
+        try await TwoNodes.run(configuring: { $0.postgreSQL?.outcomeLimit = 300 }) { nodes in
+            let node = nodes.first
+            _ = try await node.server.context.database.run(
+                SQLStatement("UPDATE users SET roles = 'admin' WHERE username = 'ana' AND realm = '/alpha'"))
+            let session = try await node.session()
+            let token = try await node.tokens(session: session).refresh
+            func unknown(_ request: () async throws -> Answer) async throws -> Answer {
+                nodes.proxy.cutNextCommit(.after, refusing: true)
+                let reply = try await request()
+                nodes.proxy.accept()
+                while try await node.send("GET", node.root("/readyz")).status == 503 {}
+                #expect(reply.status == 503 && reply.text.contains("It is not known whether this was done."))
+                return reply
+            }
+            let signedIn = try await unknown {
+                try await node.send("POST", node.json("authenticate"), ServerFixture.jsonFields)
+            }
+            #expect(signedIn.json["detail"]?["reason"] == "outcomeUnknown")
+            let revoked = try await unknown {
+                try await node.send(
+                    "POST", node.oauth("token/revoke"), [("Content-Type", "application/x-www-form-urlencoded")],
+                    text: ServerFixture.query([("token", token), ("client_id", "bank-app")]))
+            }
+            #expect(revoked.error == "temporarily_unavailable")
+            let locked = try await unknown {
+                try await node.send(
+                    "POST", node.json("administration?_action=setActive"),
+                    ServerFixture.jsonFields + ServerFixture.session(session),
+                    text: #"{"username":"ben","active":false}"#)
+            }
+            #expect(locked.json["detail"]?["reason"] == "outcomeUnknown")
+            // It was done; nobody knew.
+            #expect(try await nodes.second.refresh(token).error == "invalid_grant")
+            let ben = try await nodes.second.rows(
+                "SELECT active FROM users WHERE username = 'ben' AND realm = '/alpha'")
+            #expect(try ben.first?.integer("active") == 0)
         }
     }
 

@@ -63,11 +63,15 @@ struct TwoNodes: Sendable {
         }
     }
 
-    /// Runs `body`, and lets time pass at both nodes for those that wait there for the other node's reply.
-    func passingTime<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+    /// Runs `body`, and lets time pass at both nodes for those that wait there for the other node's reply, once that
+    /// is there: however long it takes, it is not waited for too long.
+    func passingTime<Result: Sendable>(
+        once isThere: @escaping @Sendable () async throws -> Bool, _ body: () async throws -> Result
+    ) async throws -> Result {
         let clocks = both.map { (clock: $0.clock, others: $0.clock.sleeperCount) }
         let mover = Task {
             while !Task.isCancelled {
+                guard (try? await isThere()) == true else { continue }
                 for (clock, others) in clocks where clock.sleeperCount > others { clock.advance(by: 0.1) }
                 await Task.yield()
             }

@@ -22,6 +22,15 @@ struct OAuthRouteTests {
         #expect(reply["X-Frame-Options"] == nil)
     }
 
+    @Test(
+        "The parameter claims is not supported, as discovery says: whatever it is, the request is answered as without it",
+        arguments: [#"{"id_token":{"email":{"essential":true}},"userinfo":{"name":null}}"#, "{"])
+    func claims(value: String) async throws {
+        let fixture = try #require(ServerFixture.shared)
+        let reply = try await fixture.authorize(session: try await fixture.session(), [("claims", value)])
+        #expect(reply.status == 302 && reply.parameter("code") != nil && reply.parameter("error") == nil)
+    }
+
     @Test("Without a session a browser is sent to sign in; with prompt=none it is told so at its redirect URI")
     func noSession() async throws {
         let fixture = try #require(ServerFixture.shared)

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentSigningProtocol
+import AssentStore
 import HTTPTypes
 import Hummingbird
 import Testing
@@ -40,7 +41,8 @@ struct ErrorWireTests {
         (.invalidResources, 400, "Invalid value resources", nil, false),
         (.lastAdministrator, 409, nil, nil, false), (.exists, 409, nil, nil, false), (.tooLarge, 413, nil, nil, false),
         (.unsupportedMediaType, 415, nil, nil, false), (.tooManyRequests, 429, nil, nil, false),
-        (.busy, 503, nil, nil, false), (.unavailable, 503, nil, nil, false), (.internalFailure, 500, nil, nil, false),
+        (.busy, 503, nil, nil, false), (.unavailable, 503, nil, nil, false), (.outcomeUnknown, 503, nil, nil, false),
+        (.internalFailure, 500, nil, nil, false),
     ]
 
     @Test("Each interface says when to come back from 503")
@@ -54,6 +56,24 @@ struct ErrorWireTests {
         #expect(replies.map { $0.headers[name] } == ["1", "1", "1", "1"])
         #expect(Response.crest(503, "x", headers: [name: "7"]).headers[name] == "7")
         #expect(Response.crest(500, "x").headers[name] == nil)
+    }
+
+    @Test("Each interface says that nobody knows whether it was done, and none that nothing has changed")
+    func outcomeUnknown() throws {
+        let lost = StoreError(.outcomeUnknown, "lost")
+        let error = EngineError(lost)
+        #expect(error == .outcomeUnknown && !error.isTransient)
+        let am = AMError(error)
+        #expect(am.status == 503 && am.reason == "outcomeUnknown" && am.message == error.detail)
+        let problem = Response.problem(error)
+        #expect(problem.status.code == 503)
+        for thrown in [lost, error] as [any Error] {
+            let oauth = OAuthError(answering: thrown)
+            #expect(oauth == .unavailable && oauth.detail == error.detail)
+            let signing = SigningRefusal(answering: thrown)
+            #expect(signing.code == .unavailable && signing.detail.contains("not known whether this was done"))
+        }
+        #expect(OAuthError(answering: StoreError(.unavailable, "away")).detail == EngineError.unavailable.detail)
     }
 
     @Test("Each code has AM's status, text, number and failureUrl, as the reference has them")
@@ -83,7 +103,7 @@ struct ErrorWireTests {
         arguments: [
             (.invalidRequest, 400), (.sessionRequired, 401), (.forbidden, 403), (.tooLarge, 413),
             (.unsupportedMediaType, 415), (.tooManyRequests, 429), (.unavailable, 503), (.busy, 503),
-            (.internalFailure, 500), (.loginFailed, 500),
+            (.outcomeUnknown, 503), (.internalFailure, 500), (.loginFailed, 500),
         ] as [(EngineError.Code, Int)])
     func problems(code: EngineError.Code, status: Int) {
         let response = Response.problem(EngineError(code))

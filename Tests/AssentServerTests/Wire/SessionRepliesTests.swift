@@ -9,7 +9,7 @@ struct SessionRepliesTests {
     private static let session = LiveSession(
         id: "hash", auditID: "audit-1",
         user: User(
-            id: "u1", realm: "/alpha", username: "ana", isActive: true, roles: [], attributes: JSONObject()),
+            id: "u1", realm: "/alpha", username: "ana", isActive: true, roles: [], attributes: JSONObject(), epoch: 0),
         realm: "/alpha", authLevel: 0, createdAt: 1_767_225_600, latestAccess: 1_767_225_600, maxIdle: 1800,
         expiresAt: 1_767_225_600 + 7200, properties: ["Service": "Login"])
 

@@ -50,14 +50,6 @@ struct PostgreSQLFailoverTests {
         return (SpendingLedger(nodes), nodes)
     }
 
-    private func stopReplicating() async throws {
-        // What a promoted standby that nobody follows would wait for for ever.
-        try await pair.standby.offPool {
-            try $0.sql("ALTER SYSTEM SET synchronous_standby_names = ''")
-            try $0.sql("SELECT pg_reload_conf()")
-        }
-    }
-
     @Test("A standby that is silent for a while: what could not be confirmed is unknown, and nothing is lost")
     func paused() async throws {
         let (ledger, nodes) = try await ledger()
@@ -308,7 +300,7 @@ struct PostgreSQLFailoverTests {
         _ = try await database.run(insertNote("x"))
         // Each is promoted alone, on the same new timeline.
         try await pair.failOver()
-        try await stopReplicating()
+        try await pair.stopReplicating()
         try await PostgreSQLTroubleTests.untilItWrites(database)
         try await second.offPool {
             try $0.sql("SELECT pg_promote()")
@@ -376,7 +368,7 @@ struct PostgreSQLFailoverTests {
     /// The standby takes over, and waits for no other one.
     private func stopReplicatingAfterPromotion() async throws {
         try await pair.failOver()
-        try await stopReplicating()
+        try await pair.stopReplicating()
     }
 
     /// Returns when both nodes hold writes off.

@@ -89,10 +89,20 @@ struct SessionCalls {
         let answer = try JSONValue.parse(
             try await reply.body.collect(upTo: 8 << 20), limits: JSONLimits(bytes: 8 << 20))
         guard reply.status == status else {
-            // AM's interfaces say what is wrong in one member, problem documents (RFC 9457) in another.
-            throw Self.refusal(reply.status, answer["message"]?.string ?? answer["detail"]?.string)
+            throw Self.refusal(reply.status, of: answer)
         }
         return answer
+    }
+
+    /// What people read of a call that was refused with this body.
+    static func refusal(_ status: Int, of answer: JSONValue) -> CommandFailure {
+        // AM's interfaces say what is wrong in one member, problem documents (RFC 9457) in another.
+        let reason = answer["message"]?.string ?? answer["detail"]?.string
+        guard status == 503, answer["detail"]?["reason"]?.string == JourneyError.Code.outcomeUnknown.rawValue else {
+            return refusal(status, reason)
+        }
+        return CommandFailure(
+            "What happened is unknown: \(reason ?? "the server does not say more.")", status: .unknown)
     }
 
     /// What people read of a call that was refused. The server's words alone may be AM's "Access Denied".

@@ -45,7 +45,8 @@ extension JourneyState {
             noSession: noSession || definition.noSession,
             progress: JourneyProgress(
                 nodeID: definition.entry,
-                subject: JourneySubject(userID: session?.user.id, hasSession: session != nil),
+                subject: JourneySubject(
+                    userID: session?.user.id, epoch: session?.user.epoch, hasSession: session != nil),
                 authLevel: definition.authLevel, sessionLimits: limits))
     }
 

@@ -10,6 +10,8 @@ package enum FailureCause: String, Sendable, Hashable, CaseIterable {
     case differentUser
     /// A transaction's journey reached its end without asking anything.
     case nothingAsked
+    /// The user was locked since, or was given another password or second factor.
+    case outdated
     /// The journey showed more pages than it may.
     case tooManyPages
 }

@@ -14,15 +14,20 @@ package struct JourneySubject: Sendable, Hashable {
     /// Whether a node has authenticated the user; if not, ``userID`` holds only as long as the session does.
     package private(set) var isProved: Bool
 
+    /// The user's epoch when they were first known: what was proved before a lock proves nothing after it.
+    package private(set) var epoch: Int64?
+
     /// Whether a node authenticated a different user than the current one.
     package private(set) var changed = false
 
-    /// Somebody; the user id is that of the session, when there is one.
+    /// Somebody; the user id and its epoch are those of the session, when there is one.
     package init(
-        username: String? = nil, userID: String? = nil, hasSession: Bool = false, isProved: Bool = false
+        username: String? = nil, userID: String? = nil, epoch: Int64? = nil, hasSession: Bool = false,
+        isProved: Bool = false
     ) {
         self.username = username
         self.userID = userID
+        self.epoch = epoch
         self.hasSession = hasSession
         self.isProved = isProved
     }
@@ -34,6 +39,7 @@ package struct JourneySubject: Sendable, Hashable {
             return
         }
         userID = user.id
+        epoch = epoch ?? user.epoch
         isProved = true
     }
 }
@@ -45,8 +51,8 @@ extension JourneySubject {
             let changed = json?["changed"]?.bool
         else { return nil }
         self.init(
-            username: json?["username"]?.string, userID: json?["user"]?.string, hasSession: hasSession,
-            isProved: isProved)
+            username: json?["username"]?.string, userID: json?["user"]?.string, epoch: json?["epoch"]?.integer,
+            hasSession: hasSession, isProved: isProved)
         self.changed = changed
     }
 
@@ -57,6 +63,7 @@ extension JourneySubject {
         ]
         object["username"] = username.map(JSONValue.string)
         object["user"] = userID.map(JSONValue.string)
+        object["epoch"] = epoch.map { .integer($0) }
         return .object(object)
     }
 }

@@ -208,11 +208,12 @@ extension OAuthProvider {
                         """
                         INSERT INTO grants
                             (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
-                            auth_level, acr, created_at, expires_at)
+                            auth_level, acr, created_at, expires_at, epoch)
                         VALUES (\(grantID), \(configuration.realm), \(request.client.id), \(session.user.id), \(session.id),
                             \(session.auditID), \(request.scopes.joined(separator: " ")),
                             \(request.scopes.contains(OAuthClient.offlineAccess)), \(session.createdAt), \(session.authLevel),
-                            \(configuration.contexts.reached(by: session, wanted: request.acrValues)), \(now), \(expiresAt))
+                            \(configuration.contexts.reached(by: session, wanted: request.acrValues)), \(now), \(expiresAt),
+                            \(session.user.epoch))
                         """, expecting: .exactly(1)),
                     SQLStatement(
                         """

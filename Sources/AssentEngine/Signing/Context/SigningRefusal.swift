@@ -26,9 +26,13 @@ package struct SigningRefusal: AssentError {
     }
 
     /// The answer to whatever was thrown: what the protocol has a code for as it is, anything else as `unavailable`,
-    /// which says nothing about its cause.
+    /// which says nothing about its cause, but whether it is known that nothing was done.
     package init(answering error: any Error) {
         switch error {
+        case let error as StoreError where error.code == .outcomeUnknown:
+            self.init(answering: EngineError.outcomeUnknown)
+        case let error as EngineError where error.code == .outcomeUnknown:
+            self.init(.unavailable, "It is not known whether this was done. Repeat the same request later.")
         case let error as SigningRefusal: self = error
         case let error as EngineError where error.code == .busy: self.init(.busy)
         case let error as EngineError where error.code == .tooManyRequests: self.init(.rateLimited)

@@ -128,17 +128,12 @@ extension SigningDecisions {
         ]
         statements += store.spending(proof, at: now, else: .isReplayed)
         statements.append(.also(store.audit.statement(note, id: effects.auditID)))
-        do {
-            guard case .refused(let obstacle) = try await store.attempt(statements) else { return decision.receipt }
-            // The same decision, sent twice at once: both get one receipt.
-            if let receipt = try await receipt(of: txn, dh: decision.dh, by: did) { return receipt }
-            let reason = try await refusal(obstacle, decision, effects, at: now)
-            try await refuse(reason.code, txn: txn, container: container)
-            throw reason
-        } catch let error as StoreError where error.code == .outcomeUnknown {
-            if let receipt = try await receipt(of: txn, dh: decision.dh, by: did) { return receipt }
-            throw SigningRefusal(.unavailable)
-        }
+        guard case .refused(let obstacle) = try await store.attempt(statements) else { return decision.receipt }
+        // The same decision, sent twice at once: both get one receipt.
+        if let receipt = try await receipt(of: txn, dh: decision.dh, by: did) { return receipt }
+        let reason = try await refusal(obstacle, decision, effects, at: now)
+        try await refuse(reason.code, txn: txn, container: container)
+        throw reason
     }
 
     private func refusal(

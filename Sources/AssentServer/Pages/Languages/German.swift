@@ -104,6 +104,8 @@ extension PageLanguage {
         case .notHereText: "Diese Art der Anmeldung gibt es nicht."
         case .notAvailable: "Nicht verfügbar"
         case .notAvailableText: "Der Server kann gerade nicht antworten. Bitte versuchen Sie es gleich noch einmal."
+        case .outcomeUnknownText:
+            "Es ist nicht bekannt, ob das geschehen ist. Bitte sehen Sie nach, bevor Sie es wiederholen."
         case .doesNotWork: "Das geht nicht"
         default: germanRefusal(text)
         }

@@ -86,6 +86,7 @@ enum PageText: String, Sendable, Hashable, CaseIterable {
     case notHereText = "There is no such way to sign in."
     case notAvailable = "Not available"
     case notAvailableText = "The server cannot answer now. Please try again in a moment."
+    case outcomeUnknownText = "It is not known whether this was done. Please look before you do it again."
     case doesNotWork = "This does not work"
     case badLink = "This link does not work"
     case badLinkText =

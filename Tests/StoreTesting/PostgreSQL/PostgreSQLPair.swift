@@ -1,19 +1,18 @@
 #if PostgreSQL && os(Linux)
+package import AssentStore
 import Foundation
-import StoreTesting
 import TestSupport
 
-@testable import AssentStore
-
 /// A primary, and a standby that streams from it over a link that a test can stop.
-struct PostgreSQLPair: Sendable {
-    let primary: PostgreSQLServer
-    let standby: PostgreSQLServer
-    let link: PostgreSQLProxy
+package struct PostgreSQLPair: Sendable {
+    package let primary: PostgreSQLServer
+    package let standby: PostgreSQLServer
+    package let link: PostgreSQLProxy
     /// A database of both, with the primary first.
-    let configuration: PostgreSQLConfiguration
+    package let configuration: PostgreSQLConfiguration
 
-    init() async throws {
+    /// Starts both. It takes some seconds.
+    package init() async throws {
         let primary = try await offPool { try PostgreSQLServer() }
         let link = try PostgreSQLProxy(primary.configuration("postgres"))
         let standby = try await primary.offPool {
@@ -28,13 +27,13 @@ struct PostgreSQLPair: Sendable {
     }
 
     /// From here on a commit waits for the standby.
-    func replicate() async throws {
+    package func replicate() async throws {
         try await name("standby")
         try await waitUntil("sync_state = 'sync'")
     }
 
     /// Sets which standbys a commit waits for.
-    func name(_ names: String) async throws {
+    package func name(_ names: String) async throws {
         try await primary.offPool {
             try $0.sql("ALTER SYSTEM SET synchronous_standby_names = '\(names)'")
             try $0.sql("SELECT pg_reload_conf()")
@@ -42,31 +41,39 @@ struct PostgreSQLPair: Sendable {
     }
 
     /// Whether `assent doctor` says that a failover may forget commits.
-    func isSaidToForget() async throws -> Bool {
+    package func isSaidToForget() async throws -> Bool {
         try await DatabaseLocation.postgresql(configuration).examine().findings
             .contains { $0.isNote && $0.text.contains("No standby is synchronous") }
     }
 
     /// Waits until the primary's view of the standby is so.
-    func waitUntil(_ condition: String) async throws {
+    package func waitUntil(_ condition: String) async throws {
         while try await primary.offPool({
             try $0.sql("SELECT count(*) FROM pg_stat_replication WHERE \(condition)")
         }) != "1" { await Task.yield() }
     }
 
     /// Returns when a commit waits for the standby.
-    func untilSomebodyWaits() async throws {
+    package func untilSomebodyWaits() async throws {
         while try await primary.offPool({
             try $0.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
         }) == "0" { await Task.yield() }
     }
 
     /// The primary crashes, and the standby takes its place.
-    func failOver(startingStandby: Bool = false) async throws {
+    package func failOver(startingStandby: Bool = false) async throws {
         try await primary.offPool { try $0.stop("immediate") }
         try await standby.offPool {
             if startingStandby { try $0.start() }
             try $0.sql("SELECT pg_promote()")
+        }
+    }
+
+    /// From here on the standby, which was promoted and which nobody follows, waits for nobody.
+    package func stopReplicating() async throws {
+        try await standby.offPool {
+            try $0.sql("ALTER SYSTEM SET synchronous_standby_names = ''")
+            try $0.sql("SELECT pg_reload_conf()")
         }
     }
 }
