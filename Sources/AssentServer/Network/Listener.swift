@@ -71,7 +71,7 @@ final class Listener: Service {
     func run() async throws {
         let server = HTTPServerBuilder.onEventLoops(
             .init(
-                additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(settings.idleTimeout)],
+                additionalChannelHandlers: [QuiesceDelay(Self.quiesceDelay), WriteTimeout(self.settings.idleTimeout)],
                 idleTimeout: settings.idleTimeout),
             bodies: settings.bodies, tls: settings.tls, connections: connections)
         let application = Application(

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentDemo
 import AssentServer
 import Testing
 

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import AssentCLI
+@testable import AssentDemo
 
 @Suite("An answer on the device whose reply is lost on the way")
 struct LostAnswerTests {

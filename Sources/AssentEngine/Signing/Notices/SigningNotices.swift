@@ -1,6 +1,7 @@
 import AssentCore
 import AssentSigningProtocol
 import AssentStore
+import Logging
 
 /// What users hear of their devices: by the notifier at once, and by their other devices when these ask.
 struct SigningNotices: SigningPart {
