@@ -81,9 +81,8 @@ package enum SigningHousekeeping {
         let store = SigningStore(context, issuer: SigningIssuer(name: "", realm: ""))
         var note = store.record(.signingEnrol, .failed, reason: .enrolmentVoid, user: user, did: did)
         note.realm = nil
-        let statements = EnrolmentSQL.void(did, at: now)
-        _ = try await store.succeeds(
-            statements.prefix(1).map { SQLStatement($0, expecting: .exactly(1)) }
-                + statements.dropFirst().map { SQLStatement($0) } + [store.audit.statement(note)])
+        _ = try await store.changes(
+            [.one(ContainerSQL.void(did: did, at: now), else: .changed)]
+                + EnrolmentSQL.clearVoid(did).map { .any($0) } + [.also(store.audit.statement(note))])
     }
 }

@@ -1,8 +1,8 @@
 import AssentSigningProtocol
 import AssentStore
 
-/// The statements about containers and their keys. The condition that decides a change stands in the statement that makes
-/// it.
+/// The statements about containers and their keys. The condition that decides a change stands in the statement that
+/// makes it.
 enum ContainerSQL {
     /// Makes others that do something for the same user wait until this transaction is over; their next statement then
     /// sees what it has done. Limits are counted under it.

@@ -104,11 +104,11 @@ enum EnrolmentSQL {
         "UPDATE signing_invites SET digits = NULL WHERE pid = \(pid) AND state = \(Invite.used)"
     }
 
-    /// A container that is not active becomes void, with what belongs to it.
-    static func void(_ did: SigningID, at now: Int64) -> [SQL] {
+    /// Deletes what belongs to a container that is void.
+    static func clearVoid(_ did: SigningID) -> [SQL] {
         [
-            ContainerSQL.void(did: did, at: now), ContainerSQL.deleteKeysOfVoid(did: did),
-            SlotSQL.deleteSlotsOfVoid(did: did), OneTimeKeySQL.delete(of: did),
+            ContainerSQL.deleteKeysOfVoid(did: did), SlotSQL.deleteSlotsOfVoid(did: did),
+            OneTimeKeySQL.delete(of: did),
         ]
     }
 }
