@@ -44,7 +44,7 @@ struct KeystoreTests {
     func refused(kind: String) async throws {
         let world = try await SigningWorld { if kind == "tpm2" { $0.keystores = ["software"] } }
         let sdk = try SDKWorld(world, kind: kind)
-        let shown = try await world.provider.invite(world.ana, user: nil)
+        let shown = try await world.provider.invites.make(world.ana, user: nil)
         let invite = try SigningInvite(scanned: shown.qr.reveal())
         await #expect(throws: SigningError.self) { try await sdk.device().enrol(invite) }
         #expect(try await world.base.context.database.run(.read("SELECT * FROM signing_keys")).isEmpty)

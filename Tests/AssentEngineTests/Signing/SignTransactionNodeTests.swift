@@ -146,7 +146,7 @@ struct SignTransactionNodeTests {
         let mistaken = try await world.journeys.transaction(world.session, journey: "Sign")
         let waiting = try await world.begin(mistaken)
         let asked = try await world.signing()
-        let other = try #require(SigningID(text: asked.txn))
+        let other = asked.txn
         await #expect(throws: TestRefusal.self) {
             try await device.approve(other, container, number: asked.matchNumber == "10" ? "11" : "10")
         }

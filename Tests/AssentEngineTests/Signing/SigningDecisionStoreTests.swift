@@ -107,11 +107,11 @@ struct SigningDecisionStoreTests {
         let node = try fixture.node(NodeDatabase(fixture.base.database, [.doneUnknown]))
         // What the primary shows after a wait that was cut short, no standby may have.
         await #expect(throws: StoreError(.outcomeUnknown, "")) {
-            _ = try await node.decide(
+            _ = try await node.decisions.decide(
                 decision, container: container, proof: fixture.proof(container.did), at: fixture.now)
         }
         #expect(
-            try await fixture.store.turn(transaction.txn, dh: decision.dh, container: container, at: fixture.now)
+            try await fixture.decisions.turn(transaction.txn, dh: decision.dh, container: container, at: fixture.now)
                 == .repeated(receipt: decision.receipt))
     }
 

@@ -237,7 +237,7 @@ struct SigningDelayTests {
         #expect(try await run.sdk.approve(container, on: run.device, pin: pin).effect == .approve, "\(place)")
         let code = try await run.container().oneTimeCode(label: "counted").code.reveal()
         let world = run.sdk.world
-        let verdict = try await world.provider.codes.verify(oneTimeCode: code, label: "counted", user: world.base.ana.user)
+        let verdict = try await world.provider.codes.verify(code, label: "counted", user: world.base.ana.user)
         #expect(verdict == .accepted, "\(place)")
     }
 }
