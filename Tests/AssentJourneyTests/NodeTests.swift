@@ -97,6 +97,15 @@ import Testing
             (401, ["message": "Falsches Kennwort"], .invalidCredentials), (401, [:], .invalidCredentials),
             (401, ["message": "Access Denied"], .other), (401, ["detail": ["errorCode": "999"]], .other),
             (400, ["message": "?"], .other), (403, [:], .other),
+            (401, ["message": "Login failure", "detail": ["reason": "approvalExpired"]], .approvalExpired),
+            (401, ["message": "Login failure", "detail": ["reason": "noDevice"]], .noDevice),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "declined"], .declined),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "approvalExpired"], .approvalExpired),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "noDevice"], .noDevice),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "accountLocked"], .accountLocked),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "loginFailed"], .invalidCredentials),
+            (503, ["message": "Look.", "detail": ["reason": "outcomeUnknown"]], .outcomeUnknown),
+            (503, ["message": "Later."], .other),
             (
                 401,
                 [
