@@ -236,18 +236,23 @@ import Testing
         #expect(world.steps.dropFirst().allSatisfy { $0.callback(1) != 0 })
     }
 
-    @Test("A no on the device is the user's no, whatever the journey's status")
-    func declinedElsewhere() async throws {
+    @Test(
+        "A no on the device is the user's no, whatever the journey's status, and nothing is repeated",
+        arguments: [
+            (
+                401,
+                [
+                    "code": 401, "reason": "Unauthorized", "message": "Login failure",
+                    "detail": ["failureUrl": "", "reason": "declined"],
+                ]
+            ), (200, ["tokenId": "session", "successUrl": "/", "realm": "/alpha", "failure": "declined"]),
+        ] as [(Int, JSONValue)])
+    func declinedElsewhere(status: Int, body: JSONValue) async throws {
         let world = World()
         world.change {
             $0.journey = { exchange in
                 guard exchange.text != "{}" else { return nil }
-                return .json(
-                    401,
-                    [
-                        "code": 401, "reason": "Unauthorized", "message": "Login failure",
-                        "detail": ["failureUrl": "", "reason": "declined"],
-                    ])
+                return .json(status, body)
             }
         }
         await #expect(throws: AuthorizationError.like(.declined)) {

@@ -106,6 +106,15 @@ import Testing
             (401, ["code": 401, "title": "Unauthorized", "message": "Login failure"], .invalidCredentials),
             (404, ["code": 404, "reason": "Not Found", "message": "Not Found"], .notFound), (404, [:], .notFound),
             (400, ["code": 400, "message": "Invalid realm, /x"], .realmUnknown),
+            (401, ["message": "Login failure", "detail": ["reason": "approvalExpired"]], .approvalExpired),
+            (401, ["message": "Login failure", "detail": ["reason": "noDevice"]], .noDevice),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "declined"], .declined),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "approvalExpired"], .approvalExpired),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "noDevice"], .noDevice),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "accountLocked"], .accountLocked),
+            (200, ["tokenId": "t", "successUrl": "/", "failure": "loginFailed"], .invalidCredentials),
+            (503, ["message": "Look.", "detail": ["reason": "outcomeUnknown"]], .outcomeUnknown),
+            (503, ["message": "Later."], .other),
             (
                 401,
                 [

@@ -129,6 +129,9 @@ package struct AuthenticateSuccess: Sendable, Equatable {
     /// The realm.
     package let realm: String
 
+    /// Why nothing was approved, in a transaction whose failure is a success on the wire, as AM's is.
+    package var failure: EngineError.Code?
+
     /// A success.
     package init(token: Secret?, isNewSession: Bool, successURL: String, realm: String) {
         self.token = token

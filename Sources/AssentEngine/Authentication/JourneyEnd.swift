@@ -82,25 +82,27 @@ struct JourneyEnd: Sendable {
 
     /// What the client is told of a failure.
     private func told(_ cause: FailureCause?, _ error: EngineError?) -> Result<AuthenticateReply, EngineError> {
-        if turn.approval != nil, turn.realm.failedTransaction == .success {
-            return .success(reply(token: turn.request.sessionToken, isNew: false))
-        }
-        if let error { return .failure(error) }
-        return switch cause {
-        case .locked:
-            .failure(EngineError(.accountLocked))
-        case .declined, .failedOnDevice:
-            .failure(EngineError(.declined))
-        case .differentUser where subject.hasSession && turn.approval == nil:
-            .failure(EngineError(.differentUser))
-        default: .failure(EngineError(.loginFailed))
+        let error = error ?? EngineError(code(of: cause))
+        guard turn.approval != nil, turn.realm.failedTransaction == .success else { return .failure(error) }
+        return .success(reply(token: turn.request.sessionToken, isNew: false, failure: error.code))
+    }
+
+    private func code(of cause: FailureCause?) -> EngineError.Code {
+        switch cause {
+        case .locked: .accountLocked
+        case .declined, .failedOnDevice: .declined
+        case .expired: .approvalExpired
+        case .noDevice: .noDevice
+        case .differentUser where subject.hasSession && turn.approval == nil: .differentUser
+        default: .loginFailed
         }
     }
 
-    private func reply(token: Secret?, isNew: Bool) -> AuthenticateReply {
-        .success(
-            AuthenticateSuccess(
-                token: token, isNewSession: isNew, successURL: turn.realm.successURL, realm: turn.request.realm))
+    private func reply(token: Secret?, isNew: Bool, failure: EngineError.Code? = nil) -> AuthenticateReply {
+        var success = AuthenticateSuccess(
+            token: token, isNewSession: isNew, successURL: turn.realm.successURL, realm: turn.request.realm)
+        success.failure = failure
+        return .success(success)
     }
 
     private func ended(_ session: LiveSession, reason: String) -> SQLStatement {

@@ -67,6 +67,12 @@ extension EngineError.Code {
     /// The user declined what the journey asked them to approve, or typed a wrong number on the device.
     package static let declined = Self("declined")
 
+    /// Nobody answered on a device in time.
+    package static let approvalExpired = Self("approvalExpired")
+
+    /// The user has no device that could answer.
+    package static let noDevice = Self("noDevice")
+
     /// There were too many attempts for this account.
     package static let accountLocked = Self("accountLocked")
 
@@ -138,6 +144,8 @@ extension EngineError.Code {
         .suspendedJourneyUnknown: "The suspended journey is unknown or has expired.",
         .loginFailed: "The journey ended without success.",
         .declined: "It was declined, or a wrong number was typed on the device.",
+        .approvalExpired: "Nobody answered on the device in time.",
+        .noDevice: "The user has no device that could answer.",
         .accountLocked: "The account is locked for now.",
         .userInactive: "The user is not active.",
         .differentUser: "Another user than the one of the session was authenticated.",

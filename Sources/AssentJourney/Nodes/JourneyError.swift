@@ -19,6 +19,10 @@ public struct JourneyError: AssentError {
         /// The user declined what the journey asked them to approve, here or on a device, or typed a wrong number
         /// there. AM says ``invalidCredentials`` instead.
         public static let declined = Code("declined")
+        /// Nobody answered on the device in time. AM says ``invalidCredentials`` instead.
+        public static let approvalExpired = Code("approvalExpired")
+        /// The user has no device that could answer. AM says ``invalidCredentials`` instead.
+        public static let noDevice = Code("noDevice")
         /// The transaction is unknown, expired, used, or belongs to another user.
         public static let transactionUnknown = Code("transactionUnknown")
         /// The server did not get back the callbacks that it sent.
@@ -37,7 +41,7 @@ public struct JourneyError: AssentError {
         public static let other = Code("other")
     }
 
-    /// The HTTP status.
+    /// The HTTP status. It is 200 where a transaction was not approved and the server says so as AM does.
     public let status: Int
 
     /// What the refusal is about.
@@ -62,12 +66,8 @@ public struct JourneyError: AssentError {
         // A gateway that asks for a sign-in answers with a problem document (RFC 9457), AM with a `code`.
         let isProtected = [401, 403].contains(status) && body["code"] == nil && body["title"]?.string != nil
         code =
-            switch (status, body["detail"]?["reason"]?.string) {
-            case (401, "declined"): .declined
-            case (503, "outcomeUnknown"): .outcomeUnknown
-            case _ where isProtected: .notFound
-            default: Self.code(status: status, amErrorCode: amErrorCode, message: message)
-            }
+            Self.code(status: status, reason: body["detail"]?["reason"]?.string ?? body["failure"]?.string)
+            ?? (isProtected ? .notFound : Self.code(status: status, amErrorCode: amErrorCode, message: message))
     }
 
     /// What happened, in our words. The server's own are in ``message``, which may quote what was typed.
@@ -77,6 +77,8 @@ public struct JourneyError: AssentError {
         case .suspendedInvalid: "The link that was to resume the journey is unknown, expired or used."
         case .invalidCredentials: "The sign-in failed."
         case .declined: "It was declined, or a wrong number was typed on the device."
+        case .approvalExpired: "Nobody answered on the device in time."
+        case .noDevice: "The user has no device that could answer."
         case .transactionUnknown: "The transaction is unknown, expired, used, or belongs to another user."
         case .callbackMismatch: "The server did not get back the callbacks that it sent."
         case .accountLocked: "The account is locked or inactive."
@@ -95,6 +97,8 @@ public struct JourneyError: AssentError {
         case .suspendedInvalid: "Start the journey again to get another link."
         case .invalidCredentials: "Correct what was typed and try again."
         case .declined: "Start again if that was a mistake."
+        case .approvalExpired: "Start again, and answer on the device before its time is over."
+        case .noDevice: "Enrol a device first."
         case .transactionUnknown: "Repeat the request that needs the approval."
         case .accountLocked: "Ask an administrator to unlock it."
         case .realmUnknown: "Look at the name of the realm, for example alpha."
@@ -111,6 +115,19 @@ public struct JourneyError: AssentError {
 
     /// The status and AM's number. Not the message, which may quote what was typed.
     public var notes: [String] { ["status \(status)"] + (amErrorCode.map { ["AM's code \($0)"] } ?? []) }
+
+    /// What Assent's server says and AM does not.
+    private static func code(status: Int, reason: String?) -> Code? {
+        switch (status, reason) {
+        case (200, "declined"), (401, "declined"): .declined
+        case (200, "approvalExpired"), (401, "approvalExpired"): .approvalExpired
+        case (200, "noDevice"), (401, "noDevice"): .noDevice
+        case (200, "accountLocked"): .accountLocked
+        case (200, _): .invalidCredentials
+        case (503, "outcomeUnknown"): .outcomeUnknown
+        default: nil
+        }
+    }
 
     private static func code(status: Int, amErrorCode: String?, message: String) -> Code {
         if message.contains("org.forgerock.openam.auth.nodes.framework.token.SuspendedAuthSessionException") {

@@ -72,6 +72,8 @@ struct ReplyReading {
                 JourneyFailure(
                     .malformedReply, "The session's token has characters that no header field can carry.", status: 200))
         }
+        // AM's success of a transaction that was not approved, from a server that says which it is.
+        guard object["failure"]?.string == nil else { return .error(JourneyError(status: 200, body: object)) }
         return .success(
             Session(
                 token: Secret(token), successURL: object["successUrl"]?.string ?? "",

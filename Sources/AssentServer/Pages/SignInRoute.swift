@@ -261,7 +261,8 @@ extension EngineError {
     ]
 
     private static let failedSignIns: Set<Code> = [
-        .loginFailed, .declined, .stepExpired, .accountLocked, .userInactive, .differentUser, .sessionRequired,
+        .loginFailed, .declined, .approvalExpired, .noDevice, .stepExpired, .accountLocked, .userInactive,
+        .differentUser, .sessionRequired,
         .suspendedJourneyUnknown,
     ]
 }

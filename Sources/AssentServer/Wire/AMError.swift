@@ -18,8 +18,9 @@ struct AMError: Error, Hashable, Sendable {
     /// `detail.failureUrl`: empty after a journey that has failed.
     var failureURL: String?
 
-    /// `detail.reason`: `declined` where the user said no, which AM does not tell apart from a failed sign-in, and
-    /// `outcomeUnknown` where nobody knows whether it was done.
+    /// `detail.reason`: `declined` where the user said no, `approvalExpired` and `noDevice` where no device has
+    /// answered, which AM does not tell apart from a failed sign-in; `outcomeUnknown` where nobody knows whether it was
+    /// done.
     var reason: String?
 
     /// An error.
@@ -47,7 +48,8 @@ struct AMError: Error, Hashable, Sendable {
             case .invalidAnswer: AMError(400, "IDToken\(error.subject ?? "") \(error.detail)")
             case .suspendedJourneyUnknown: AMError(401, Self.suspended)
             case .loginFailed: AMError(401, "Login failure", failureURL: "")
-            case .declined: AMError(401, "Login failure", failureURL: "", reason: "declined")
+            case .declined, .approvalExpired, .noDevice:
+                AMError(401, "Login failure", failureURL: "", reason: error.code.rawValue)
             case .accountLocked: AMError(401, "Your account has been locked.", errorCode: "112", failureURL: "")
             case .userInactive: AMError(401, "User not Active", errorCode: "104", failureURL: "")
             case .differentUser: AMError(401, Self.differentUser, errorCode: "124")

@@ -38,6 +38,7 @@ extension AuthenticateSuccess {
         object["tokenId"] = token.map { .string($0.reveal()) }
         object["successUrl"] = .string(successURL)
         object["realm"] = .string(realm)
+        object["failure"] = failure.map { .string($0.rawValue) }
         return object
     }
 }

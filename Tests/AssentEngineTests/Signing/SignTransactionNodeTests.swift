@@ -17,7 +17,7 @@ struct SignTransactionNodeTests {
         let session: Secret
         let heard = NewsRecorder()
 
-        init() async throws {
+        init(failedTransaction: FailedTransaction = .failure) async throws {
             var settings = SigningSettings(issuer: SigningStoreFixture.issuer, name: "Bank of Example")
             settings.templates["confirm"] = SigningTemplate(
                 title: LocalizedText("Confirm"), lifetime: 60, matchesNumber: true)
@@ -37,7 +37,10 @@ struct SignTransactionNodeTests {
                 ], transactionalOnly: true)
             authentication = Authentication(
                 journeys.context,
-                realms: ["/alpha": try RealmSignIn(journeys: [sign], defaultJourney: nil, failedTransaction: .failure)],
+                realms: [
+                    "/alpha": try RealmSignIn(
+                        journeys: [sign], defaultJourney: nil, failedTransaction: failedTransaction)
+                ],
                 transactions: journeys.transactions, passwords: journeys.passwords,
                 oneTimePasswords: journeys.oneTimePasswords, signing: ["/alpha": provider])
             session = try await journeys.signIn()
@@ -67,13 +70,14 @@ struct SignTransactionNodeTests {
             return (device, container)
         }
 
-        func begin(_ id: String) async throws -> Page {
-            try Page(
-                await authentication.authenticate(
-                    AuthenticateRequest(
-                        realm: "/alpha", authIndexType: "transaction", authIndexValue: id, forceAuth: false,
-                        noSession: false, sessionToken: session, answer: nil, clientAddress: "192.0.2.7",
-                        header: { _ in nil })))
+        func begin(_ id: String) async throws -> Page { try Page(await answer(id)) }
+
+        func answer(_ id: String) async throws -> AuthenticateReply {
+            try await authentication.authenticate(
+                AuthenticateRequest(
+                    realm: "/alpha", authIndexType: "transaction", authIndexValue: id, forceAuth: false,
+                    noSession: false, sessionToken: session, answer: nil, clientAddress: "192.0.2.7",
+                    header: { _ in nil }))
         }
 
         func poll(_ page: Page) async throws -> AuthenticateReply {
@@ -135,7 +139,7 @@ struct SignTransactionNodeTests {
     func refusals() async throws {
         let world = try await World()
         let none = try await world.journeys.transaction(world.session, journey: "Sign")
-        await #expect(throws: EngineError(.loginFailed)) { try await world.begin(none) }
+        await #expect(throws: EngineError(.noDevice)) { try await world.begin(none) }
         let (device, container) = try await world.enrolled()
         let denied = try await world.journeys.transaction(world.session, journey: "Sign")
         let page = try await world.begin(denied)
@@ -169,7 +173,49 @@ struct SignTransactionNodeTests {
         let late = try Page(try await world.poll(page))
         #expect(late.types.last == "ConfirmationCallback")
         #expect(try await refusal { _ = try await device.decide(approval, container) } == "tx_expired")
-        await #expect(throws: EngineError(.loginFailed)) { try await world.poll(late) }
+        await #expect(throws: EngineError(.approvalExpired)) { try await world.poll(late) }
+        #expect(try await world.journeys.state(id) != "COMPLETED")
+    }
+
+    @Test(
+        "A journey says why nothing was approved, also where that is a success on the wire, as AM has it",
+        arguments: [FailedTransaction.failure, .success])
+    func reasons(failedTransaction: FailedTransaction) async throws {
+        let world = try await World(failedTransaction: failedTransaction)
+        func told(_ reply: () async throws -> AuthenticateReply) async throws -> EngineError.Code? {
+            do {
+                let success = try await reply().success()
+                #expect(failedTransaction == .success && success.token == world.session && !success.isNewSession)
+                return success.failure
+            } catch let error as EngineError {
+                #expect(failedTransaction == .failure)
+                return error.code
+            }
+        }
+        func transaction() async throws -> String {
+            try await world.journeys.transaction(world.session, journey: "Sign")
+        }
+        let none = try await transaction()
+        #expect(try await told { try await world.answer(none) } == .noDevice)
+
+        let (device, container) = try await world.enrolled()
+        let denied = try await world.begin(try await transaction())
+        let no = try #require(SigningID(text: try await world.signing().txn))
+        _ = try await device.decide(try await device.signed(device.blind(no, container), label: nil), container)
+        #expect(try await told { try await world.poll(denied) } == .declined)
+
+        let wrong = try await world.begin(try await transaction())
+        let asked = try await world.signing()
+        let txn = try #require(SigningID(text: asked.txn))
+        let other = asked.matchNumber == "11" ? "12" : "11"
+        #expect(try await refusal { _ = try await device.approve(txn, container, number: other) } == "match_wrong")
+        #expect(try await told { try await world.poll(wrong) } == .declined)
+
+        let id = try await transaction()
+        let waiting = try await world.begin(id)
+        world.journeys.clock.advance(by: 60)
+        let late = try Page(try await world.poll(waiting))
+        #expect(try await told { try await world.poll(late) } == .approvalExpired)
         #expect(try await world.journeys.state(id) != "COMPLETED")
     }
 

@@ -38,7 +38,9 @@ struct AccountErrorTests {
                 realm: "beta", [("authIndexType", "transaction"), ("authIndexValue", id)], fields
             ) { $0 == "ConfirmationCallback" ? 1 : nil }
             #expect(declined.status == 200)
-            #expect(declined.json == ["tokenId": .string(session), "successUrl": "/", "realm": "/beta"])
+            #expect(
+                declined.json
+                    == ["tokenId": .string(session), "successUrl": "/", "realm": "/beta", "failure": "declined"])
             #expect(declined["Set-Cookie"] == nil)
             let again = try await fixture.send(
                 "POST", fixture.json("policies?_action=evaluate", realm: "beta"),

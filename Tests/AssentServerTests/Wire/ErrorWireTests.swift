@@ -28,6 +28,7 @@ struct ErrorWireTests {
                 + "Token not found. It may have expired.", nil, false
         ),
         (.loginFailed, 401, "Login failure", nil, true), (.declined, 401, "Login failure", nil, true),
+        (.approvalExpired, 401, "Login failure", nil, true), (.noDevice, 401, "Login failure", nil, true),
         (.accountLocked, 401, "Your account has been locked.", "112", true),
         (.userInactive, 401, "User not Active", "104", true),
         (

@@ -17,6 +17,7 @@ struct DataStoreDecisionNode: RunnableNode {
         guard let username, let password else { return .outcome("false") }
         let check = try await context.services.passwords.check(
             username: username, password: password, realm: context.realm, from: context.clientAddress)
+        context.progress.decideAnew()
         switch check {
         case .right(let user):
             context.progress.subject.prove(user)

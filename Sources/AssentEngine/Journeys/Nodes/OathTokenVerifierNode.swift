@@ -32,6 +32,7 @@ struct OathTokenVerifierNode: RunnableNode {
 extension NodeContext {
     /// Where a checked one-time code of a user leads, in each node that asks for one.
     mutating func result(of check: OneTimePasswords.Check, for user: User) -> NodeResult {
+        progress.decideAnew()
         switch check {
         case .accepted:
             progress.subject.prove(user)

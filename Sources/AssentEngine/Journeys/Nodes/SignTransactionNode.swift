@@ -25,6 +25,7 @@ struct SignTransactionNode: RunnableNode {
         guard context.answers != nil, let txn = context.progress.memory["txn"]?.string else {
             let asked = try await signing.questions.ask(approval, template: template, from: context.clientAddress)
             guard let question = asked else {
+                context.progress.failure = .noDevice
                 return .outcome("noDevice")
             }
             context.progress.memory["txn"] = .string(question.txn)
@@ -37,7 +38,9 @@ struct SignTransactionNode: RunnableNode {
         case .approved:
             context.progress.isSigned = true
             return .outcome("approve")
-        case .expired: return .outcome("expired")
+        case .expired:
+            context.progress.failure = .expired
+            return .outcome("expired")
         case .denied, .reported, .canceled:
             context.progress.failure = .declined
             return .outcome("decline")

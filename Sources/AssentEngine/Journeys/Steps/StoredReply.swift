@@ -22,11 +22,11 @@ struct StoredReply: Sendable {
         if let page = PageContent(json["page"]), let authID = json["authId"]?.string {
             result = .success(.page(AuthenticatePage(authID: Secret(authID), content: page)))
         } else if let url = json["successUrl"]?.string, let realm = json["realm"]?.string {
-            result = .success(
-                .success(
-                    AuthenticateSuccess(
-                        token: json["token"]?.string.map { Secret($0) }, isNewSession: json["new"]?.bool ?? false,
-                        successURL: url, realm: realm)))
+            var success = AuthenticateSuccess(
+                token: json["token"]?.string.map { Secret($0) }, isNewSession: json["new"]?.bool ?? false,
+                successURL: url, realm: realm)
+            success.failure = json["failure"]?.string.map(EngineError.Code.init)
+            result = .success(.success(success))
         } else if let code = json["code"]?.string, let detail = json["detail"]?.string {
             result = .failure(
                 EngineError(EngineError.Code(rawValue: code), detail, about: json["about"]?.string))
@@ -48,6 +48,7 @@ struct StoredReply: Sendable {
             object["new"] = .bool(success.isNewSession)
             object["successUrl"] = .string(success.successURL)
             object["realm"] = .string(success.realm)
+            object["failure"] = success.failure.map { .string($0.rawValue) }
         case .failure(let error):
             object["code"] = .string(error.code.rawValue)
             object["detail"] = .string(error.detail)

@@ -6,6 +6,10 @@ package enum FailureCause: String, Sendable, Hashable, CaseIterable {
     case declined
     /// A wrong number or signature on the user's device has ended a transaction.
     case failedOnDevice
+    /// Nobody answered on a device in time.
+    case expired
+    /// The user has no device that could answer.
+    case noDevice
     /// A node authenticated a different user than the current one.
     case differentUser
     /// A transaction's journey reached its end without asking anything.

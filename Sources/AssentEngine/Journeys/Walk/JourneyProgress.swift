@@ -47,6 +47,12 @@ package struct JourneyProgress: Sendable, Hashable {
     /// Why the journey will have failed, when there is more to say than that it has.
     package var failure: FailureCause?
 
+    /// Notes that something is decided anew, for example by a code instead of a device: what failed before is no reason
+    /// any more. A no stays one.
+    mutating func decideAnew() {
+        if failure != .declined { failure = nil }
+    }
+
     /// The progress of a journey that begins.
     package init(nodeID: String, subject: JourneySubject, authLevel: Int, sessionLimits: SessionLimits) {
         self.nodeID = nodeID
