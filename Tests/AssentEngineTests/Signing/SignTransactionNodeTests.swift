@@ -200,13 +200,13 @@ struct SignTransactionNodeTests {
 
         let (device, container) = try await world.enrolled()
         let denied = try await world.begin(try await transaction())
-        let no = try #require(SigningID(text: try await world.signing().txn))
+        let no = try await world.signing().txn
         _ = try await device.decide(try await device.signed(device.blind(no, container), label: nil), container)
         #expect(try await told { try await world.poll(denied) } == .declined)
 
         let wrong = try await world.begin(try await transaction())
         let asked = try await world.signing()
-        let txn = try #require(SigningID(text: asked.txn))
+        let txn = asked.txn
         let other = asked.matchNumber == "11" ? "12" : "11"
         #expect(try await refusal { _ = try await device.approve(txn, container, number: other) } == "match_wrong")
         #expect(try await told { try await world.poll(wrong) } == .declined)
