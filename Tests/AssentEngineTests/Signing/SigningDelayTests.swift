@@ -138,6 +138,7 @@ struct SigningDelayTests {
         func claim() async throws {
             var wish = world.wish("numbered")
             wish.user = nil
+            wish.origin = DocumentOrigin(place: "Vienna", address: "192.0.2.7")
             let made = try await world.provider.parties.create(wish)
             let info = try await device.retrieveTransactionInfo(try await world.provider.parties.ticket(of: made))
             let receipt = try await info.transaction().setStatus(
