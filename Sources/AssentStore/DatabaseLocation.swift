@@ -71,8 +71,8 @@ package enum DatabaseLocation: Sendable, Hashable {
         }
     }
 
-    /// How many connections of nodes the servers of the database have at this moment. A SQLite file does not know: the lock of its
-    /// data directory tells.
+    /// How many connections of nodes the servers of the database have at this moment. A SQLite file does not know: the
+    /// lock of its data directory tells.
     ///
     /// - Throws: ``StoreError`` when the server of the database cannot be asked.
     package func connectionsOfServers() async throws -> Int {

@@ -47,7 +47,7 @@ struct OutcomeTests {
             Row(JourneyError(status: 401, body: [:]), .refused, "The server says no: ", "sign-in failed", "try again"),
             Row(
                 JourneyError(status: 503, body: ["message": "m", "detail": ["reason": "outcomeUnknown"]]), .unknown,
-                "What happened is unknown: ", "Look what became of it"),
+                "The outcome is unknown: ", "Look what became of it"),
             Row(JourneyFailure(.declined, "No."), .refused, "You declined."),
             Row(JourneyFailure(.suspended, "a link was sent"), .failed, "The journey did not end: A link was sent."),
             Row(
@@ -137,7 +137,7 @@ struct OutcomeTests {
     @Test("A change of which nobody knows whether it was made ends with the status for that")
     func unknownChange() {
         let failure = SessionCalls.refusal(503, of: ["message": "Look.", "detail": ["reason": "outcomeUnknown"]])
-        #expect(failure.status == .unknown && failure.description == "What happened is unknown: Look.")
+        #expect(failure.status == .unknown && failure.description == "The outcome is unknown: Look.")
         #expect(SessionCalls.refusal(503, of: ["message": "Later."]).status == .failed)
     }
 

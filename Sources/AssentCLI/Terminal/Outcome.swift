@@ -74,7 +74,7 @@ struct Outcome: Equatable {
         case let error as JourneyError where error.code == .sessionTimedOut:
             self.init(.refused, "The sign-in took too long and has ended. Run the command again. [\(error.code)]")
         case let error as JourneyError where error.code == .outcomeUnknown:
-            self.init(.unknown, "What happened is unknown: \(words)")
+            self.init(.unknown, "The outcome is unknown: \(words)")
         case let error as JourneyError:
             self.init(status: .refused, lines: ["The server says no: \(words)"] + Self.quote(error.message))
         case let error as JourneyFailure where error.code == .declined: self.init(.refused, "You declined.")

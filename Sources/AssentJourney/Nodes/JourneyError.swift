@@ -97,7 +97,7 @@ public struct JourneyError: AssentError {
         case .suspendedInvalid: "Start the journey again to get another link."
         case .invalidCredentials: "Correct what was typed and try again."
         case .declined: "Start again if that was a mistake."
-        case .approvalExpired: "Start again, and answer on the device before its time is over."
+        case .approvalExpired: "Start again, and answer on the device before the transaction expires."
         case .noDevice: "Enrol a device first."
         case .transactionUnknown: "Repeat the request that needs the approval."
         case .accountLocked: "Ask an administrator to unlock it."

@@ -63,7 +63,8 @@ struct CallRunner: Sendable {
     }
 
     /// The server refuses a container whose digits are not typed yet with the code of one that has ended. Its signed
-    /// status tells which it is: in the first case, or when they were typed just now, the user has to do something else.
+    /// status tells which it is: where the digits are missing, or were typed just now, the user has to do something
+    /// else.
     private func explained(
         _ error: any Error, _ call: DeviceCall, _ record: ContainerRecord
     ) async throws -> any Error {

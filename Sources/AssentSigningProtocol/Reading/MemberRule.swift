@@ -201,14 +201,14 @@ extension MemberRule<[String]> {
 extension MemberRule<[KeyThumbprint]> {
     /// Different thumbprints.
     package static func thumbprints(_ count: ClosedRange<Int>) -> Self {
-        distinct(count, else: "has a value that is no thumbprint, or one twice")
+        distinct(count, else: "has a value that is not a thumbprint, or one twice")
     }
 }
 
 extension MemberRule<[SigningID]> {
     /// Different ids.
     package static func ids(_ count: ClosedRange<Int>) -> Self {
-        distinct(count, else: "has a value that is no id, or one twice")
+        distinct(count, else: "has a value that is not an id, or one twice")
     }
 }
 
@@ -248,7 +248,7 @@ extension MemberRule<[String: String]> {
             var texts: [String: String] = [:]
             for member in object.members {
                 guard names(member.name) else { throw .invalid(place, "has a name that is not known") }
-                guard let text = member.value.string else { throw .invalid(place, "has a value that is no text") }
+                guard let text = member.value.string else { throw .invalid(place, "has a value that is not a text") }
                 try ShownText.check(text, count, at: "\(place).\(member.name)")
                 texts[member.name] = text
             }

@@ -65,8 +65,8 @@ package struct PostgreSQLConfiguration: Sendable, Hashable {
     /// Milliseconds that one statement may wait for a lock.
     package var lockLimit = 5_000
 
-    /// Milliseconds that a transaction may stand still before its `COMMIT` comes. Less than ``outcomeLimit``: a `COMMIT`
-    /// that was lost on its way is then known not to come.
+    /// Milliseconds that a transaction may stand still before its `COMMIT` comes. Less than ``outcomeLimit``: then it
+    /// is known in time that a lost `COMMIT` does not come.
     package var idleLimit = 5_000
 
     /// Milliseconds for the answer to `COMMIT`, which comes late when a standby has to confirm it.

@@ -62,7 +62,7 @@ final class SigningStoreFixture: SigningPart {
         -> SigningNonce
     {
         try await enrolments.commit(
-            KeyCeremony(enrolment, user: user, named: "ana"), commitment: commitment,
+            KeyEnrolment(enrolment, user: user, named: "ana"), commitment: commitment,
             nonce: SigningNonce(random: base.context.random), proof: proof(enrolment.did), at: now)
     }
 

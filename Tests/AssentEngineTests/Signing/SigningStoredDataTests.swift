@@ -176,7 +176,7 @@ struct SigningStoredDataTests {
         let nonce = SigningNonce(random: SystemRandom())
         #expect(
             try await provider.enrolments.commit(
-                KeyCeremony(started, user: stored.user.id, named: "ana"), commitment: "commitment", nonce: nonce,
+                KeyEnrolment(started, user: stored.user.id, named: "ana"), commitment: "commitment", nonce: nonce,
                 proof: nil, at: now) == nonce)
         #expect(try await provider.enrolments.renewal(of: Stored.did, at: now)?.sent?.endorsements == ["a.b.c"])
 

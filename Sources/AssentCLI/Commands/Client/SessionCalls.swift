@@ -102,7 +102,7 @@ struct SessionCalls {
             return refusal(status, reason)
         }
         return CommandFailure(
-            "What happened is unknown: \(reason ?? "the server does not say more.")", status: .unknown)
+            "The outcome is unknown: \(reason ?? "the server does not say more.")", status: .unknown)
     }
 
     /// What people read of a call that was refused. The server's words alone may be AM's "Access Denied".

@@ -95,7 +95,7 @@ enum RenewalSQL {
         """
     }
 
-    static func complete(_ pid: SigningID, _ sent: NewKeys, at now: Int64) -> SQL {
+    static func complete(_ pid: SigningID, _ sent: CompletedKeys, at now: Int64) -> SQL {
         return """
             UPDATE signing_renewals SET state = \(Renewal.completed), enrol = \(sent.enrol), transcript = \(sent.transcript),
                 endorsements = \(sent.endorsementsText), name = \(sent.name), device_kid = \(sent.deviceKeyID),
@@ -143,7 +143,7 @@ enum RenewalSQL {
     /// Puts the new keys and dates in the place of the old ones.
     static func renew(
         _ container: SigningContainerRecord, with renewal: SigningRenewalRecord,
-        _ sent: NewKeys, _ activation: SigningActivation
+        _ sent: CompletedKeys, _ activation: SigningActivation
     ) -> SQL {
         """
         UPDATE signing_containers
@@ -161,7 +161,7 @@ enum RenewalSQL {
     /// The statements that follow when a container has got this record: old keys retire, new ones count, documents that
     /// were not decided name keys that count no more.
     static func replaceKeys(
-        of did: SigningID, _ renewal: SigningRenewalRecord, _ sent: NewKeys,
+        of did: SigningID, _ renewal: SigningRenewalRecord, _ sent: CompletedKeys,
         _ activation: SigningActivation, at now: Int64
     ) -> [SQL] {
         let isDone = ContainerSQL.has(did: did, record: activation.hash)

@@ -9,7 +9,7 @@ extension SigningEnrolments {
         guard let enrolment = try await find(request.did), enrolment.state == .committed,
             let invite = try await invites.find(enrolment.pid)
         else { throw SigningRefusal(.enrolmentVoid) }
-        let ceremony = KeyCeremony(enrolment, user: invite.userID, named: invite.username)
+        let ceremony = KeyEnrolment(enrolment, user: invite.userID, named: invite.username)
         var (offer, sent, keys) = try received(body, ceremony, at: request.now)
         let container = try container(enrolment, invite: invite, sent, name: body.name, pushID: body.pushId, request)
         keys.oneTimeKeys = try codes.make(offer, for: container)
@@ -35,7 +35,7 @@ extension SigningEnrolments {
         let (container, renewal) = try await renewal(request)
         if renewal.sent != nil { return try await repeated(body, renewal, container, request) }
         guard renewal.state == .committed else { throw SigningRefusal(.enrolmentVoid) }
-        var (offer, sent, keys) = try received(body, KeyCeremony(renewal, of: container), at: request.now)
+        var (offer, sent, keys) = try received(body, KeyEnrolment(renewal, of: container), at: request.now)
         let endorsed = try await endorsed(
             body.enrol, body.endorsements ?? [], container, hasCode: renewal.invite != nil)
         let kept = try await codes.keys(of: container.did).map(\.label)
@@ -60,8 +60,8 @@ extension SigningEnrolments {
 
     /// The keys of a device, when its key list is the answer to the offer and each key signs for itself.
     private func received(
-        _ body: CompleteBody, _ ceremony: KeyCeremony, at now: Int64
-    ) throws -> (Offer, NewKeys, SentKeys) {
+        _ body: CompleteBody, _ ceremony: KeyEnrolment, at now: Int64
+    ) throws -> (Offer, CompletedKeys, SentKeys) {
         let offer = try UnverifiedMessage<Offer>(ceremony.offer).content
         let message = try UnverifiedMessage<Enrolment>(body.enrol).verifiedByItself()
         let content = message.content
@@ -76,7 +76,7 @@ extension SigningEnrolments {
         let transcript = content.transcript(identity: offer.identity)
         let echo = SigningNonce(random: context.random)
         let expires = now + settings.keyLifetime
-        let sent = NewKeys(
+        let sent = CompletedKeys(
             enrol: body.enrol, transcript: transcript.hash, endorsements: body.endorsements ?? [], name: body.name,
             deviceKeyID: message.kid, deviceJWK: content.device.jwk.json.serialized(),
             transportJWK: content.transport.jwk.json.serialized(),
@@ -113,7 +113,7 @@ extension SigningEnrolments {
     }
 
     private func container(
-        _ enrolment: SigningEnrolmentRecord, invite: SigningInviteRecord, _ sent: NewKeys, name: String?,
+        _ enrolment: SigningEnrolmentRecord, invite: SigningInviteRecord, _ sent: CompletedKeys, name: String?,
         pushID: String?, _ request: DeviceRequest
     ) throws -> SigningContainerRecord {
         let model = try JSONValue.parse(enrolment.info)["model"]?.string ?? ""
@@ -189,7 +189,7 @@ extension SigningEnrolments {
 
 extension SigningContainerRecord {
     /// The container as it is once new keys count, as far as their device has to know it before.
-    fileprivate func with(_ sent: NewKeys, of renewal: SigningRenewalRecord) -> Self {
+    fileprivate func with(_ sent: CompletedKeys, of renewal: SigningRenewalRecord) -> Self {
         var renewed = self
         renewed.name = sent.name ?? name
         renewed.transportJWK = sent.transportJWK
@@ -247,7 +247,7 @@ extension SigningEnrolments {
     /// - Returns: false when the renewal is over, or another call was faster: read again.
     /// - Throws: ``SigningRefusal``: `unlock_required`; `invalid_request` when a key is known already; `replay`.
     func complete(
-        _ renewal: SigningRenewalRecord, _ sent: NewKeys, _ keys: SentKeys, taking: PasswordSlot?, user: String,
+        _ renewal: SigningRenewalRecord, _ sent: CompletedKeys, _ keys: SentKeys, taking: PasswordSlot?, user: String,
         proof: SpentProof?, at now: Int64
     ) async throws -> Bool {
         let (did, pid) = (renewal.did, renewal.pid)

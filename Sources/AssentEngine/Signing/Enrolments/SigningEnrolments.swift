@@ -38,11 +38,11 @@ struct SigningEnrolments: SigningPart {
     }
 
     /// The enrolment of the device that calls.
-    private func enrolment(_ request: DeviceRequest) async throws -> KeyCeremony {
+    private func enrolment(_ request: DeviceRequest) async throws -> KeyEnrolment {
         guard let enrolment = try await find(request.did), let invite = try await invites.find(enrolment.pid) else {
             throw SigningRefusal(.enrolmentVoid)
         }
-        return KeyCeremony(enrolment, user: invite.userID, named: invite.username)
+        return KeyEnrolment(enrolment, user: invite.userID, named: invite.username)
     }
 
     /// The renewal of the container that calls.
@@ -83,10 +83,10 @@ struct SigningEnrolments: SigningPart {
     func renewCommit(_ request: DeviceRequest) async throws -> String {
         let body: CommitBody = try request.body()
         let (container, renewal) = try await renewal(request)
-        return try await commit(body, KeyCeremony(renewal, of: container), request)
+        return try await commit(body, KeyEnrolment(renewal, of: container), request)
     }
 
-    private func commit(_ body: CommitBody, _ ceremony: KeyCeremony, _ request: DeviceRequest) async throws -> String {
+    private func commit(_ body: CommitBody, _ ceremony: KeyEnrolment, _ request: DeviceRequest) async throws -> String {
         let nonce = try await commit(
             ceremony, commitment: body.commitment, nonce: SigningNonce(random: context.random), proof: request.proof,
             at: request.now)
@@ -100,7 +100,7 @@ struct SigningEnrolments: SigningPart {
     /// - Throws: ``SigningRefusal``: `commitment_changed` for another commitment, which ends the ceremony;
     ///   `enrolment_void` when another device was first, or the time is over; `replay`.
     func commit(
-        _ ceremony: KeyCeremony, commitment: SigningHash, nonce: SigningNonce, proof: SpentProof?, at now: Int64
+        _ ceremony: KeyEnrolment, commitment: SigningHash, nonce: SigningNonce, proof: SpentProof?, at now: Int64
     ) async throws -> SigningNonce {
         let (did, user) = (ceremony.did, ceremony.userID)
         var statements: [GuardedStatement<Obstacle>] = []
@@ -136,17 +136,17 @@ struct SigningEnrolments: SigningPart {
     }
 
     /// The ceremony as it is now.
-    private func again(_ ceremony: KeyCeremony) async throws -> KeyCeremony? {
-        let beginning: KeyCeremony.Beginning? =
+    private func again(_ ceremony: KeyEnrolment) async throws -> KeyEnrolment? {
+        let beginning: KeyEnrolment.Beginning? =
             switch ceremony.beginning {
             case .enrolment(let enrolment): try await find(enrolment.did).map { .enrolment($0) }
             case .renewal(let renewal): try await self.renewal(pid: renewal.pid).map { .renewal($0) }
             }
-        return beginning.map { KeyCeremony($0, of: ceremony) }
+        return beginning.map { KeyEnrolment($0, of: ceremony) }
     }
 
     /// Ends a ceremony whose commitment was changed, unless there is a container of it.
-    private func end(_ ceremony: KeyCeremony) async throws {
+    private func end(_ ceremony: KeyEnrolment) async throws {
         let (did, user, pid) = (ceremony.did, ceremony.userID, ceremony.pid)
         let statements: [SQL]
         let note: AuditRecord

@@ -44,7 +44,7 @@ struct SigningRenewalRecord: Sendable, Hashable {
     var nonce: SigningNonce?
 
     /// What the device has sent with its keys.
-    var sent: NewKeys?
+    var sent: CompletedKeys?
 
     /// When the right digits were entered, in seconds since 1970.
     var digitsAt: Int64?
@@ -56,13 +56,14 @@ extension SigningRenewalRecord {
             pid: try row.value("pid"), did: try row.value("did"), state: try row.value("state"),
             invite: try row.optional("invite"), commitMode: try row.value("commit_mode"), offer: try row.text("offer"),
             expiresAt: try row.integer("expires_at"), commitment: try row.optional("commitment"),
-            nonce: try row.optional("nonce_s"), sent: try row.optionalText("enrol").map { try NewKeys(row, enrol: $0) },
+            nonce: try row.optional("nonce_s"),
+            sent: try row.optionalText("enrol").map { try CompletedKeys(row, enrol: $0) },
             digitsAt: try row.optionalInteger("digits_at"))
     }
 }
 
 /// What a device has sent with its keys, and what it gets for it.
-struct NewKeys: Sendable, Hashable {
+struct CompletedKeys: Sendable, Hashable {
     /// The key list, as it was signed.
     let enrol: String
     /// The hash of the transcript.
@@ -90,7 +91,7 @@ struct NewKeys: Sendable, Hashable {
     var endorsementsText: String { JSONValue.array(endorsements.map { .string($0) }).serialized() }
 }
 
-extension NewKeys {
+extension CompletedKeys {
     init(_ row: SQLRow, enrol: String) throws {
         self.init(
             enrol: enrol, transcript: try row.value("transcript"),

@@ -64,7 +64,7 @@ package struct SigningEvidence: SigningPart {
         ).map {
             EvidenceEnrolment(
                 record: try $0.text("record"), enrol: try $0.text("enrol"), offer: try $0.text("offer"),
-                endorsements: try NewKeys.endorsements(try $0.text("endorsements")))
+                endorsements: try CompletedKeys.endorsements(try $0.text("endorsements")))
         }
     }
 }

@@ -11,8 +11,8 @@ import Foundation
 /// numbers of transactions do not say that: after a crash it may give a number out again that had not reached the disk.
 ///
 /// Nothing is ended for that. A transaction whose `COMMIT` has not come there the server ends by itself
-/// (``PostgreSQLConfiguration/idleLimit``). One whose `COMMIT` has come waits for a standby, and what ends it then makes
-/// it visible without.
+/// (``PostgreSQLConfiguration/idleLimit``). One whose `COMMIT` has come waits for a standby; to end it then makes it
+/// visible without one.
 struct PostgreSQLOutcome {
     /// What is in the database if a transaction took place.
     enum Evidence {

@@ -44,6 +44,7 @@ struct ServerBelief: Sendable, Hashable {
     /// - Parameters:
     ///   - sighting: what it shows.
     ///   - known: what the node remembered before the server was asked.
+    /// - Returns: false when it has to be judged.
     /// - Throws: ``ServerRefusal``: what the node has used is gone from it, as after a restore beneath the node.
     func isKnown(_ sighting: ServerSighting, remembering known: NodeMemory?) throws(ServerRefusal) -> Bool {
         guard current == sighting.incarnation else { return false }

@@ -2,7 +2,7 @@ import AssentSigningProtocol
 
 /// The ceremony by which a device gets keys, whichever of its two beginnings it had: an invite, or a container that has
 /// keys.
-struct KeyCeremony: Sendable, Hashable {
+struct KeyEnrolment: Sendable, Hashable {
     /// How it has begun.
     enum Beginning: Sendable, Hashable {
         case enrolment(SigningEnrolmentRecord)
@@ -19,7 +19,7 @@ struct KeyCeremony: Sendable, Hashable {
     }
 
     /// The same with another record of it.
-    init(_ beginning: Beginning, of other: KeyCeremony) {
+    init(_ beginning: Beginning, of other: KeyEnrolment) {
         (self.beginning, userID, username) = (beginning, other.userID, other.username)
     }
 
