@@ -80,7 +80,7 @@ struct PostgreSQLTroubleTests {
         var place = try await PostgreSQLPlace()
         place.configuration.connections = 2
         place.configuration.waitingCalls = 30
-        place.configuration.waitLimit = 300
+        place.configuration.waitLimit = 2_000
         place.configuration.lockLimit = 1_000
         let database = try await place.open()
         _ = try await database.run(insertNote("a"))
@@ -88,7 +88,7 @@ struct PostgreSQLTroubleTests {
         try await holder.hold("UPDATE notes SET count = 0 WHERE id = 'a'")
         let (served, refused) = await Self.touch(database, times: 100)
         #expect(served == 0)
-        // Two wait for the lock until their time is over.
+        // Two at a time wait for the lock until their time has passed.
         #expect(refused == 100)
         try await holder.release()
         for _ in 0..<30 { #expect(await Self.touch(database, times: 1).served == 1) }
