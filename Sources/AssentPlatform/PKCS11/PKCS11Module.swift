@@ -25,7 +25,7 @@ final class PKCS11Module {
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw KeyProviderError(
                 .unavailable,
-                "There is not a PKCS#11 module at \(path). Install the token's driver, or correct the path.")
+                "There is no PKCS#11 module at \(path). Install the token's driver, or correct the path.")
         }
         guard status.st_mode & 0o022 == 0, [0, geteuid()].contains(status.st_uid) else {
             throw KeyProviderError(

@@ -8,6 +8,9 @@ package struct Member<Root, Value>: Sendable {
     let read: @Sendable (inout MemberReader) throws(SigningProtocolError) -> Value
     let write: @Sendable (Root, inout [JSONObject.Member]) -> Void
 
+    /// `nil` alone would be the JSON value null.
+    private static var absent: JSONValue? { .none }
+
     private init(
         _ place: Place<Value>, _ name: String,
         read: @escaping @Sendable (inout MemberReader) throws(SigningProtocolError) -> Value,
@@ -56,14 +59,14 @@ package struct Member<Root, Value>: Sendable {
             place, name,
             read: { reader throws(SigningProtocolError) in
                 reader.has(name) ? try reader.read(name, rule) : []
-            }, json: { $0.isEmpty ? nil : rule.json($0) })
+            }, json: { $0.isEmpty ? Self.absent : rule.json($0) })
     }
 
     /// A member that is only ever `true`, or absent.
     package init(flag name: String, _ place: Place<Bool>) where Value == Bool {
         self.init(
             place, name, read: { reader throws(SigningProtocolError) in try reader.flag(name) },
-            json: { $0 ? true : nil })
+            json: { $0 ? true : Self.absent })
     }
 
     /// Another part, whose members stand among these.

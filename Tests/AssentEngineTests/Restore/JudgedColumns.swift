@@ -31,7 +31,7 @@ struct JudgedColumns: Sendable {
             used: "revoked_at revoked_because",
             """
             id realm client_id user_id session_id session_audit_id scope auth_time auth_level key_thumbprint \
-            is_offline created_at expires_at acr
+            is_offline created_at expires_at acr epoch
             """),
         "journey_steps": JudgedColumns(
             used: "claim claimed_at answer answered_at sealed_reply",
@@ -54,7 +54,7 @@ struct JudgedColumns: Sendable {
         "server_state": JudgedColumns(
             "name value"),
         "sessions": JudgedColumns(
-            "id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties"),
+            "id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties epoch"),
         "signing_certificates": JudgedColumns(
             "kid iss identity cert"),
         "signing_confirms": JudgedColumns(
@@ -126,7 +126,7 @@ struct JudgedColumns: Sendable {
             created_at expires_at request_key bound maker
             """),
         "users": JudgedColumns(
-            used: "active",
+            used: "active epoch",
             "id realm username password_hash roles attributes created_at"),
     ]
 }

@@ -161,7 +161,7 @@ struct PKCS11FaultTests {
         let label = try hsm.makeToken()
         let faults: [([String: UInt], String)] = [
             (["version": 1], "PKCS#11 1."), (["version": 9], "PKCS#11 9."), (["information": 5], "what it speaks"),
-            (["load": UInt(CKR_GENERAL_ERROR)], "no PKCS#11 module"), (["initialize": 5], "does not start"),
+            (["load": UInt(CKR_GENERAL_ERROR)], "not a PKCS#11 module"), (["initialize": 5], "does not start"),
         ]
         for (fault, text) in faults {
             let module = try hsm.faulty()
