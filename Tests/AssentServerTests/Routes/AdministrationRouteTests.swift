@@ -124,7 +124,8 @@ struct AdministrationRouteTests {
             let numbers = everything.compactMap { $0["position"]?.integer }
             #expect(numbers.count == everything.count && numbers == numbers.sorted(by: >))
             let about = try await records("?user=ben")
-            #expect(!about.isEmpty && about.count < everything.count && about.allSatisfy { $0["user"] == "ben" })
+            #expect(!about.isEmpty && about.count < everything.count, "\(everything)")
+            #expect(about.allSatisfy { $0["user"] == "ben" }, "\(about)")
             let bootstraps = try await records("?event=admin.bootstrap")
             #expect(!bootstraps.isEmpty && bootstraps.allSatisfy { $0["event"] == "admin.bootstrap" })
             let late = try await records("?since=\(begun + 10)&event=admin.active")
