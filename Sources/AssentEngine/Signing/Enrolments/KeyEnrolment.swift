@@ -10,61 +10,47 @@ struct KeyEnrolment: Sendable, Hashable {
     }
 
     let beginning: Beginning
+
+    /// The container, or what will be one.
+    let did: SigningID
+
+    /// The invite, or the renewal.
+    let pid: SigningID
     let userID: String
     let username: String
 
-    /// The enrolment of a user's new device.
-    init(_ enrolment: SigningEnrolmentRecord, user: String, named username: String) {
-        (beginning, userID, self.username) = (.enrolment(enrolment), user, username)
+    /// The offer, as it was signed.
+    let offer: String
+
+    /// The device key that has to sign the key list; `nil` when a new one does.
+    let signer: KeyThumbprint?
+
+    /// What the device has committed to, and the server's nonce; `nil` before, and after the end.
+    let committed: Commitment?
+
+    /// What a device has committed to, and what it got for it.
+    struct Commitment: Sendable, Hashable {
+        let hash: SigningHash?
+        let nonce: SigningNonce?
     }
 
-    /// The same with another record of it.
-    init(_ beginning: Beginning, of other: KeyEnrolment) {
-        (self.beginning, userID, username) = (beginning, other.userID, other.username)
+    /// The enrolment of a user's new device.
+    init(_ enrolment: SigningEnrolmentRecord, user: String, named username: String) {
+        beginning = .enrolment(enrolment)
+        (did, pid, userID, self.username) = (enrolment.did, enrolment.pid, user, username)
+        (offer, signer) = (enrolment.offer, enrolment.deviceKeyID)
+        let isCommitted = [.committed, .completed].contains(enrolment.state)
+        committed = isCommitted ? Commitment(hash: enrolment.commitment, nonce: enrolment.nonce) : nil
     }
 
     /// New keys for a container.
-    init(_ renewal: SigningRenewalRecord, of container: SigningContainerRecord) {
-        (beginning, userID, username) = (.renewal(renewal), container.userID, container.username)
+    init(_ renewal: SigningRenewalRecord, user: String, named username: String) {
+        beginning = .renewal(renewal)
+        (did, pid, userID, self.username) = (renewal.did, renewal.pid, user, username)
+        (offer, signer) = (renewal.offer, nil)
+        let isCommitted = [.committed, .completed].contains(renewal.state)
+        committed = isCommitted ? Commitment(hash: renewal.commitment, nonce: renewal.nonce) : nil
     }
-
-    /// The container, or what will be one.
-    var did: SigningID {
-        switch beginning {
-        case .enrolment(let enrolment): enrolment.did
-        case .renewal(let renewal): renewal.did
-        }
-    }
-
-    /// The invite, or the renewal.
-    var pid: SigningID {
-        switch beginning {
-        case .enrolment(let enrolment): enrolment.pid
-        case .renewal(let renewal): renewal.pid
-        }
-    }
-
-    /// The offer, as it was signed.
-    var offer: String {
-        switch beginning {
-        case .enrolment(let enrolment): enrolment.offer
-        case .renewal(let renewal): renewal.offer
-        }
-    }
-
-    /// What the device has committed to, and the server's nonce; `nil` before, and after the end.
-    var committed: (commitment: SigningHash?, nonce: SigningNonce?)? {
-        switch beginning {
-        case .enrolment(let enrolment) where [.committed, .completed].contains(enrolment.state):
-            (enrolment.commitment, enrolment.nonce)
-        case .renewal(let renewal) where [.committed, .completed].contains(renewal.state):
-            (renewal.commitment, renewal.nonce)
-        default: nil
-        }
-    }
-
-    /// The device key that has to sign the key list; `nil` when a new one does.
-    var signer: KeyThumbprint? { if case .enrolment(let enrolment) = beginning { enrolment.deviceKeyID } else { nil } }
 }
 
 /// The keys that a device has sent, as the database gets them.

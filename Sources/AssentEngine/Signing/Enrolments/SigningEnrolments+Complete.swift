@@ -35,7 +35,8 @@ extension SigningEnrolments {
         let (container, renewal) = try await renewal(request)
         if renewal.sent != nil { return try await repeated(body, renewal, container, request) }
         guard renewal.state == .committed else { throw SigningRefusal(.enrolmentVoid) }
-        var (offer, sent, keys) = try received(body, KeyEnrolment(renewal, of: container), at: request.now)
+        var (offer, sent, keys) = try received(
+            body, KeyEnrolment(renewal, user: container.userID, named: container.username), at: request.now)
         let endorsed = try await endorsed(
             body.enrol, body.endorsements ?? [], container, hasCode: renewal.invite != nil)
         let kept = try await codes.keys(of: container.did).map(\.label)
@@ -70,7 +71,7 @@ extension SigningEnrolments {
             content.offer == .offer(ceremony.offer), content.nonceS == ceremony.committed?.nonce
         else { throw SigningRefusal(.hashMismatch, "The keys are those of another enrolment.") }
         guard
-            SigningHash.commitment(nonceD: content.nonceD, keys: content.keyList) == ceremony.committed?.commitment
+            SigningHash.commitment(nonceD: content.nonceD, keys: content.keyList) == ceremony.committed?.hash
         else { throw SigningRefusal(.commitmentChanged) }
         try checkKeys(message, offer: offer)
         let transcript = content.transcript(identity: offer.identity)

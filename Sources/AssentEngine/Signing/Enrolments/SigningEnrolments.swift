@@ -83,7 +83,7 @@ struct SigningEnrolments: SigningPart {
     func renewCommit(_ request: DeviceRequest) async throws -> String {
         let body: CommitBody = try request.body()
         let (container, renewal) = try await renewal(request)
-        return try await commit(body, KeyEnrolment(renewal, of: container), request)
+        return try await commit(body, KeyEnrolment(renewal, user: container.userID, named: container.username), request)
     }
 
     private func commit(_ body: CommitBody, _ ceremony: KeyEnrolment, _ request: DeviceRequest) async throws -> String {
@@ -123,7 +123,7 @@ struct SigningEnrolments: SigningPart {
         if try await store.changes(statements + [note]) { return nonce }
         let known = try await again(ceremony)
         if let committed = known?.committed {
-            if let stored = committed.nonce, committed.commitment == commitment { return stored }
+            if let stored = committed.nonce, committed.hash == commitment { return stored }
             try await end(known ?? ceremony)
             throw SigningRefusal(.commitmentChanged)
         }
@@ -137,12 +137,11 @@ struct SigningEnrolments: SigningPart {
 
     /// The ceremony as it is now.
     private func again(_ ceremony: KeyEnrolment) async throws -> KeyEnrolment? {
-        let beginning: KeyEnrolment.Beginning? =
-            switch ceremony.beginning {
-            case .enrolment(let enrolment): try await find(enrolment.did).map { .enrolment($0) }
-            case .renewal(let renewal): try await self.renewal(pid: renewal.pid).map { .renewal($0) }
-            }
-        return beginning.map { KeyEnrolment($0, of: ceremony) }
+        let (user, name) = (ceremony.userID, ceremony.username)
+        return switch ceremony.beginning {
+        case .enrolment: try await find(ceremony.did).map { KeyEnrolment($0, user: user, named: name) }
+        case .renewal: try await renewal(pid: ceremony.pid).map { KeyEnrolment($0, user: user, named: name) }
+        }
     }
 
     /// Ends a ceremony whose commitment was changed, unless there is a container of it.
