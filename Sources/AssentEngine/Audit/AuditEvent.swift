@@ -101,4 +101,6 @@ extension AuditEvent {
 extension AuditEvent {
     /// What could be used again in a restored backup was ended.
     package static let databaseRestore = AuditEvent("database.restore")
+    /// A server took over that lacks changes that were acknowledged, and is used.
+    package static let databaseLoss = AuditEvent("database.loss")
 }

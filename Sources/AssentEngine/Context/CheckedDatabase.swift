@@ -19,6 +19,8 @@ struct CheckedDatabase: SQLDatabase {
 
     func time() async throws -> Int64? { try await base.time() }
 
+    var notices: DatabaseNotices { base.notices }
+
     func close() async throws { try await base.close() }
 
     private static func check(_ statement: SQLStatement) throws(EngineError) {

@@ -12,20 +12,35 @@ struct HealthRoutes: Sendable {
     /// Answers a request for a path of the server's address; `nil` for other paths. Anybody may ask, by any method.
     func respond(to path: String) async -> Response? {
         switch path {
-        case "/healthz": .json(200, ["status": "ok"])
-        case "/readyz": await ready()
-        default: nil
+        case "/healthz": return .json(200, ["status": "ok"])
+        case "/readyz":
+            let (status, body) = await readiness()
+            return .json(status, .object(body))
+        default: return nil
         }
     }
 
-    private func ready() async -> Response {
-        do {
-            if let reason = watch.reason { return .json(503, ["status": .string(reason)]) }
-            try await database.checkHealth()
-            // A node whose password checks are full stays ready: guesses would else take every node out of service.
-            return .json(200, ["status": "ready", "passwordChecks": passwords.load.isFull ? "full" : "free"])
-        } catch {
-            return .json(503, ["status": "the database does not answer"])
+    /// The answer of `/readyz`.
+    func readiness() async -> (status: Int, body: JSONObject) {
+        if let reason = await obstacle {
+            return (503, ["status": .string(reason.text), "reason": .string(reason.rawValue)])
+        }
+        // A node whose password checks are full stays ready: guesses would else take every node out of service.
+        var body: JSONObject = ["status": "ready", "passwordChecks": passwords.load.isFull ? "full" : "free"]
+        if database.notices.serversBehind > 0 { body["warning"] = "serverBehind" }
+        return (200, body)
+    }
+
+    /// Why the node is not ready; `nil` if it is.
+    private var obstacle: NotReady? {
+        get async {
+            if let reason = watch.reason { return reason }
+            do {
+                try await database.checkHealth()
+                return nil
+            } catch {
+                return NotReady(error)
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ struct Housekeeping: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await attempt("reporting to the other nodes failed; it is tried again", report)
+            await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
             let pause = TimeInterval(Nodes.interval)
             var round = context.clock.now.addingTimeInterval(pause)
             while !Task.isCancelled {
@@ -31,6 +32,7 @@ struct Housekeeping: Service {
                     return
                 }
                 await watch.look()
+                await attempt("recording what the database has lost failed; it is tried again", watch.recordLoss)
                 guard context.clock.now >= round else { continue }
                 round = context.clock.now.addingTimeInterval(pause)
                 await attempt("reporting to the other nodes failed; it is tried again", report)

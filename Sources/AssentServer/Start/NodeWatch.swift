@@ -12,9 +12,11 @@ import Logging
 final class NodeWatch: Sendable {
     private struct State {
         var hold: (any NodeHold)?
-        var clock: String?
-        var node: String?
+        var isClockOff = false
+        var isNodeTaken = false
         var isClockWarned = false
+        /// The loss that is in the audit log.
+        var recordedLoss: Int64?
     }
 
     private let context: EngineContext
@@ -59,7 +61,9 @@ final class NodeWatch: Sendable {
     }
 
     /// Why the node is not ready; `nil` while it is.
-    var reason: String? { state.withLock { $0.node ?? $0.clock } }
+    var reason: NotReady? {
+        state.withLock { $0.isNodeTaken ? .nodeIDTaken : $0.isClockOff ? .clock : nil }
+    }
 
     /// Gives the node's id up.
     func end() { state.withLock { $0.hold }?.release() }
@@ -70,13 +74,25 @@ final class NodeWatch: Sendable {
         await lookAtClock()
     }
 
+    /// Records, once, that changes were lost that the database had acknowledged to this node.
+    ///
+    /// - Throws: ``StoreError``: it is not recorded yet.
+    func recordLoss() async throws {
+        guard let generation = context.database.notices.lossyGeneration,
+            state.withLock({ $0.recordedLoss != generation })
+        else { return }
+        try await AuditLog(context).write(
+            AuditRecord(.databaseLoss, .success, detail: ["generation": .integer(generation)]))
+        state.withLock { $0.recordedLoss = generation }
+    }
+
     private func lookAtNode() async {
         guard state.withLock({ $0.hold?.isHeld != true }) else { return }
         do {
             let hold = try await location.hold(node: context.node)
             let wasTaken = state.withLock { state in
-                defer { (state.hold, state.node) = (hold, hold == nil ? Self.taken : nil) }
-                return state.node != nil
+                defer { (state.hold, state.isNodeTaken) = (hold, hold == nil) }
+                return state.isNodeTaken
             }
             if hold == nil, !wasTaken {
                 context.logger.error(
@@ -87,8 +103,6 @@ final class NodeWatch: Sendable {
             context.logger.debug("the node's id could not be taken again", metadata: ["error": "\(error)"])
         }
     }
-
-    private static let taken = "another server has this node's id"
 
     private func lookAtClock() async {
         guard let clockLimit else { return }
@@ -102,10 +116,10 @@ final class NodeWatch: Sendable {
         let isWarned = difference >= Self.warning
         let (wasOff, wasWarned) = state.withLock { state in
             defer {
-                state.clock = isOff ? "the clock differs from the database server's" : nil
+                state.isClockOff = isOff
                 state.isClockWarned = isWarned
             }
-            return (state.clock != nil, state.isClockWarned)
+            return (state.isClockOff, state.isClockWarned)
         }
         let metadata: Logger.Metadata = [
             "milliseconds": "\(abs(ahead))", "clock": ahead > 0 ? "ahead" : "behind",

@@ -72,12 +72,16 @@ package final class PostgreSQLDatabase: SQLDatabase {
                     current_setting('synchronous_standby_names') <> '' AS replicates FROM schema_steps
                 """))
         guard let row = rows.first, try !row.bool("standby") else {
-            throw StoreError(.unavailable, PostgreSQLFault.standbyAdvice)
+            throw StoreError(.unavailable, PostgreSQLFault.standbyAdvice, obstacle: .noServer)
         }
         if keeper.configuration.requiresStandby, try !row.bool("replicates") {
-            throw StoreError(.unavailable, "No synchronous standby is named any more.")
+            throw StoreError(
+                .unavailable, "No synchronous standby is named any more.", obstacle: .standbyNotNamed)
         }
     }
+
+    /// What an operator has to know although everything goes on.
+    package var notices: DatabaseNotices { keeper.notices }
 
     /// Ends all connections, those in use after their calls.
     package func close() async {

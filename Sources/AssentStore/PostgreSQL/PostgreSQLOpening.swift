@@ -27,7 +27,10 @@ struct PostgreSQLOpening {
         }
         // What concerns the database concerns it on every server; of several servers, some may be standbys.
         let code = failures.first { $0.code != .unavailable }?.code ?? .unavailable
-        throw StoreError(code, failures.map(\.detail).joined(separator: " "))
+        let obstacle = StoreError.Obstacle.allCases.first { one in failures.contains { $0.obstacle == one } }
+        throw StoreError(
+            code, failures.map(\.detail).joined(separator: " "),
+            obstacle: obstacle ?? (code == .unavailable ? .noServer : nil))
     }
 
     /// - Throws: ``StoreError`` or ``PostgreSQLLoss``: why this server cannot be used.

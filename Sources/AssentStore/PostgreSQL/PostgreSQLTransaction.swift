@@ -97,7 +97,9 @@ struct PostgreSQLTransaction {
         do {
             for answer in answers.prefix(opening.count) { try require(answer) }
             if configuration.requiresStandby, PostgreSQLLook.replication(answers[1])?.isDemanded != true {
-                throw StoreError(.unavailable, "No synchronous standby is named any more. Nothing has changed.")
+                throw StoreError(
+                    .unavailable, "No synchronous standby is named any more. Nothing has changed.",
+                    obstacle: .standbyNotNamed)
             }
             rows = try checked(Array(own.prefix(commands.count)))
             for answer in own.dropFirst(commands.count) { try require(answer) }

@@ -24,6 +24,9 @@ package protocol SQLDatabase: Sendable {
     /// - Throws: ``StoreError`` when the server cannot be asked.
     func time() async throws -> Int64?
 
+    /// What an operator has to know although everything goes on.
+    var notices: DatabaseNotices { get }
+
     /// Ends all connections. Calls that come later throw ``StoreError`` with code `unavailable`.
     ///
     /// - Throws: ``StoreError`` when the database is still in use.
@@ -33,4 +36,22 @@ package protocol SQLDatabase: Sendable {
 extension SQLDatabase {
     /// There is no clock but this machine's.
     package func time() async throws -> Int64? { nil }
+
+    /// There is nothing.
+    package var notices: DatabaseNotices { DatabaseNotices() }
+}
+
+/// What an operator has to know of a database that serves.
+package struct DatabaseNotices: Sendable, Hashable {
+    /// How many further servers accept writes, and lack what the one has that is used.
+    package var serversBehind = 0
+
+    /// The latest generation that began without changes that were acknowledged; `nil` if none has.
+    package var lossyGeneration: Int64?
+
+    /// Nothing unless it is said.
+    package init(serversBehind: Int = 0, lossyGeneration: Int64? = nil) {
+        self.serversBehind = serversBehind
+        self.lossyGeneration = lossyGeneration
+    }
 }

@@ -11,11 +11,29 @@ package struct StoreError: AssentError {
     /// For `unexpectedCount`: the index of the statement, from 0.
     package let statement: Int?
 
+    /// For `unavailable`: what an operator can do something about, if that is known.
+    package let obstacle: Obstacle?
+
     /// An error with its explanation.
-    package init(_ code: Code, _ detail: String, statement: Int? = nil) {
+    package init(_ code: Code, _ detail: String, statement: Int? = nil, obstacle: Obstacle? = nil) {
         self.code = code
         self.detail = detail
         self.statement = statement
+        self.obstacle = obstacle
+    }
+
+    /// What keeps a database from serving; it names no server. The first of several is the one to be told.
+    package enum Obstacle: String, Sendable, CaseIterable {
+        /// A synchronous standby does not confirm what is committed.
+        case standbySilent
+        /// A synchronous standby is required, and the server names none.
+        case standbyNotNamed
+        /// Several servers accept writes, and none has everything.
+        case serversDiffer
+        /// A server answers, and lacks what the node or another server has.
+        case serverRefused
+        /// No server can be reached that accepts writes.
+        case noServer
     }
 
     static func missing(_ column: String) -> StoreError {

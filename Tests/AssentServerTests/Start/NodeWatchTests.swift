@@ -34,6 +34,12 @@ struct NodeWatchTests {
             NodeWatch(context, location, hold, clockLimit: limit.map { .seconds($0) })
         }
 
+        /// The reason that `/readyz` gives for not being ready.
+        func reason(_ watch: NodeWatch) async -> String? {
+            let health = HealthRoutes(database: context.database, passwords: Passwords(context), watch: watch)
+            return await health.readiness().body["reason"]?.string
+        }
+
         var complaints: [Logger.Level] { log.entries.map(\.level).filter { $0 >= .notice } }
     }
 
@@ -56,10 +62,35 @@ struct NodeWatchTests {
             node.clock.advance(by: Date().timeIntervalSince(node.clock.now) + ahead)
             await watch.look()
             #expect(Array(node.complaints.dropFirst(before)) == levels, "\(ahead)")
-            #expect((watch.reason == nil) == isReady, "\(ahead)")
+            #expect(await node.reason(watch) == (isReady ? nil : "clock"), "\(ahead)")
         }
         watch.end()
         try await node.context.database.close()
+    }
+
+    @Test("Changes that a fail-over has lost are in the audit log, once, when the node uses the server all the same")
+    func loss() async throws {
+        let directory = try ServerFixture.makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        var configuration = try await Self.database()
+        let file = directory + "/database-history"
+        configuration.node = .init(id: "a", memory: NodeMemoryFile(path: file))
+        let first = try await Node(configuration)
+        let row = try await first.context.database.run(.read("SELECT token FROM history")).first
+        let token = try #require(try row?.text("token"))
+        // What a node finds after its primary was replaced by a standby that lacks its latest mark.
+        _ = try await first.context.database.run(SQLStatement("UPDATE history SET timeline = '00000000'"))
+        try await first.context.database.close()
+        try Data(#"{"generation":1,"token":"\#(token)","mark":99}"#.utf8).write(to: URL(filePath: file))
+        let second = try await Node(configuration)
+        #expect(second.context.database.notices.lossyGeneration == 2)
+        let watch = second.watch(try #require(try await second.location.hold(node: "a")))
+        for _ in 0..<2 { try await watch.recordLoss() }
+        let records = try await AuditLog(second.context).newest(5)
+        #expect(records.map(\.event) == [.databaseLoss])
+        #expect(records.first?.detail["generation"]?.integer == 2)
+        watch.end()
+        try await second.context.database.close()
     }
 
     @Test("A start with the node id of another server is refused, until that one has ended")
@@ -117,7 +148,8 @@ struct NodeWatchTests {
         watch.end()
         let other = try #require(try await node.location.hold(node: "a"))
         await watch.look()
-        #expect(watch.reason?.contains("node's id") == true && node.complaints == [.error])
+        #expect(await node.reason(watch) == "nodeIDTaken")
+        #expect(node.complaints == [.error])
         other.release()
         await watch.look()
         #expect(watch.reason == nil)

@@ -14,6 +14,8 @@ final class PostgreSQLKeeper: Sendable {
         var isBusy = false
         /// Whether something was committed since the last mark.
         var hasWritten = false
+        /// The latest generation that began without changes that were acknowledged.
+        var lossyGeneration: Int64?
         /// What was logged already, so that it is logged once.
         var told: Set<String> = []
     }
@@ -64,7 +66,12 @@ final class PostgreSQLKeeper: Sendable {
         """
         The database server does not confirm what is committed: a synchronous standby does not answer. Nothing has \
         changed. Bring the standby back; never cancel or end a wait for it.
-        """)
+        """, obstacle: .standbySilent)
+
+    /// What an operator has to know although everything goes on.
+    var notices: DatabaseNotices {
+        state.withLock { DatabaseNotices(serversBehind: $0.belief.behind, lossyGeneration: $0.lossyGeneration) }
+    }
 
     /// Blocks the thread until the connection's server has confirmed a commit that began after this call.
     func fence(_ session: PostgreSQLSession, until end: ContinuousClock.Instant) -> Bool {
@@ -145,10 +152,10 @@ final class PostgreSQLKeeper: Sendable {
         let belief = state.withLock { $0.belief }
         let survey = configuration.hosts.count > 1 ? survey() : nil
         if let survey { note(survey) }
+        let isLossy: Bool
         do {
-            let isLossy = try belief.judge(
+            isLossy = try belief.judge(
                 sighting, among: survey?.choice ?? .nobody, chosen: survey?.chosen?.incarnation)
-            if isLossy { noteLoss(sighting) }
         } catch {
             throw self.error(error)
         }
@@ -167,6 +174,7 @@ final class PostgreSQLKeeper: Sendable {
             }
         }
         try use(sighting)
+        if isLossy { noteLoss(sighting) }
     }
 
     private var memory: NodeMemory? { state.withLock { $0.belief.memory } }
@@ -190,7 +198,7 @@ final class PostgreSQLKeeper: Sendable {
             """
             The configuration requires a synchronous standby, and the server has none in synchronous_standby_names. \
             Name one there, or remove requireStandby if a fail-over may lose the latest commits.
-            """)
+            """, obstacle: .standbyNotNamed)
     }
 
     private func noteLoss(_ sighting: ServerSighting) {
@@ -199,6 +207,7 @@ final class PostgreSQLKeeper: Sendable {
             the database lacks changes that were acknowledged: a fail-over or a restore has lost them, so what was \
             spent may be spent again
             """, metadata: ["generation": "\(sighting.generations.last?.number ?? 0)"])
+        state.withLock { $0.lossyGeneration = sighting.generations.last?.number }
     }
 
     /// After its start, or after a wait for a standby was cut short, a server shows what no standby may have.
@@ -235,29 +244,32 @@ final class PostgreSQLKeeper: Sendable {
         case .behind:
             StoreError(
                 .unavailable,
-                "Another server has what this one lacks. Keep the old server down until it is a standby.")
+                "Another server has what this one lacks. Keep the old server down until it is a standby.",
+                obstacle: .serverRefused)
         case .lossy:
             StoreError(
                 .unavailable,
                 """
                 The database lacks changes that were acknowledged, and the configuration requires that none is lost. \
                 Bring the standby back that has them; if you accept the loss, run 'assent database adopt' on each node.
-                """)
+                """, obstacle: .serverRefused)
         case .otherHistory:
             StoreError(
                 .unavailable,
                 """
                 The database is older than what this node has used, or another one: an old primary, or a backup. If \
                 you restored it on purpose, run 'assent restore-fence' once and 'assent database adopt' on each node.
-                """)
+                """, obstacle: .serverRefused)
         case .copy:
             StoreError(
                 .unavailable,
                 """
                 The database lacks what this node has written: it is a copy of the right one, or a restored backup. If \
                 you restored it on purpose, run 'assent restore-fence' once.
-                """)
-        case .forgetful: StoreError(.unavailable, "The server does not keep which generation it is.")
+                """, obstacle: .serverRefused)
+        case .forgetful:
+            StoreError(
+                .unavailable, "The server does not keep which generation it is.", obstacle: .serverRefused)
         }
     }
 

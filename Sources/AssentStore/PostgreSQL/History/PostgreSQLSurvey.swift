@@ -56,7 +56,7 @@ struct PostgreSQLSurvey: Sendable {
                 if case .unreachable(let reason) = finding { return reason }
                 return "\(PostgreSQLOpening.name(host)) is a standby."
             }
-            throw StoreError(.unavailable, reasons.joined(separator: " "))
+            throw StoreError(.unavailable, reasons.joined(separator: " "), obstacle: .noServer)
         }
     }
 
@@ -66,7 +66,7 @@ struct PostgreSQLSurvey: Sendable {
             """
             Several servers accept writes, and none has everything that the others have: \
             \(names(places, in: configuration)). Nothing is written until you have stopped all but the right one.
-            """)
+            """, obstacle: .serversDiffer)
     }
 
     /// Hosts by name.
