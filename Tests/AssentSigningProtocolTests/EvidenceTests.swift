@@ -196,9 +196,12 @@ struct EvidenceTests {
             Contradiction("txd", "rp", ["id": "other", "name": "Other"], "transactions[0].receipt.rp"),
             Contradiction("txd", "exp", 1250, "transactions[0].receipt.iat"),
             Contradiction("txd", "match", nil, "transactions[0].decision.match"),
-            Contradiction("txd", "fields", [amount], "transactions[0].txd"),
-            Contradiction("txd", "fields", [field("date", "2026-12-31", shown: "2026-12-01")], "transactions[0].txd"),
-            Contradiction("txd", "fields", [field("party", "Mallory", shown: "Bob")], "transactions[0].txd"),
+            Contradiction("txd", "fields", [amount], "transactions[0].txd.fields[0].display"),
+            Contradiction(
+                "txd", "fields", [field("date", "2026-12-31", shown: "2026-12-01")],
+                "transactions[0].txd.fields[0].display"),
+            Contradiction(
+                "txd", "fields", [field("party", "Mallory", shown: "Bob")], "transactions[0].txd.fields[0].display"),
             Contradiction("decision", "txh", otherHash, "transactions[0].decision.txh"),
             Contradiction("decision", "dsp", otherHash, "transactions[0].decision.dsp"),
             Contradiction("decision", "nonce", otherID, "transactions[0].decision.nonce"),

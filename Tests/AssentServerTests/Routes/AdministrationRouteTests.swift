@@ -111,7 +111,10 @@ struct AdministrationRouteTests {
     func auditQueries() async throws {
         try await ServerFixture.run { fixture in
             let admin = try await administrator(fixture)
-            _ = try await fixture.session("ben")
+            let ended = try await fixture.send(
+                "POST", fixture.json("sessions?_action=logout"),
+                ServerFixture.jsonFields + ServerFixture.session(try await fixture.session("ben")), text: "{}")
+            #expect(ended.status == 200, "\(ended.text)")
             let begun = Int(fixture.clock.now.timeIntervalSince1970)
             fixture.clock.advance(by: 10)
             _ = try await act(fixture, "setActive", #"{"username":"ben","active":true}"#, by: admin)
@@ -124,8 +127,8 @@ struct AdministrationRouteTests {
             let numbers = everything.compactMap { $0["position"]?.integer }
             #expect(numbers.count == everything.count && numbers == numbers.sorted(by: >))
             let about = try await records("?user=ben")
-            #expect(!about.isEmpty && about.count < everything.count, "\(everything)")
-            #expect(about.allSatisfy { $0["user"] == "ben" }, "\(about)")
+            #expect(!about.isEmpty && about.count < everything.count)
+            #expect(about.allSatisfy { $0["user"] == "ben" })
             let bootstraps = try await records("?event=admin.bootstrap")
             #expect(!bootstraps.isEmpty && bootstraps.allSatisfy { $0["event"] == "admin.bootstrap" })
             let late = try await records("?since=\(begun + 10)&event=admin.active")

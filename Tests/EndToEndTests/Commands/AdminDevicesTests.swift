@@ -112,7 +112,7 @@ struct AdminDevicesTests {
                 #expect(slot?["state"]?.string == after, "\(action)")
             }
             let late = try await change("unlock")
-            #expect(late.status == 2 && late.errors.contains("was destroyed"), "\(late)")
+            #expect(late.status == 2 && late.errors.contains("were destroyed"), "\(late)")
             let signed = try await desk.onDevice(
                 "transactions", "sign", "A text", typing: ["1", DevicePINCommandTests.pin])
             #expect(signed.status != 0 && !signed.output.contains("Approved"), "\(signed)")
