@@ -39,9 +39,10 @@ struct OAuthWire: RouteWire {
             case .noRoute, .unknownRealm: return .oauth(404, "not_found", "There is no such endpoint.")
             case .method: return .oauth(405, "invalid_request", "The endpoint does not know this method.")
             case .forgery(let reason): return .oauth(403, "invalid_request", reason)
-            case .sessionRequired, .foreignSession, .tokenRequired:
-                return .oauth(.missingToken, realm: realm ?? "")
-            case .tokenRefused, .publicClient: return .oauth(.invalidToken, realm: realm ?? "")
+            case .sessionRequired, .tokenRequired: return .oauth(.missingToken, realm: realm ?? "")
+            case .foreignSession: return .oauth(403, "access_denied", "The session belongs to another realm.")
+            case .tokenRefused: return .oauth(.invalidToken, realm: realm ?? "")
+            case .publicClient: return .oauth(403, "unauthorized_client", "Only a client with a secret may do this.")
             }
         }
         if let error = error as? RequestError {

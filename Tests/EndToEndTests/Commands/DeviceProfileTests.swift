@@ -11,7 +11,7 @@ struct DeviceProfileTests {
     func afterwards() async throws {
         try await DeviceTests.run(with: "      freshSeconds: 3600\n") { world, user, device in
             let inviting = try user.start(["device", "invite"], typing: true)
-            let issuer = try await inviting.line(with: "the issuer:")
+            let issuer = try await inviting.line(with: "the signing issuer:")
             let line = try await inviting.line(with: "assent device enroll")
             let code = try #require(line.split(separator: " ").last.map(String.init))
             #expect(code.wholeMatch(of: /[A-Z2-7]{5}(-[A-Z2-7]{5})*/) != nil, "\(code)")
