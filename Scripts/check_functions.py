@@ -15,13 +15,9 @@ import sys
 LINES, PARAMETERS, MEMBERS = 60, 7, 60
 
 # Types above the limit, with what they had when the limit came: they may not grow. A row goes when its type is below.
-LARGER = {
-    "OAuthProvider": 77, "FileVault": 71,
-    # Transaction signing, until its flow is a state machine.
-    "SigningDevice": 175, "SigningProvider": 143, "SigningSQL": 100, "SigningStore": 94,
-}
+LARGER = {"OAuthProvider": 77, "FileVault": 71}
 # Functions above the limit of parameters, in the same way.
-WIDER = {"SigningDevice.init": 9, "SigningStore.complete": 10, "PasswordKeys.assisted": 8}
+WIDER = {"SigningDevice.init": 9}
 
 MODIFIERS = r"(?:@\w+(?:\([^)]*\))?\s+|(?:public|package|internal|private|fileprivate|open|final|static|class|override|" \
     r"mutating|nonmutating|nonisolated(?:\([^)]*\))?|convenience|required|lazy|weak|indirect|consuming|borrowing|" \
