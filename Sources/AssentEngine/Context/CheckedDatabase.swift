@@ -23,6 +23,8 @@ struct CheckedDatabase: SQLDatabase {
 
     func close() async throws { try await base.close() }
 
+    func abandon() { base.abandon() }
+
     private static func check(_ statement: SQLStatement) throws(EngineError) {
         guard !statement.sql.arguments.contains(where: \.hasNUL) else {
             throw EngineError.invalidRequest("A text must not have the character U+0000.")

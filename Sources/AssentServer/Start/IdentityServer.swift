@@ -223,10 +223,11 @@ public final class IdentityServer: Service {
             result = .failure(error)
         }
         await connections.waitUntilServed()
-        deadlines.withLock { deadlines in for deadline in deadlines { deadline.cancel() } }
         await upstream.shutdown()
         watch.end()
+        // Its last statement may still wait for the database's server: the deadline is for that as well.
         try? await database.close()
+        deadlines.withLock { deadlines in for deadline in deadlines { deadline.cancel() } }
         lock.release()
         try result.get()
     }
@@ -252,8 +253,9 @@ public final class IdentityServer: Service {
         Task { await upstream.shutdown() }
     }
 
-    /// Waits no longer for requests that have not ended with their connections.
+    /// Waits no longer for requests that have not ended with their connections, nor for the database.
     private func abandon() {
+        database.abandon()
         let count = connections.abandon()
         if count > 0 { logger.warning("requests were given up", metadata: ["requests": "\(count)"]) }
     }

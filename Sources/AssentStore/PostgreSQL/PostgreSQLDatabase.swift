@@ -18,10 +18,7 @@ package final class PostgreSQLDatabase: SQLDatabase {
         watch = PostgreSQLWatch(keeper)
     }
 
-    deinit {
-        end()
-        pool.abandon()
-    }
+    deinit { abandon() }
 
     private func end() {
         watch.end()
@@ -82,6 +79,12 @@ package final class PostgreSQLDatabase: SQLDatabase {
 
     /// What an operator has to know although everything goes on.
     package var notices: DatabaseNotices { keeper.notices }
+
+    /// Waits no longer for what the server does not answer: a statement, a `COMMIT`, or a search for its outcome.
+    package func abandon() {
+        end()
+        pool.abandon()
+    }
 
     /// Ends all connections, those in use after their calls.
     package func close() async {

@@ -8,7 +8,7 @@ extension PostgreSQLExamination {
 
     /// What there is to say about the servers of the configuration, of which `session` leads to one.
     func servers(_ survey: PostgreSQLSurvey, _ session: PostgreSQLSession) throws -> [DatabaseFinding] {
-        try hosts(survey) + memory(survey) + replication(session)
+        try hosts(survey) + memory(survey) + replication(session) + room(survey, session)
     }
 
     private func hosts(_ survey: PostgreSQLSurvey) -> [DatabaseFinding] {
@@ -92,7 +92,16 @@ extension PostgreSQLExamination {
                     isProblem: false,
                     "synchronous_commit is \(settings.commits); Assent uses 'on' for its connections."))
         }
-        let waits = try waits(session)
+        let patience = try number(
+            "SELECT setting::bigint AS number FROM pg_settings WHERE name = 'wal_sender_timeout'", session)
+        if !settings.standbys.isEmpty, patience == 0 || patience > 60_000 {
+            findings.append(
+                DatabaseFinding(
+                    isProblem: false, isNote: true,
+                    "wal_sender_timeout is \(patience == 0 ? "off" : "\(patience / 1000) s"): a standby that is cut off "
+                        + "holds writes up for that long, also if another one could confirm them. Set 10 to 30 s."))
+        }
+        let waits = try number(Self.waiting, session)
         if waits > 0 {
             findings.append(
                 DatabaseFinding(
@@ -110,17 +119,41 @@ extension PostgreSQLExamination {
         return findings
     }
 
-    private func waits(_ session: PostgreSQLSession) throws -> Int64 {
-        let answer = try session.exchange([Self.waiting]).first
-        if case .failed(let fault) = answer { throw fault.error() }
-        return try answer?.rows.first?.integer("waits") ?? 0
+    private static let waiting = """
+        SELECT count(*) AS number FROM pg_stat_activity
+        WHERE wait_event = 'SyncRep' AND clock_timestamp() - state_change > interval '5 s'
+        """
+
+    /// Whether all nodes find room, also while the connections that they gave up wait for a standby.
+    private func room(_ survey: PostgreSQLSurvey, _ session: PostgreSQLSession) throws -> [DatabaseFinding] {
+        guard survey.chosen?.hasTables == true else { return [] }
+        let nodes = max(1, try number(Self.nodes, session))
+        let most = try number(Self.places, session)
+        // Its work, and one connection each for its mark, for what confirms commits, and for its id.
+        let own = Int64(configuration.connections) + 3
+        guard most < 2 * nodes * own else { return [] }
+        return [
+            DatabaseFinding(
+                isProblem: false, isNote: true,
+                "The server has places for \(most) connections. \(nodes) nodes with \(own) each need twice that while a "
+                    + "standby is silent: \(2 * nodes * own). Let it allow more (max_connections).")
+        ]
     }
 
-    private static let waiting = PostgreSQLCommand(
+    /// Those that have written lately.
+    private static let nodes =
+        "SELECT count(*) AS number FROM history_marks WHERE at > extract(epoch FROM now())::bigint - 86400"
+
+    private static let places = """
+        SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+            AS number
         """
-        SELECT count(*) AS waits FROM pg_stat_activity
-        WHERE wait_event = 'SyncRep' AND clock_timestamp() - state_change > interval '5 s'
-        """)
+
+    private func number(_ text: String, _ session: PostgreSQLSession) throws -> Int64 {
+        let answer = try session.exchange([PostgreSQLCommand(text)]).first
+        if case .failed(let fault) = answer { throw fault.error() }
+        return try answer?.rows.first?.integer("number") ?? 0
+    }
 
     /// Commits nothing that stays, over a connection of its own: it may be given up.
     private func confirms(_ session: PostgreSQLSession) throws -> Bool {

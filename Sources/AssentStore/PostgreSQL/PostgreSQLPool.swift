@@ -39,6 +39,8 @@ final class PostgreSQLPool: Sendable {
         var lastCall: UInt64 = 0
         var workers: [UInt64: PostgreSQLWorker] = [:]
         var closers: [CheckedContinuation<Void, Never>] = []
+        /// Whether who closes it does not wait.
+        var isAbandoned = false
         var wakes: [Wake] = []
 
         mutating func answer(_ call: UInt64, _ result: Result<[[SQLRow]], any Error>) {
@@ -95,9 +97,12 @@ final class PostgreSQLPool: Sendable {
         }
     }
 
-    /// Ends all connections, and waits for nothing.
+    /// Ends all connections, those in use after their calls; nobody waits for that, nor does who has called ``close()``.
     func abandon() {
-        change { $0.state.end() }
+        change { contents in
+            contents.isAbandoned = true
+            return contents.state.end()
+        }
     }
 
     // MARK: - What workers tell
@@ -147,7 +152,7 @@ final class PostgreSQLPool: Sendable {
         let wakes = contents.withLock { contents in
             var actions = body(&contents)
             while !actions.isEmpty { actions = actions.flatMap { perform($0, &contents) } }
-            if contents.state.isEnding, contents.state.isEmpty {
+            if contents.state.isEnding, contents.state.isEmpty || contents.isAbandoned {
                 contents.wakes += contents.closers.map(Wake.closer)
                 contents.closers = []
             }

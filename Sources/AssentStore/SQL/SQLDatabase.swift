@@ -31,11 +31,17 @@ package protocol SQLDatabase: Sendable {
     ///
     /// - Throws: ``StoreError`` when the database is still in use.
     func close() async throws
+
+    /// Lets ``close()`` wait no longer for calls that are not answered yet.
+    func abandon()
 }
 
 extension SQLDatabase {
     /// There is no clock but this machine's.
     package func time() async throws -> Int64? { nil }
+
+    /// No call takes long.
+    package func abandon() {}
 
     /// There is nothing.
     package var notices: DatabaseNotices { DatabaseNotices() }

@@ -132,6 +132,34 @@ struct PostgreSQLTroubleTests {
         try await holder.release()
     }
 
+    @Test("Who closes the database waits for the calls in progress, until it is abandoned", arguments: [true, false])
+    func abandoned(isClosedFirst: Bool) async throws {
+        var place = try await PostgreSQLPlace()
+        (place.configuration.lockLimit, place.configuration.statementLimit) = (600_000, 600_000)
+        let database = try await place.open()
+        _ = try await database.run(insertNote("a"))
+        let holder = try Holder(place)
+        try await holder.hold("UPDATE notes SET count = 0 WHERE id = 'a'")
+        let isAnswered = Locked(false)
+        let task = Task {
+            defer { isAnswered.withLock { $0 = true } }
+            _ = try await database.run(SQLStatement("UPDATE notes SET count = 1 WHERE id = 'a'"))
+        }
+        try await holder.untilSomebodyWaits()
+        if isClosedFirst {
+            async let closing: Void = database.close()
+            database.abandon()
+            try await closing
+        } else {
+            database.abandon()
+            try await database.close()
+        }
+        #expect(!isAnswered.withLock { $0 })
+        await #expect(throws: StoreError(.unavailable, "")) { try await database.run(insertNote("b")) }
+        try await holder.release()
+        try await task.value
+    }
+
     @Test("A lock that is held for too long is unavailable, and the connection serves the next")
     func locked() async throws {
         var place = try await PostgreSQLPlace()

@@ -1,0 +1,122 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import Foundation
+import StoreTesting
+import TestSupport
+import Testing
+
+@testable import AssentStore
+
+@Suite("PostgreSQL: what a look says about servers, standbys and roles", .serialized)
+struct PostgreSQLServersExaminationTests {
+    private func findings(_ configuration: PostgreSQLConfiguration) async throws -> [DatabaseFinding] {
+        try await DatabaseLocation.postgresql(configuration).examine(schema: SQLDatabaseContract.schema).findings
+    }
+
+    private func open(_ configuration: PostgreSQLConfiguration) async throws -> any SQLDatabase {
+        try await DatabaseLocation.postgresql(configuration).open(
+            schema: SQLDatabaseContract.schema, clock: SystemClock())
+    }
+
+    @Test("A standby that is silent: no node starts, and it is said that nothing is confirmed and how many wait")
+    func silent() async throws {
+        let pair = try await PostgreSQLPair()
+        var configuration = pair.configuration
+        configuration.requiresStandby = true
+        try await open(pair.configuration).close()
+        try await pair.replicate()
+        #expect(try await findings(configuration).allSatisfy { !$0.isProblem })
+        pair.link.stall()
+        let refused = await #expect(throws: StoreError(.unavailable, "")) { try await open(configuration) }
+        #expect(refused?.obstacle == .standbySilent)
+        // Those that were given up wait on.
+        var found: [DatabaseFinding] = []
+        while !found.contains(where: { $0.isProblem && $0.text.contains("have waited for a standby") }) {
+            found = try await findings(configuration)
+        }
+        #expect(found.contains { $0.isProblem && $0.text.contains("did not confirm a commit") })
+        pair.link.resume()
+        try await pair.waitUntil("sync_state = 'sync'")
+        try await open(configuration).close()
+    }
+
+    @Test("The servers are named with timeline and generation, one that is behind is a problem, and so is a memory")
+    func behind() async throws {
+        let pair = try await PostgreSQLPair()
+        let node = try await open(pair.configuration)
+        try await pair.failOver()
+        try await PostgreSQLTroubleTests.untilItWrites(node)
+        var found = try await findings(pair.configuration)
+        #expect(found.contains { !$0.isProblem && $0.text.contains("accepts writes: timeline 00000002, generation 2") })
+        try await pair.primary.offPool { try $0.start() }
+        found = try await findings(pair.configuration)
+        let old = PostgreSQLOpening.name(pair.configuration.hosts[0])
+        #expect(found.contains { $0.isProblem && $0.text.hasPrefix("\(old) accepts writes and lacks what") })
+        // What a node remembers, and which of it the server lacks.
+        let file = NodeMemoryFile(
+            path: FileManager.default.temporaryDirectory.appending(path: "memory-\(UUID().uuidString)").path)
+        var configuration = pair.configuration
+        configuration.node = .init(id: "n", memory: file)
+        let row = try await node.run(.read("SELECT token FROM history WHERE number = 1")).first
+        let token = try #require(try row?.text("token"))
+        for (memory, requiresStandby, isProblem, isNote) in [
+            (NodeMemory(generation: 1, token: token, mark: 0), false, false, false),
+            (NodeMemory(generation: 1, token: token, mark: 99), false, false, true),
+            (NodeMemory(generation: 1, token: token, mark: 99), true, true, false),
+            (NodeMemory(generation: 1, token: "another", mark: 0), false, true, false),
+        ] {
+            try file.write(memory)
+            configuration.requiresStandby = requiresStandby
+            let lacks = try await findings(configuration).filter { $0.text.hasPrefix("The database lacks") }
+            #expect(lacks.contains(where: \.isProblem) == isProblem, "\(memory)")
+            #expect(lacks.contains(where: \.isNote) == isNote, "\(memory)")
+        }
+        try Data("nothing".utf8).write(to: URL(filePath: file.path))
+        #expect(try await findings(configuration).contains { $0.isProblem && $0.text.contains(file.path) })
+        _ = try file.remove()
+        try await node.close()
+    }
+
+    @Test("Settings that make a standby useless, or late, are named, and so is too little room for all nodes")
+    func settings() async throws {
+        let server = try await PostgreSQLServer.start(settings: [
+            "synchronous_commit = local", "wal_sender_timeout = 0", "max_connections = 30",
+        ])
+        let place = try await PostgreSQLPlace(server)
+        try await place.open().close()
+        var configuration = place.configuration
+        configuration.requiresStandby = true
+        var found = try await findings(configuration)
+        #expect(found.contains { $0.isProblem && $0.text.contains("nothing can be written") })
+        #expect(found.contains { !$0.isProblem && $0.text.contains("synchronous_commit is local") })
+        #expect(!found.contains { $0.text.contains("wal_sender_timeout") || $0.text.contains("places for") })
+        try await place.sql(
+            "INSERT INTO history_marks SELECT 'n' || i, 1, extract(epoch FROM now()) FROM generate_series(1, 2) i")
+        try await place.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        try await place.sql("SELECT pg_reload_conf()")
+        while try await place.sql("SHOW synchronous_standby_names") != "nobody" { await Task.yield() }
+        found = try await findings(configuration)
+        #expect(found.contains { $0.isNote && $0.text.contains("wal_sender_timeout is off") })
+        #expect(found.contains { $0.isNote && $0.text.contains("places for 27 connections. 2 nodes with 13 each") })
+    }
+
+    @Test("A role that is a superuser is noted, and so is a server on another host that is reached without TLS")
+    func dangers() async throws {
+        let server = try await offPool {
+            try PostgreSQLServer(
+                access: "local all all trust\nhost all all 127.0.0.1/32 trust\n", listens: true)
+        }
+        let place = try await PostgreSQLPlace(server)
+        var configuration = place.configuration
+        let dangers = ["is a superuser", "anyone on the way"]
+        var found = try await findings(configuration)
+        for danger in dangers { #expect(!found.contains { $0.text.contains(danger) }) }
+        configuration.user = "postgres"
+        // This machine, by a name that does not look like it.
+        configuration.hosts = [.init("2130706433", port: server.port)]
+        configuration.tls = .off
+        found = try await findings(configuration)
+        for danger in dangers { #expect(found.contains { $0.isNote && $0.text.contains(danger) }, "\(danger)") }
+    }
+}
+#endif
