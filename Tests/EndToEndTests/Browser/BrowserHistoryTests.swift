@@ -51,7 +51,11 @@ struct BrowserHistoryTests {
 
     @Test("An approval lives through reload, back, and back and \"Continue\", on each of its pages")
     func approval() async throws {
-        try await BrowserWorld.run { person in
+        // Where the page leads afterwards.
+        let home = "scopes: [accounts]\n      home: /accounts"
+        try await BrowserWorld.run(configuring: { $0.replacing("scopes: [accounts]", with: home, maxReplacements: 1) })
+        {
+            person in
             let browser = person.browser
             try await person.signIn()
             let location = try await refusedPayment(person)
