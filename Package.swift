@@ -266,9 +266,9 @@ let package = Package(
         .testTarget(
             name: "AssentEngineTests",
             dependencies: [
-                "AssentCLI", "AssentEngine", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE",
-                "AssentOTP", "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting",
-                "TestSupport", httpTypes, logging,
+                "AssentEngine", "AssentSigningProtocol", "AssentStore", "AssentCore", "AssentJOSE", "AssentOTP",
+                "AssentSigning", "AssentTesting", "AssentVault", "SigningTesting", "StoreTesting", "TestSupport",
+                httpTypes, logging,
             ]),
         .testTarget(
             name: "AssentServerTests",

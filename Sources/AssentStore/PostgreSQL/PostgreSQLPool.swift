@@ -97,7 +97,7 @@ final class PostgreSQLPool: Sendable {
         }
     }
 
-    /// Ends all connections, those in use after their calls; nobody waits for that, nor does who has called ``close()``.
+    /// Ends all connections, those in use after their calls. Nobody waits for that: ``close()`` returns at once.
     func abandon() {
         change { contents in
             contents.isAbandoned = true
