@@ -205,7 +205,7 @@ struct AdminCall {
         self.console = console
     }
 
-    /// Posts what is no secret, and prints it for a script.
+    /// Posts members that are not secret, and prints them for a script.
     func post(_ action: String, _ body: JSONValue) async throws {
         try await post(action) { body }
         if console.json { console.emit(body) }

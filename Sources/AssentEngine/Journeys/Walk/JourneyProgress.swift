@@ -47,8 +47,8 @@ package struct JourneyProgress: Sendable, Hashable {
     /// Why the journey will have failed, when there is more to say than that it has.
     package var failure: FailureCause?
 
-    /// Notes that something is decided anew, for example by a code instead of a device: what failed before is no reason
-    /// any more. A no stays one.
+    /// Notes that something is decided anew, for example by a code instead of a device: an earlier failure is then
+    /// forgotten, but a user who declined has declined.
     mutating func decideAnew() {
         if failure != .declined { failure = nil }
     }
