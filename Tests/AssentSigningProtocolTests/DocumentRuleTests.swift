@@ -167,6 +167,25 @@ struct DocumentRuleTests {
         }
     }
 
+    @Test("A decision by another key of the container than its answer names does not fit the document")
+    func signers() throws {
+        let (device, sign) = try (vectors.publicKey("device").thumbprint, vectors.publicKey("sign").thumbprint)
+        let document = try read { document in
+            document["match"] = nil
+            document["statuses"] = [status("approve", "accept", sign.text), status("deny", "deny", device.text)]
+        }
+        for (effect, own, other) in [(DecisionEffect.approve, sign, device), (.deny, device, sign)] {
+            let answer = try #require(document.statuses.first { $0.effect == effect })
+            let decision = Decision(
+                issuer: document.issuer, did: document.did, sub: document.sub, txn: document.txn,
+                nonce: document.nonce, document: .document("txd"),
+                displayed: .displayed(document.displayed(status: answer, match: nil)), status: answer.name,
+                effect: effect, jti: document.nonce)
+            #expect(document.mismatch(with: decision, compact: "txd", signer: own) == nil)
+            #expect(document.mismatch(with: decision, compact: "txd", signer: other) == "kid")
+        }
+    }
+
     @Test("What was shown is present also when it is empty, and as bytes")
     func displayed() throws {
         let plain = try read {

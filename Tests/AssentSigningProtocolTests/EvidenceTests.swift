@@ -381,6 +381,11 @@ struct EvidenceTests {
         let early = try await story.edited("previous") { $0["until"] = 1200 }.bundle(identities: 0...1)
         #expect(try members(early, 1) == ["transactions[0].receipt.iat"])
         #expect(try members(early, 0) == [])
+        // The end of the key between them ends the oldest one too, whatever the end of its own is.
+        let between = try await story.edited("previous") { if $0["seq"] == 2 { $0["until"] = 1200 } }
+            .bundle(identities: 0...2)
+        #expect(try members(between, 2) == ["transactions[0].receipt.iat"])
+        #expect(try members(between, 1) == [])
         let gap = try await story.edited("next") { $0["seq"] = 1 }.bundle(identities: 0...2)
         #expect(try members(gap, 0).contains("next"))
     }
