@@ -36,6 +36,8 @@ struct RestoreDrillTests {
         let fixture = try await JourneyFixture(operated: operated)
         let page = try await fixture.start("Password")
         let code = try fixture.code()
+        // An app whose clock is early shows it, and so does anyone's in half a minute.
+        let early = try fixture.code(stepsAhead: 1)
         @Sendable func sign(in name: String) async throws -> Secret {
             try await fixture.answer(page, [.string(name), .string(JourneyFixture.password)]).token()
         }
@@ -51,6 +53,11 @@ struct RestoreDrillTests {
                     try #require(try await fixture.oneTimePasswords.verify(code, user: fixture.ana) == .accepted)
                 } again: {
                     try await fixture.oneTimePasswords.verify(code, user: fixture.ana) == .accepted
+                },
+                RestoreDrill(.oneTimePasswords, "a code of the next step") {
+                    try #require(try await fixture.oneTimePasswords.verify(early, user: fixture.ana) == .accepted)
+                } again: {
+                    try await fixture.oneTimePasswords.verify(early, user: fixture.ana) == .accepted
                 },
             ], on: fixture.context, covering: Self.journeys)
         operated.passAMinute()

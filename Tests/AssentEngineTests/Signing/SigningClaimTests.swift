@@ -107,6 +107,22 @@ struct SigningClaimTests {
         #expect(stored?.userID == plain.base.ana.user.id)
     }
 
+    @Test("A device claims nothing while its user is deactivated")
+    func deactivated() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (users, ana) = (Users(world.base.context), world.base.ana.user.id)
+        let made = try await world.provider.parties.create(wish(world))
+        let body = ClaimBody(ticket: try await world.provider.parties.ticket(of: made))
+        try await users.setActive(false, userID: ana)
+        #expect(
+            try await refusal { _ = try await device.call("transactions/claim", container.did, body) } == "tx_unknown")
+        #expect(try await world.provider.documents.find(made.txn, evenUnclaimed: true)?.userID.isEmpty == true)
+        try await users.setActive(true, userID: ana)
+        _ = try await device.call("transactions/claim", container.did, body)
+        #expect(try await world.provider.documents.find(made.txn)?.userID == ana)
+    }
+
     @Test("Without number, origin or user, with a long life or a device, no transaction is made")
     func settings() async throws {
         let world = try await SigningWorld()
