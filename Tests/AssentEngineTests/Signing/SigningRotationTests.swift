@@ -102,6 +102,24 @@ struct SigningRotationTests {
         _ = device
     }
 
+    @Test("A withdrawn key is not listed any more, and an id that it has signed for a page is scanned in vain")
+    func withdrawnTicket() async throws {
+        let (world, admin) = try await Self.world()
+        var wish = world.wish("numbered")
+        (wish.user, wish.origin) = (nil, DocumentOrigin(place: "Vienna", address: "192.0.2.7"))
+        let made = try await world.provider.parties.create(wish)
+        let early = ClaimBody(ticket: try await world.provider.parties.ticket(of: made))
+        let old = try #require(try await world.provider.keys.current().newest(.sig))
+        _ = try await world.provider.administration.change(admin, .withdrawOnlineKeys)
+        let configuration = try IssuerConfiguration(reading: try await world.configuration().bytes)
+        #expect(configuration.certificates.count == 2 && !configuration.certificates.contains(old.certificate))
+        let (device, container) = try await world.enrolled()
+        #expect(
+            try await refusal { _ = try await device.call("transactions/claim", container.did, early) } == "tx_unknown")
+        let late = ClaimBody(ticket: try await world.provider.parties.ticket(of: made))
+        _ = try await device.call("transactions/claim", container.did, late)
+    }
+
     @Test("What is encrypted to a withdrawn key is not opened; the device asks for the new one, and goes on")
     func withdrawnEncryption() async throws {
         let (world, admin) = try await Self.world()

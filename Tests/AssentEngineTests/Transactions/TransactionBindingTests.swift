@@ -115,6 +115,17 @@ struct TransactionBindingTests {
         #expect(try await !fixture.transactions.decline(id: waiting.id, session: other))
     }
 
+    @Test("Another session of the same user neither begins nor declines a transaction")
+    func otherSession() async throws {
+        let fixture = try await TransactionFixture()
+        let waiting = try await fixture.create()
+        let other = try await TransactionFixture.signIn("ana", fixture.context)
+        try #require(other.user.id == fixture.ana.user.id && other.id != fixture.ana.id)
+        await #expect(throws: EngineError.self) { try await fixture.transactions.start(id: waiting.id, session: other) }
+        #expect(try await !fixture.transactions.decline(id: waiting.id, session: other))
+        #expect(try await fixture.transactions.decline(id: waiting.id, session: fixture.ana))
+    }
+
     @Test("The same request written in another way is the same request")
     func sameRequest() async throws {
         let fixture = try await TransactionFixture()
