@@ -122,6 +122,15 @@ struct EnrolmentTests {
             try await stranger.enrol(SigningInvite(typed: other.code.shown.reveal(), issuer: other.issuer))
         }
         #expect(try await stranger.containers().count == 1)
+        // The server's own invite, which names another key than the pinned one.
+        var second = try Scene()
+        (second.store, second.keys) = (scene.store, scene.keys)
+        await second.server.share(keysOf: scene.server)
+        await second.server.edit("invite") { $0["idk"] = .string(SigningHash(sha256: []).text) }
+        await #expect(throws: SigningError(.untrustedIdentity)) { try await second.device().enrol(second.invite()) }
+        #expect(await second.server.asked == ["/configuration"])
+        await second.server.edit("invite", nil)
+        #expect(try await second.device().enrol(second.invite()).digits != nil)
     }
 
     @Test("The mode silent, and offers that break a rule, are refused with a clear error")

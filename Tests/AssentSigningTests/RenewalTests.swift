@@ -106,6 +106,21 @@ struct RenewalTests {
         #expect(try await container.renew().isDone)
     }
 
+    @Test("An unsigned refusal ends no renewal unless a signed status lists the old key")
+    func unsignedEnd() async throws {
+        let container = try await scene.enrolled(scene.device())
+        let invite = try await scene.invite()
+        let renewal = try await container.renew(invite: invite)
+        let names = await scene.keys.keyNames()
+        await scene.server.refuse("/device/status", ScriptedServer.Refusal(status: 401, code: "bad_proof"), times: 1)
+        // The status that the old key gets does not list it.
+        let error = await #expect(throws: SigningError.self) { try await container.renew(invite: invite) }
+        #expect(error?.code.rawValue == "bad_proof")
+        #expect(await scene.keys.keyNames() == names)
+        #expect(try await container.renew(invite: invite).digits == renewal.digits)
+        #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 1)
+    }
+
     @Test("An offer that takes the password from a key is refused, also when the key has another name")
     func takenPassword() async throws {
         let container = try await scene.enrolled(

@@ -164,6 +164,28 @@ struct TransactionTests {
         await #expect(throws: SigningError(.serverAuthentication)) { try await second.transaction() }
     }
 
+    @Test("A document about another text than the one that the device was given is refused")
+    func otherText() async throws {
+        let given = "I have read the contract of 2026"
+        func about(_ text: String, asked: String = given, kind: String = "record") -> ScriptedServer.Edit {
+            { document in
+                document["match"] = nil
+                document["kind"] = .string(kind)
+                document["text"] = .string(text)
+                document["req"] = .string(SigningHash.details(asked).text)
+            }
+        }
+        let other = "I have sold the house"
+        for lie in [about(other), about(other, asked: other), about(given, asked: other)] {
+            await scene.server.edit("document", lie)
+            await #expect(throws: SigningError(.documentRefused)) { try await container.record(given) }
+        }
+        await scene.server.edit("document", about(given, kind: "transaction"))
+        await #expect(throws: SigningError(.documentRefused)) { try await container.record(given) }
+        await scene.server.edit("document", about(given))
+        #expect(try await container.record(given).displayed.text == given)
+    }
+
     @Test("A receipt that is for another decision, container or user, or by another key, counts as none")
     func receipts() async throws {
         let edits: [(String, ScriptedServer.Edit)] = [

@@ -338,6 +338,8 @@ actor ScriptedServer {
             let list = try await message("list", .list, reply(request, ["ids": .array(ids), "more": false]))
             return try seal(list)
         case "/device/transactions/fetch": return try await fetch(FetchBody(plaintext: plaintext).txn, request)
+        // Whatever the device asks, the document is the same: an edit of it has to say what was asked.
+        case "/device/transactions/create": return try await fetch(ask(), request)
         case "/device/transactions/decide": return try await decide(DecideBody(plaintext: plaintext))
         default: throw Refusal(status: 404, code: "invalid_request")
         }

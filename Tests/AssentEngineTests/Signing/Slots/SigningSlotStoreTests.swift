@@ -185,6 +185,10 @@ struct SigningSlotStoreTests {
         #expect(try await fixture.unlock(container, hidden).n == 2)
         try #require(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
         #expect(try await fixture.unlock(container, after).n == 10)
+        // As it was before its first try, a slot has no value of the ratchet that could tell.
+        let fresh = try await fixture.withSlot()
+        #expect(try await fixture.refusal(fresh, fixture.attempt(fresh, last: 1)) == .serverRolledBack)
+        #expect(try await fixture.slot(fresh).n == 0)
     }
 
     @Test("A container that is not active gives no evaluation, nor a slot that is locked, destroyed or of another time")
@@ -260,7 +264,7 @@ struct SigningSlotStoreTests {
             ])
     }
 
-    @Test("An evaluation opens one decision, of the last five minutes, and never a second one")
+    @Test("An evaluation opens one decision, of the last five minutes, and never a second one or a change")
     func decides() async throws {
         let fixture = try await SigningStoreFixture()
         let (store, container) = (fixture, try await fixture.withSlot())
@@ -291,6 +295,13 @@ struct SigningSlotStoreTests {
         #expect(try await decide("unl 1", after: fixture.now) == .passwordExpired)
         #expect(try await decide("unl 1") == nil)
         #expect(try await decide("unl 1") == .unlockRequired)
+        let begun = try await signingCode {
+            try await store.slots.begin(
+                SlotChange(did: container.did, slot: .signing, from: 0, to: 1),
+                with: SigningOfferedSlot(slot: .signing, generation: 1, publicKey: [2], sealedKey: [3]), unl: "unl 1",
+                minimumAge: 0, of: container, proof: fixture.proof(container.did), at: fixture.now)
+        }
+        #expect(begun == .unlockRequired)
         _ = try await fixture.unlock(container)
         try await store.slots.confirm(fixture.confirmed(container, 2), of: container)
         fixture.base.clock.advance(by: 300)
