@@ -154,6 +154,25 @@ struct PostgreSQLCommitTests {
         #expect(open == "1")
     }
 
+    @Test("A commit is not taken for one when another server is believed by the time that its answer comes")
+    func noLongerBelieved() async throws {
+        let database = try await place.open()
+        try await offPool { [configuration = place.configuration] in
+            let host = try #require(configuration.hosts.first)
+            let session = try PostgreSQLOpening(configuration: configuration).open(host, bell: PostgreSQLBell())
+            func commit(_ id: String, isCurrent: Bool) throws -> [[SQLRow]] {
+                try PostgreSQLTransaction(
+                    session: session, work: PostgreSQLWork([insertNote(id)]), configuration: configuration,
+                    isCancelled: { false }, isCurrent: { isCurrent }
+                ).run()
+            }
+            _ = try commit("b", isCurrent: true)
+            #expect(throws: PostgreSQLTransaction.LostCommit.self) { try commit("c", isCurrent: false) }
+        }
+        // This server has both: of the second nobody may say so.
+        #expect(try await database.run(.read("SELECT id FROM notes")).count == 2)
+    }
+
     @Test("What has written nothing is answered although its COMMIT is lost")
     func nothingWritten() async throws {
         let database = try await open()
