@@ -122,7 +122,7 @@ struct EnrolmentTests {
             try await stranger.enrol(SigningInvite(typed: other.code.shown.reveal(), issuer: other.issuer))
         }
         #expect(try await stranger.containers().count == 1)
-        // The server's own invite, which names another key than the pinned one.
+        // An invite that the server has signed, but that names another identity key than the pinned one.
         var second = try Scene()
         (second.store, second.keys) = (scene.store, scene.keys)
         await second.server.share(keysOf: scene.server)

@@ -121,6 +121,23 @@ struct RenewalTests {
         #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 1)
     }
 
+    @Test("A renewal with another code begins anew: what was begun with the code before is given up")
+    func otherCode() async throws {
+        let container = try await scene.enrolled(scene.device())
+        let first = try await container.renew(invite: scene.invite())
+        let names = await scene.keys.keyNames()
+        let other = try Scene()
+        await other.server.share(keysOf: scene.server)
+        // The server knows one code only, and so refuses what it must have been asked for: the other one.
+        let error = await #expect(throws: SigningError.self) { try await container.renew(invite: other.invite()) }
+        #expect(error?.code.rawValue == "invalid_code")
+        #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 2)
+        #expect(await scene.keys.keyNames().count < names.count)
+        let again = try await container.renew(invite: scene.invite())
+        #expect(again.digits != nil && again.digits != first.digits)
+        #expect(await scene.server.asked.count { $0 == "/device/renew/start" } == 3)
+    }
+
     @Test("An offer that takes the password from a key is refused, also when the key has another name")
     func takenPassword() async throws {
         let container = try await scene.enrolled(

@@ -36,7 +36,7 @@ struct RestoreDrillTests {
         let fixture = try await JourneyFixture(operated: operated)
         let page = try await fixture.start("Password")
         let code = try fixture.code()
-        // An app whose clock is early shows it, and so does anyone's in half a minute.
+        // An app whose clock is half a minute ahead shows it now; every other app shows it half a minute later.
         let early = try fixture.code(stepsAhead: 1)
         @Sendable func sign(in name: String) async throws -> Secret {
             try await fixture.answer(page, [.string(name), .string(JourneyFixture.password)]).token()

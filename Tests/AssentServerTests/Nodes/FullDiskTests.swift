@@ -28,7 +28,7 @@ struct FullDiskTests {
                             try server.resizeTablespace(64)
                             return ""
                         }
-                        // On a slow machine a vacuum would come in between and give the pages back.
+                        // On a slow machine autovacuum would run before the test ends, and give the pages back.
                         let filler = "CREATE TABLE filler (text TEXT) WITH (autovacuum_enabled = false)"
                         try server.sql(filler, in: database.database)
                         let fill = "INSERT INTO filler SELECT repeat('x', 1500) FROM generate_series(1, 100000)"

@@ -169,7 +169,7 @@ struct PostgreSQLCommitTests {
             _ = try commit("b", isCurrent: true)
             #expect(throws: PostgreSQLTransaction.LostCommit.self) { try commit("c", isCurrent: false) }
         }
-        // This server has both: of the second nobody may say so.
+        // This server has stored both, but the second must not be reported as stored.
         #expect(try await database.run(.read("SELECT id FROM notes")).count == 2)
     }
 

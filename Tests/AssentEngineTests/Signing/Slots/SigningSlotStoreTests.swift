@@ -185,7 +185,7 @@ struct SigningSlotStoreTests {
         #expect(try await fixture.unlock(container, hidden).n == 2)
         try #require(try await fixture.slots.act(.unlock, on: .signing, of: container, by: "ana"))
         #expect(try await fixture.unlock(container, after).n == 10)
-        // As it was before its first try, a slot has no value of the ratchet that could tell.
+        // A slot that was restored to before its first try has no ratchet value to compare: only its count tells.
         let fresh = try await fixture.withSlot()
         #expect(try await fixture.refusal(fresh, fixture.attempt(fresh, last: 1)) == .serverRolledBack)
         #expect(try await fixture.slot(fresh).n == 0)
