@@ -128,6 +128,9 @@ extension SigningError.Code {
     public static let documentRefused = Self("documentRefused")
     /// The offer breaks a rule: the device does not enrol.
     public static let offerRefused = Self("offerRefused")
+    /// The server has replaced its offer each time before this device could commit to it: try again, with the same
+    /// invite.
+    public static let offerReplaced = Self("offerReplaced")
     /// Another decision about this transaction was signed on this device before.
     public static let decisionPending = Self("decisionPending")
     /// The user has not typed the digits of the enrolment yet; see ``SigningContainer/activated()``.
@@ -253,6 +256,9 @@ extension SigningError.Code {
         .untrustedIssuer: Meaning(sentence: "This app does not know the issuer of the invite."),
         .documentRefused: Meaning(sentence: "The transaction's document breaks a rule and is not shown."),
         .offerRefused: Meaning(sentence: "The server's offer breaks a rule.", suggestion: again),
+        .offerReplaced: Meaning(
+            sentence: "The server has replaced its offer each time before this device could commit to it.",
+            suggestion: "Try again with the same invite, or renew again.", isTransient: true),
         .decisionPending: Meaning(
             sentence: "Another decision about this transaction was signed on this device before.",
             suggestion: "Send that one again."),

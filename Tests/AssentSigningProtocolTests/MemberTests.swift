@@ -27,7 +27,7 @@ struct MemberTests {
     static let samples = [
         Sample(EmptyBody.self, "{}"),
         Sample(StartBody.self, #"{"start":"a.b.c"}"#),
-        Sample(CommitBody.self, #"{"commitment":"\#(hash)"}"#),
+        Sample(CommitBody.self, #"{"commitment":"\#(hash)","offer":"\#(hash)"}"#),
         Sample(
             CompleteBody.self, #"{"enrol":"a.b","name":"N","pushId":"p","endorsements":["c","d"]}"#,
             optional: ["name", "pushId", "endorsements"]),

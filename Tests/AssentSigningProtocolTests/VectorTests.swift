@@ -145,7 +145,9 @@ struct VectorTests {
             case "start body": #expect(try StartBody(plaintext: plaintext).start == vectors.compact("start"))
             case "evaluate body": #expect(try EvaluateBody(plaintext: plaintext).encoded() == plaintext)
             case "commit body":
-                #expect(try CommitBody(plaintext: plaintext).commitment.bytes == vectors.bytes("commitment"))
+                let body = try CommitBody(plaintext: plaintext)
+                #expect(try body.commitment.bytes == vectors.bytes("commitment"))
+                #expect(try body.offer == .offer(vectors.compact("offer")) && body.encoded() == plaintext)
             case "complete body":
                 let body = try CompleteBody(plaintext: plaintext)
                 #expect(try body.enrol == vectors.compact("enrol"))

@@ -411,10 +411,11 @@ def build_enrolment():
             ("sign", "payments", sign.kid, "signing", "pin", "software+software")]
     listed = say("key list K", frame("tsp/1 keys", len(keys), *[text for key in keys for text in key]))
     commitment = say("commitment", digest("tsp/1 commitment", nonce_d, listed))
-    rqh = request("commit", "/device/provision/commit", {"commitment": b64(commitment)}, "jti 2")
+    offer_hash = digest("tsp/1 offer", offer)
+    rqh = request("commit", "/device/provision/commit", {
+        "commitment": b64(commitment), "offer": b64(offer_hash)}, "jti 2")
     message("nonce", online, reply(63, rqh, nonceS=b64(nonce_s), sub=SUB, user="ana"))
 
-    offer_hash = digest("tsp/1 offer", offer)
     entries = []
     for (usage, label, kid, slot, policy, keystore), key in zip(keys, [device, transport, sign]):
         entry = {"usage": usage, "label": label, "kid": kid, "jwk": key.jwk, "policy": policy, "keystore": keystore}

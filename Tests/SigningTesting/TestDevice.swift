@@ -210,7 +210,8 @@ extension TestDevice {
         let nonceD = SigningNonce(random: random)
         let before = try await enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nil)
         let nonce: NonceReply = try await ask(
-            "provision/commit", did, CommitBody(commitment: .commitment(nonceD: nonceD, keys: before.keyList)))
+            "provision/commit", did,
+            CommitBody(commitment: .commitment(nonceD: nonceD, keys: before.keyList), offer: .offer(offer.compact)))
         let content = try await enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
         let message = try await SignedMessage.sign(content, with: deviceKey).compact
         let reply: AssentSigningProtocol.Enrolled = try await askSealed(

@@ -13,6 +13,10 @@ package enum ApprovalStage: Sendable, Equatable {
     case used
     /// The user said no.
     case declined
+    /// Nobody answered on the user's device in time.
+    case unanswered
+    /// The user has no device that could answer.
+    case noDevice
     /// The journey did not come to a yes: an answer was wrong.
     case failed
 }
@@ -50,16 +54,21 @@ extension Authentication {
                 let method = record.binding.method ?? "GET"
                 return .approved(isSafe: method == "GET" || method == "HEAD")
             case .taken: return .used
-            case .declined: return try await isDeclinedByUser(transactionID) ? .declined : .failed
+            case .declined: return try await refusal(transactionID)
             case .expired: throw EngineError.transactionUnreadable
             }
         }
     }
 
-    /// Whether it was the user who ended a transaction, which the record of its journey tells.
-    private func isDeclinedByUser(_ transactionID: String) async throws -> Bool {
+    /// Why a transaction was not approved, which the record of its journey tells.
+    private func refusal(_ transactionID: String) async throws -> ApprovalStage {
         let ends = try await audit.records(transactionID: transactionID).filter { $0.event == .authenticate }
-        return ends.last?.reason == FailureCause.declined.rawValue
+        return switch ends.last?.reason.flatMap(FailureCause.init) {
+        case .declined: .declined
+        case .expired: .unanswered
+        case .noDevice: .noDevice
+        default: .failed
+        }
     }
 
     /// The page at which a transaction's journey waits.

@@ -7,7 +7,8 @@ import Hummingbird
 extension SignInRoute {
     /// Shows where a transaction stands. Looking does not begin it.
     func look(at transactionID: String, _ visit: SignInVisit) async throws -> Response {
-        switch try await authentication.stage(transactionID: transactionID, visit.step(cookie)) {
+        let stage = try await authentication.stage(transactionID: transactionID, visit.step(cookie))
+        switch stage {
         case .waiting:
             let language = visit.frame.language
             return PageDocument(
@@ -21,8 +22,18 @@ extension SignInRoute {
             // Led there, the browser would read what is at the URL, and its user would take that for what came of it.
             return visit.says(.approvedUnsent(back: home(of: target)), 200)
         case .used: return visit.says(.used, 200)
-        case .declined: return visit.says(.notApproved(.declinedText, back: visit.target.flatMap(home)), 401)
-        case .failed: return visit.says(.notApproved(.wrongAnswerText, back: visit.target.flatMap(home)), 401)
+        case .declined, .unanswered, .noDevice, .failed:
+            return visit.says(.notApproved(Self.reason(stage), back: visit.target.flatMap(home)), 401)
+        }
+    }
+
+    /// Why nothing was approved, in a sentence for the user.
+    static func reason(_ stage: ApprovalStage) -> PageText {
+        switch stage {
+        case .declined: .declinedText
+        case .unanswered: .unansweredText
+        case .noDevice: .noDeviceText
+        case .waiting, .page, .approved, .used, .failed: .wrongAnswerText
         }
     }
 

@@ -8,12 +8,18 @@ struct NewKeys: Sendable {
 
     /// Goes on until the server has confirmed the keys.
     func run(_ work: inout KeyWork, _ prompt: SigningPasswordPrompt?) async throws {
+        var offersLeft = KeyCeremony.offersAgain
         while true {
             switch work.ceremony.next(try await sealedKeys(work.next)) {
             case .start: try await start(&work)
             case .makeKeys: try await makeKeys(&work, prompt)
             case .makeKeysAgain: try await work.take(.keysForgotten, in: parts.records)
-            case .commit(let made): try await commit(made, &work)
+            case .commit(let made):
+                do {
+                    try await commit(made, &work)
+                } catch let error as SigningError {
+                    offersLeft = try await askAgain(after: error, &work, offersLeft: offersLeft)
+                }
             case .sign(let committed): try await sign(committed, &work, prompt)
             case .complete(let signed): try await complete(signed, &work, prompt)
             case .confirm(_, let echo): try await confirm(echo, &work)
@@ -103,7 +109,7 @@ struct NewKeys: Sendable {
                     usage: key.usage, label: key.label, kid: key.kid, slot: key.slot, policy: key.policy,
                     keystore: key.keystore)
             })
-        let body = CommitBody(commitment: .commitment(nonceD: made.nonceD, keys: list))
+        let body = CommitBody(commitment: .commitment(nonceD: made.nonceD, keys: list), offer: .offer(made.offer))
         let request = Request(work.isRenewal ? .renewCommit : .commit, body)
         let reply = try await parts.calls.ask(request, of: current(work), by: .given) { received in
             try await parts.calls.verified(received, as: NonceReply.self).content
@@ -113,6 +119,28 @@ struct NewKeys: Sendable {
         } catch let error as SigningProtocolError {
             throw SigningError(error)
         }
+    }
+
+    /// Goes back to the beginning, with the same invite or container, if the server has replaced the offer. The offer
+    /// is stored until its keys are removed: a process that ends meanwhile finds them.
+    ///
+    /// - Returns: how often that may happen again.
+    /// - Throws: the error, unless it means that; ``SigningError`` `offerReplaced` when that has happened too often.
+    private func askAgain(
+        after error: SigningError, _ work: inout KeyWork, offersLeft: Int
+    ) async throws -> Int {
+        var ceremony = KeyCeremony(work.beginning, at: work.next.phase, offersLeft: offersLeft)
+        switch ceremony.refused(RefusalCode(rawValue: error.code.rawValue)) {
+        case .askAgain: break
+        case .stopAsking: throw SigningError(.offerReplaced)
+        case .endorseAgain, .giveUp, .fail: throw error
+        }
+        let offer = try work.next.offerContent()
+        await parts.memory.forgetNewKeys(work.next.id)
+        try await work.take(.keysForgotten, in: parts.records)
+        try await parts.provider.remove(offer, work.next, withDeviceKey: work.isRenewal)
+        try await work.take(.offerForgotten, in: parts.records)
+        return ceremony.offersLeft
     }
 
     /// Signs the key list; for new keys of a container the old ones endorse it.

@@ -21,7 +21,7 @@ extension ContainerRecord {
             (name, handle) = (reply.name, reply.handle)
             (expires, renewable) = (reply.expiresAt, reply.renewableFrom)
         case .keysForgotten: slots = []
-        case .keys, .signed, .confirmed: break
+        case .keys, .offerForgotten, .signed, .confirmed: break
         }
         return true
     }

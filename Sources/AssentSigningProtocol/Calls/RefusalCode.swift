@@ -53,7 +53,7 @@ extension RefusalCode {
     package static let alreadyDecided = Self(rawValue: "already_decided")
     /// Status, effect, key or reason are not the document's.
     package static let statusNotAllowed = Self(rawValue: "status_not_allowed")
-    /// The decision is about something else than the document.
+    /// The decision is about something else than the document, or the keys are for another offer than the last one.
     package static let hashMismatch = Self(rawValue: "hash_mismatch")
     package static let badSignature = Self(rawValue: "bad_signature")
     package static let matchWrong = Self(rawValue: "match_wrong")

@@ -50,6 +50,8 @@ package struct KeyCeremony: Hashable, Sendable {
         case keys(nonceD: SigningNonce)
         /// What was made is to be made anew.
         case keysForgotten
+        /// The offer is not the server's any more, and nothing is left that was made for it.
+        case offerForgotten
         /// The server's nonce.
         case nonce(NonceReply)
         /// The key list is signed.
@@ -62,6 +64,11 @@ package struct KeyCeremony: Hashable, Sendable {
 
     /// What is done after a refusal.
     package enum Reaction: Hashable, Sendable {
+        /// Forget what was made, and ask for an offer again: the server has replaced the one that was accepted, and has
+        /// not taken the commitment.
+        case askAgain
+        /// The app hears of it: the offer was replaced each time.
+        case stopAsking
         /// Have the old keys vouch again: the password was typed too long ago.
         case endorseAgain
         /// Forget the new keys: the server has forgotten them, and nothing was confirmed. Without a code the ceremony
@@ -75,12 +82,19 @@ package struct KeyCeremony: Hashable, Sendable {
     package let beginning: Beginning
     /// How far it is.
     package private(set) var phase: KeyPhase
+    /// How often it may still ask for an offer again.
+    package private(set) var offersLeft: Int
     private var hasEndorsedAgain = false
 
+    /// How often a device asks for an offer again, unless its app begins anew: a delayed request replaces the offer
+    /// once, and each new offer may cost the user a password.
+    package static let offersAgain = 2
+
     /// A ceremony that is as far as what is stored says.
-    package init(_ beginning: Beginning, at phase: KeyPhase = .begun) {
+    package init(_ beginning: Beginning, at phase: KeyPhase = .begun, offersLeft: Int = Self.offersAgain) {
         self.beginning = beginning
         self.phase = phase
+        self.offersLeft = offersLeft
     }
 
     /// Whether it renews the keys of a container.
@@ -121,7 +135,8 @@ package struct KeyCeremony: Hashable, Sendable {
         switch (phase, event) {
         case (.begun, .offer(let offer)): phase = .offered(offer: offer.compact)
         case (.offered(let offer), .keys(let nonceD)): phase = .keysMade(.init(offer: offer, nonceD: nonceD))
-        case (.keysMade(let made), .keysForgotten) where isRenewal: phase = .offered(offer: made.offer)
+        case (.keysMade(let made), .keysForgotten): phase = .offered(offer: made.offer)
+        case (.offered, .offerForgotten): phase = .begun
         case (.keysMade(let made), .nonce(let reply)):
             if case .container(let sub, _) = beginning, !StrictJSON.same(sub, reply.sub) {
                 throw SigningProtocolError(.wrongAudience, "The server names another user.", member: "sub")
@@ -136,8 +151,13 @@ package struct KeyCeremony: Hashable, Sendable {
         return true
     }
 
-    /// Takes a refusal of the server.
+    /// Takes a refusal of the server. It is not signed: what follows from a forged one shows no secret of this device.
     package mutating func refused(_ code: RefusalCode) -> Reaction {
+        if case .keysMade = phase, code == .hashMismatch {
+            guard offersLeft > 0 else { return .stopAsking }
+            offersLeft -= 1
+            return .askAgain
+        }
         guard case .container(_, let hasCode) = beginning else { return .fail }
         switch (phase, code) {
         case (.completed, _), (.confirmed, _): return .fail

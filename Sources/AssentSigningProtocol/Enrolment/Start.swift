@@ -44,10 +44,15 @@ package struct StartBody: ShapedPart {
 /// The content of `commit`'s body.
 package struct CommitBody: ShapedPart {
     package let commitment: SigningHash
+    /// The hash of the offer that the device has accepted: the server may have replaced it since.
+    package let offer: SigningHash
 
-    package init(commitment: SigningHash) { self.commitment = commitment }
+    package init(commitment: SigningHash, offer: SigningHash) { (self.commitment, self.offer) = (commitment, offer) }
 
-    package static let shape = MessageShape<Self>(Self.init) { Member("commitment", \.commitment) }
+    package static let shape = MessageShape<Self>(Self.init) {
+        Member("commitment", \.commitment)
+        Member("offer", \.offer)
+    }
 }
 
 /// The content of `complete`'s body.

@@ -87,6 +87,12 @@ struct SignTransactionNodeTests {
                     sessionToken: session, answer: page.answered([]), header: { _ in nil }))
         }
 
+        /// What the hosted page shows of a transaction.
+        func stage(_ id: String) async throws -> ApprovalStage {
+            try await authentication.stage(
+                transactionID: id, AuthenticateRequest(realm: "/alpha", sessionToken: session))
+        }
+
         func signing() async throws -> SigningTransactionRecord {
             let rows = try await journeys.database.run(.read("SELECT * FROM signing_transactions"))
             return try SigningTransactionRecord(try #require(rows.last))
@@ -197,25 +203,31 @@ struct SignTransactionNodeTests {
         }
         let none = try await transaction()
         #expect(try await told { try await world.answer(none) } == .noDevice)
+        #expect(try await world.stage(none) == .noDevice)
 
         let (device, container) = try await world.enrolled()
-        let denied = try await world.begin(try await transaction())
+        let first = try await transaction()
+        let denied = try await world.begin(first)
         let no = try await world.signing().txn
         _ = try await device.decide(try await device.signed(device.blind(no, container), label: nil), container)
         #expect(try await told { try await world.poll(denied) } == .declined)
+        #expect(try await world.stage(first) == .declined)
 
-        let wrong = try await world.begin(try await transaction())
+        let second = try await transaction()
+        let wrong = try await world.begin(second)
         let asked = try await world.signing()
         let txn = asked.txn
         let other = asked.matchNumber == "11" ? "12" : "11"
         #expect(try await refusal { _ = try await device.approve(txn, container, number: other) } == "match_wrong")
         #expect(try await told { try await world.poll(wrong) } == .declined)
+        #expect(try await world.stage(second) == .failed)
 
         let id = try await transaction()
         let waiting = try await world.begin(id)
         world.journeys.clock.advance(by: 60)
         let late = try Page(try await world.poll(waiting))
         #expect(try await told { try await world.poll(late) } == .approvalExpired)
+        #expect(try await world.stage(id) == .unanswered)
         #expect(try await world.journeys.state(id) != "COMPLETED")
     }
 

@@ -55,7 +55,7 @@ struct SigningEnrolmentStoreTests {
         #expect(try await fixture.enrolments.start(second, user: fixture.user, isAgain: true, at: fixture.now))
         let known = try await fixture.enrolments.find(pid: invite.pid, deviceKeyID: enrolment.deviceKeyID)
         #expect(known?.offer == "second" && known?.did == enrolment.did)
-        _ = try await fixture.commit(enrolment)
+        _ = try await fixture.commit(second)
         #expect(try await !fixture.enrolments.start(second, user: fixture.user, isAgain: true, at: fixture.now))
     }
 

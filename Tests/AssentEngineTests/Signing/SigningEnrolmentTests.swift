@@ -51,7 +51,7 @@ struct SigningEnrolmentTests {
         let did = offer.content.did
         let nonceD = SigningNonce(random: SystemRandom())
         let keys = try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nil).keyList
-        let body = CommitBody(commitment: .commitment(nonceD: nonceD, keys: keys))
+        let body = CommitBody(commitment: .commitment(nonceD: nonceD, keys: keys), offer: .offer(offer.compact))
         let nonce: NonceReply = try await device.ask("provision/commit", did, body)
         let again: NonceReply = try await device.ask("provision/commit", did, body)
         #expect(nonce.nonceS == again.nonceS)
@@ -82,7 +82,8 @@ struct SigningEnrolmentTests {
         let nonceD = SigningNonce(random: SystemRandom())
         let before = try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nil)
         let commitment = SigningHash.commitment(nonceD: nonceD, keys: before.keyList)
-        let nonce: NonceReply = try await device.ask("provision/commit", did, CommitBody(commitment: commitment))
+        let body = CommitBody(commitment: commitment, offer: .offer(offer.compact))
+        let nonce: NonceReply = try await device.ask("provision/commit", did, body)
         let right = try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
         var keys = right.keys
         if what == 0 {
@@ -97,8 +98,8 @@ struct SigningEnrolmentTests {
             issuer: right.issuer, pid: what == 2 ? SigningID(random: random) : right.pid, did: right.did,
             sub: what == 3 ? "somebody" : right.sub, offer: what == 4 ? .offer("another") : right.offer,
             nonceD: what == 5 ? SigningNonce(random: random) : nonceD, nonceS: right.nonceS, keys: keys)
-        let body = CompleteBody(enrol: try await SignedMessage.sign(wrong, with: device.deviceKey).compact)
-        let code = try await refusal { _ = try await device.call("provision/complete", did, body) }
+        let bad = CompleteBody(enrol: try await SignedMessage.sign(wrong, with: device.deviceKey).compact)
+        let code = try await refusal { _ = try await device.call("provision/complete", did, bad) }
         #expect(["commitment_changed", "hash_mismatch", "invalid_request"].contains(code))
         let good = CompleteBody(enrol: try await SignedMessage.sign(right, with: device.deviceKey).compact)
         let _: Enrolled = try await device.askSealed("provision/complete", did, good)
@@ -119,7 +120,8 @@ struct SigningEnrolmentTests {
                 try await device.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
             }
             let commitment = SigningHash.commitment(nonceD: nonceD, keys: try await list(nil).keyList)
-            let nonce: NonceReply = try await device.ask("provision/commit", did, CommitBody(commitment: commitment))
+            let body = CommitBody(commitment: commitment, offer: .offer(offer.compact))
+            let nonce: NonceReply = try await device.ask("provision/commit", did, body)
             content = try await list(nonce)
             (self.device, self.did) = (device, did)
         }

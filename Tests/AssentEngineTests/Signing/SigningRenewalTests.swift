@@ -256,7 +256,8 @@ struct LowRenewal {
         let nonceD = SigningNonce(random: SystemRandom())
         let list = try await new.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nil).keyList
         let nonce: NonceReply = try await old.ask(
-            "renew/commit", did, CommitBody(commitment: .commitment(nonceD: nonceD, keys: list)))
+            "renew/commit", did,
+            CommitBody(commitment: .commitment(nonceD: nonceD, keys: list), offer: .offer(offer.compact)))
         content = try await new.enrolment(offer.content, compact: offer.compact, nonceD: nonceD, nonce: nonce)
         enrol = try await SignedMessage.sign(content, with: new.deviceKey).compact
     }

@@ -62,7 +62,8 @@ final class SigningStoreFixture: SigningPart {
         -> SigningNonce
     {
         try await enrolments.commit(
-            KeyEnrolment(enrolment, user: user, named: "ana"), commitment: commitment,
+            KeyEnrolment(enrolment, user: user, named: "ana"),
+            CommitBody(commitment: commitment, offer: .offer(enrolment.offer)),
             nonce: SigningNonce(random: base.context.random), proof: proof(enrolment.did), at: now)
     }
 

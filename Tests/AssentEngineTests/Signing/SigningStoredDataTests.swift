@@ -176,8 +176,9 @@ struct SigningStoredDataTests {
         let nonce = SigningNonce(random: SystemRandom())
         #expect(
             try await provider.enrolments.commit(
-                KeyEnrolment(started, user: stored.user.id, named: "ana"), commitment: "commitment", nonce: nonce,
-                proof: nil, at: now) == nonce)
+                KeyEnrolment(started, user: stored.user.id, named: "ana"),
+                CommitBody(commitment: "commitment", offer: .offer(started.offer)), nonce: nonce, proof: nil, at: now)
+                == nonce)
         #expect(try await provider.enrolments.renewal(of: Stored.did, at: now)?.sent?.endorsements == ["a.b.c"])
 
         let slot = try #require(try await provider.slots.find(.signing, of: Stored.did))

@@ -62,6 +62,23 @@ import Testing
         #expect(elements(SignInPages.beginning(evil, .english)).isSubset(of: ["h1", "p", "form", "button"]))
     }
 
+    @Test(
+        "What was not approved says why in the reader's language: each reason has a sentence of its own",
+        arguments: [
+            (ApprovalStage.declined, "You declined it.", "Sie haben abgelehnt."),
+            (.unanswered, "Nobody answered on your device in time.", "wurde nicht rechtzeitig geantwortet."),
+            (.noDevice, "You have no device that can approve this.", "Sie haben kein Gerät"),
+            (.failed, "An answer was wrong, here or on your device.", "Eine Antwort hier oder auf Ihrem Gerät"),
+        ])
+    func notApproved(stage: ApprovalStage, english: String, german: String) {
+        let reasons = [ApprovalStage.declined, .unanswered, .noDevice, .failed].map { SignInRoute.reason($0) }
+        for (language, text) in [(PageLanguage.english, english), (PageLanguage("de"), german)] {
+            let html = SignInMessage.notApproved(SignInRoute.reason(stage), back: nil).html(language).description
+            #expect(html.contains(text) && html.contains(#"role="alert""#), "\(html)")
+            #expect(reasons.count { html.contains("\(language.html($0, [:]))") } == 1)
+        }
+    }
+
     @Test("Scripts for other clients are neither run nor shown, metadata is not to be seen")
     func invisible() throws {
         let html = try #require(

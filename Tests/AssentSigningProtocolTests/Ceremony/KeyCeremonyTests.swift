@@ -8,7 +8,7 @@ import Testing
 @Suite("Signing: the ceremony that gives a device keys")
 struct KeyCeremonyTests {
     /// Which event, without what it carries.
-    enum Kind: CaseIterable { case offer, keys, keysForgotten, nonce, signed, enrolled, confirmed }
+    enum Kind: CaseIterable { case offer, keys, keysForgotten, offerForgotten, nonce, signed, enrolled, confirmed }
 
     private static let sub = "user-1"
     private static let beginnings: [KeyCeremony.Beginning] = [
@@ -33,6 +33,7 @@ struct KeyCeremonyTests {
         case .offer: .offer(offer)
         case .keys: .keys(nonceD: nonceD)
         case .keysForgotten: .keysForgotten
+        case .offerForgotten: .offerForgotten
         case .nonce: .nonce(NonceReply(head: head, nonceS: nonceS, sub: sub, user: "ana"))
         case .signed: .signed(enrol: offer.compact)
         case .enrolled:
@@ -67,8 +68,10 @@ struct KeyCeremonyTests {
                     let isTaken = try ceremony.take(event(kind))
                     if kind == expected[index] {
                         #expect(isTaken && ceremony.phase == phases[index + 1])
-                    } else if kind == .keysForgotten, index == 2, ceremony.isRenewal {
+                    } else if kind == .keysForgotten, index == 2 {
                         #expect(isTaken && ceremony.phase == phases[1])
+                    } else if kind == .offerForgotten, index == 1 {
+                        #expect(isTaken && ceremony.phase == phases[0])
                     } else {
                         #expect(!isTaken && ceremony.phase == phase, "\(kind) in phase \(index)")
                     }
@@ -132,9 +135,34 @@ struct KeyCeremonyTests {
         }
     }
 
+    @Test("A refusal of the commitment for its offer leads back to the beginning, twice, and then to the end")
+    func replacedOffer() throws {
+        for beginning in Self.beginnings {
+            var ceremony = KeyCeremony(beginning, at: phases[2])
+            for left in [1, 0] {
+                #expect(ceremony.refused(.hashMismatch) == .askAgain && ceremony.offersLeft == left)
+                #expect(ceremony.phase == phases[2])
+                #expect(try !ceremony.take(event(.offerForgotten)))
+                for (kind, phase) in zip([Kind.keysForgotten, .offerForgotten, .offer, .keys], [1, 0, 1, 2]) {
+                    #expect(try ceremony.take(event(kind)) && ceremony.phase == phases[phase])
+                }
+            }
+            #expect(ceremony.refused(.hashMismatch) == .stopAsking && ceremony.phase == phases[2])
+            for left in 0...2 {
+                var again = KeyCeremony(beginning, at: phases[2], offersLeft: left)
+                for _ in 0..<left { #expect(again.refused(.hashMismatch) == .askAgain) }
+                #expect(again.refused(.hashMismatch) == .stopAsking && again.offersLeft == 0)
+            }
+            for kind in [Kind.nonce, .signed, .enrolled, .confirmed] { #expect(try ceremony.take(event(kind))) }
+            #expect(ceremony.phase == phases[6])
+        }
+    }
+
     @Test("After each refusal in each phase: a renewal is given up until it is complete, and endorsed again once")
     func refusals() {
-        let codes: [RefusalCode] = [.enrolmentVoid, .commitmentChanged, .unlockRequired, .keyRetired, .invalidRequest]
+        let codes: [RefusalCode] = [
+            .enrolmentVoid, .commitmentChanged, .unlockRequired, .keyRetired, .invalidRequest, .hashMismatch,
+        ]
         for beginning in Self.beginnings {
             for (index, phase) in phases.enumerated() {
                 for code in codes {
@@ -142,6 +170,7 @@ struct KeyCeremonyTests {
                     let reaction = ceremony.refused(code)
                     let isOver = index < 5 && (code == .enrolmentVoid || code == .commitmentChanged)
                     switch beginning {
+                    case _ where index == 2 && code == .hashMismatch: #expect(reaction == .askAgain)
                     case .container(_, let hasCode) where isOver:
                         #expect(reaction == .giveUp(mayBeginAgain: !hasCode))
                     case .container(_, hasCode: false) where index == 4 && code == .unlockRequired:
@@ -189,7 +218,7 @@ struct KeyCeremonyTests {
                 for moment in 0...6 {
                     var ceremony = KeyCeremony(beginning)
                     for (index, kind) in expected.enumerated() {
-                        if index == moment, kind != held, held != .keysForgotten {
+                        if index == moment, kind != held, held != .keysForgotten, held != .offerForgotten {
                             let before = ceremony.phase
                             for _ in 0..<2 { #expect(try !ceremony.take(event(held))) }
                             #expect(ceremony.phase == before)

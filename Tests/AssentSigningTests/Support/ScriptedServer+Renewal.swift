@@ -46,7 +46,9 @@ extension ScriptedServer {
             renewal = ScriptedRenewal(hasCode: body.code != nil, offer: offer)
             return offer
         case "/device/renew/commit":
-            let commitment = try CommitBody(plaintext: plaintext).commitment
+            let body = try CommitBody(plaintext: plaintext)
+            try requireLast(body, of: [try #require(renewal).offer])
+            let commitment = body.commitment
             guard renewal?.commitment.map({ $0 == commitment }) ?? true else {
                 throw Refusal(status: 409, code: "commitment_changed")
             }

@@ -72,6 +72,8 @@ actor ScriptedServer {
     var proofs: Set<String> = []
     var device: ProtocolKey?
     var offers: [String] = []
+    /// How many commitments are refused because the offer was replaced.
+    var lateStarts = 0
     var commitment: SigningHash?
     var commitments: Set<SigningHash> = []
     let nonceS = SigningNonce(random: SystemRandom())
@@ -116,6 +118,8 @@ actor ScriptedServer {
     }
     func replay(_ path: String, _ reply: String?) { replays[path] = reply }
     func offer(keys: JSONValue) { offerKeys = keys }
+    /// A delayed request replaces the offer before each of so many commitments.
+    func replaceOffers(_ count: Int) { lateStarts = count }
     func set(state: ContainerState) { self.state = state }
     func set(time: Int) { self.time = time }
     func expect(modes: Set<ProtectionMode>) { expectedModes = modes }
@@ -298,6 +302,15 @@ actor ScriptedServer {
         return try await message(isRenewal ? "renewal.offer" : "offer", .offer, content)
     }
 
+    /// Refuses a commitment to keys for another offer than the last one. What a test wants to come late has come now.
+    func requireLast(_ body: CommitBody, of offers: [String]) throws {
+        if lateStarts > 0 {
+            lateStarts -= 1
+            throw Refusal(status: 409, code: "hash_mismatch")
+        }
+        #expect(offers.last.map { body.offer == .offer($0) } == true)
+    }
+
     private nonisolated func field(_ name: String) throws -> HTTPField.Name { try #require(HTTPField.Name(name)) }
 
     func deviceKey() throws -> ProtocolKey { try #require(device) }
@@ -308,6 +321,7 @@ actor ScriptedServer {
         switch path {
         case "/device/provision/commit":
             let body = try CommitBody(plaintext: plaintext)
+            try requireLast(body, of: offers)
             commitments.insert(body.commitment)
             guard commitment == nil || commitment == body.commitment else {
                 throw Refusal(status: 409, code: "commitment_changed")

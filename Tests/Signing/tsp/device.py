@@ -300,7 +300,8 @@ class Device:
             self.state["nonceD"] = b64(os.urandom(32))
             self.save()
         answer = self.call(f"{self.stage}/commit", {
-            "commitment": framing.commitment(unb64(self.state["nonceD"]), self.key_entries())})
+            "commitment": framing.commitment(unb64(self.state["nonceD"]), self.key_entries()),
+            "offer": framing.offer_hash(self.state["offer_text"])})
         if self.state.get("nonceS", answer["nonceS"]) != answer["nonceS"]:
             raise Refused("the server changed its nonce")
         self.state.update(nonceS=answer["nonceS"], sub=answer["sub"], user=answer["user"])
@@ -610,10 +611,17 @@ class Device:
 
     def renew(self, old=None, new=None, code=None):
         """New keys for the same container. With the code of a reset the digits, otherwise None."""
-        renewal = Renewal(self, old)
-        offer = renewal.begin(code)
-        renewal.prepare(new or old)
-        renewal.commit()
+        for left in (2, 1, 0):
+            renewal = Renewal(self, old)
+            offer = renewal.begin(code)
+            renewal.prepare(new or old)
+            try:
+                renewal.commit()
+                break
+            except Problem as problem:
+                # A delayed request has replaced the offer: nothing was committed to.
+                if problem.code != "hash_mismatch" or not left:
+                    raise
         renewal.complete()
         return self.finish_renewal(renewal, offer["commit"] == "digits")
 

@@ -396,7 +396,7 @@ def properties(value, where):
 REQUESTS = {
     "provision/start": members({"start": compact}),
     "provision/evaluate": members({"slot": slot_name, "gen": generation, "rid": identifier, "blinded": element}),
-    "provision/commit": members({"commitment": digest}),
+    "provision/commit": members({"commitment": digest, "offer": digest}),
     "provision/complete": members({"enrol": compact, "name?": text(1, 128), "pushId?": pattern("[!-~]*", 0, 1024)}),
     "provision/confirm": members({"echo": data(32)}),
     "renew/start": members({"code?": pattern("[A-Z2-7]{20}")}),

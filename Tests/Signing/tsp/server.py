@@ -356,6 +356,8 @@ class Server:
 
     def provision_commit(self, container, content, _made):
         found = container.invite
+        if container.state != "VOID" and content["offer"] != framing.offer_hash(container.offer_text):
+            raise Refused("another offer than the last one: ask for an offer again", "hash_mismatch")
         if container.state == "STARTED" and found["state"] == "OPEN" and found["committed"] is None:
             if found["exp"] < self.now():
                 raise Refused("too late", "enrolment_void")

@@ -145,11 +145,40 @@ class EnrolmentTests(Story):
         _, _, second = in_process(self.server)("POST", wire.sent[-1][1], {"Content-Type": "application/jose"}, body)
         self.assertNotEqual(second.decode(), first)
         device.prepare()
-        device.commit()
-        self.refused("invalid_request", device.complete)
+        # It has accepted the first one: nothing is committed to, and so the invite may take the right one.
+        for _ in range(2):
+            self.refused("hash_mismatch", device.commit)
+        container = self.server.containers[device.state["did"]]
+        self.assertEqual((container.state, container.invite["committed"]), ("STARTED", None))
         device.state["offer_text"] = second.decode()
-        del device.state["enrol"]
+        device.commit()
+        device.state["offer_text"] = first
+        self.refused("hash_mismatch", device.commit)
+        device.state["offer_text"] = second.decode()
         device.complete()
+
+    def test_a_commitment_names_its_offer(self):
+        for missing in (False, True):
+            invited = self.server.make_invite()
+            device = Device(in_process(self.server))
+            device.start(qr=invited["qr"])
+            device.prepare()
+
+            def call(path, content):
+                if path == "provision/commit":
+                    flipped = b64(bytes([unb64(content["offer"])[0] ^ 1]) + unb64(content["offer"])[1:])
+                    content = {**content, "offer": flipped}
+                    if missing:
+                        del content["offer"]
+                return Device.call(device, path, content)
+
+            device.call = call
+            self.refused("invalid_request" if missing else "hash_mismatch", device.commit)
+            del device.call
+            device.commit()
+            device.complete()
+            device.confirm()
+            self.assertEqual(self.server.type_digits(invited["pid"], device.digits()), "ACTIVE")
 
     def test_starts_of_somebody_else(self):
         wire = Wire(self.server)
@@ -1049,6 +1078,29 @@ class RenewalTests(Story):
             self.server.containers[device.state["did"]].renewing = None
         invited["mode"] = "assisted"
         device.renew(PIN)
+
+    def test_a_late_start(self):
+        """It replaces the offer of the renewal: the device asks for another one, twice at most."""
+        for late in (1, 2, 3):
+            device = self.enrolled("assisted")
+            self.clock.time += 340 * 86400
+            self.server.certify(self.clock())
+            first, inner, left = device.device_key.kid, device.transport, [late]
+
+            def transport(method, url, headers, body):
+                answer = inner(method, url, headers, body)
+                if url.endswith("/renew/evaluate") and left[0]:
+                    left[0] -= 1
+                    Renewal(device, PIN).begin(None)
+                return answer
+
+            device.transport = transport
+            if late == 3:
+                self.refused("hash_mismatch", device.renew, PIN)
+            else:
+                device.renew(PIN)
+            self.assertEqual((device.device_key.kid == first, left), (late == 3, [0]))
+            self.assertEqual(device.status()["state"], "ACTIVE")
 
 
 class SocketTests(unittest.TestCase):

@@ -58,10 +58,11 @@ enum EnrolmentSQL {
         """
     }
 
-    static func commit(did: SigningID, commitment: SigningHash, nonce: SigningNonce) -> SQL {
+    /// Takes the commitment to the keys of this offer, unless another one has taken its place.
+    static func commit(did: SigningID, to offer: String, commitment: SigningHash, nonce: SigningNonce) -> SQL {
         """
         UPDATE signing_enrolments SET state = \(Enrolment.committed), commitment = \(commitment), nonce_s = \(nonce)
-        WHERE did = \(did) AND state = \(Enrolment.started)
+        WHERE did = \(did) AND state = \(Enrolment.started) AND offer = \(offer)
         """
     }
 

@@ -28,6 +28,9 @@ struct KeyEnrolment: Sendable, Hashable {
     /// What the device has committed to, and the server's nonce; `nil` before, and after the end.
     let committed: Commitment?
 
+    /// Whether it has ended.
+    private let isVoid: Bool
+
     /// What a device has committed to, and what it got for it.
     struct Commitment: Sendable, Hashable {
         let hash: SigningHash?
@@ -41,6 +44,7 @@ struct KeyEnrolment: Sendable, Hashable {
         (offer, signer) = (enrolment.offer, enrolment.deviceKeyID)
         let isCommitted = [.committed, .completed].contains(enrolment.state)
         committed = isCommitted ? Commitment(hash: enrolment.commitment, nonce: enrolment.nonce) : nil
+        isVoid = enrolment.state == .void
     }
 
     /// New keys for a container.
@@ -50,6 +54,17 @@ struct KeyEnrolment: Sendable, Hashable {
         (offer, signer) = (renewal.offer, nil)
         let isCommitted = [.committed, .completed].contains(renewal.state)
         committed = isCommitted ? Commitment(hash: renewal.commitment, nonce: renewal.nonce) : nil
+        isVoid = renewal.state == .void
+    }
+
+    /// Refuses what a device sends for another offer than the last one. A request for an offer that was delayed on its
+    /// way may have replaced the one that the device has.
+    ///
+    /// - Throws: ``SigningRefusal`` `hash_mismatch`, unless the ceremony has ended.
+    func requireOffer(_ hash: SigningHash) throws {
+        guard isVoid || hash == .offer(offer) else {
+            throw SigningRefusal(.hashMismatch, "The offer was replaced by another one. Ask for an offer again.")
+        }
     }
 }
 

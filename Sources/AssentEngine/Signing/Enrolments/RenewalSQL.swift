@@ -88,10 +88,13 @@ enum RenewalSQL {
         "UPDATE signing_offered_slots SET expires_at = \(until) WHERE did = \(did) AND pid = \(pid)"
     }
 
-    static func commit(_ pid: SigningID, commitment: SigningHash, nonce: SigningNonce, at now: Int64) -> SQL {
+    /// Takes the commitment to the keys of this offer, unless another one has taken its place.
+    static func commit(
+        _ pid: SigningID, to offer: String, commitment: SigningHash, nonce: SigningNonce, at now: Int64
+    ) -> SQL {
         """
         UPDATE signing_renewals SET state = \(Renewal.committed), commitment = \(commitment), nonce_s = \(nonce)
-        WHERE pid = \(pid) AND state = \(Renewal.started) AND expires_at > \(now)
+        WHERE pid = \(pid) AND state = \(Renewal.started) AND offer = \(offer) AND expires_at > \(now)
         """
     }
 

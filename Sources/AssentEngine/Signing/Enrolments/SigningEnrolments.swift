@@ -88,42 +88,28 @@ struct SigningEnrolments: SigningPart {
 
     private func commit(_ body: CommitBody, _ ceremony: KeyEnrolment, _ request: DeviceRequest) async throws -> String {
         let nonce = try await commit(
-            ceremony, commitment: body.commitment, nonce: SigningNonce(random: context.random), proof: request.proof,
-            at: request.now)
+            ceremony, body, nonce: SigningNonce(random: context.random), proof: request.proof, at: request.now)
         return try await keys.sign(
             NonceReply(head: head(request), nonceS: nonce, sub: ceremony.userID, user: ceremony.username))
     }
 
-    /// STARTED → COMMITTED: the one commitment. A repetition finds the first one's nonce.
+    /// STARTED → COMMITTED: the one commitment, to keys of the offer as it was read. A repetition finds the first one's
+    /// nonce.
     ///
     /// - Returns: the nonce that the device gets.
-    /// - Throws: ``SigningRefusal``: `commitment_changed` for another commitment, which ends the ceremony;
-    ///   `enrolment_void` when another device was first, or the time is over; `replay`.
+    /// - Throws: ``SigningRefusal``: `hash_mismatch` when the offer is another one than the device has accepted, which
+    ///   changes nothing; `commitment_changed` for another commitment, which ends the ceremony; `enrolment_void` when
+    ///   another device was first, or the time is over; `replay`.
     func commit(
-        _ ceremony: KeyEnrolment, commitment: SigningHash, nonce: SigningNonce, proof: SpentProof?, at now: Int64
+        _ ceremony: KeyEnrolment, _ body: CommitBody, nonce: SigningNonce, proof: SpentProof?, at now: Int64
     ) async throws -> SigningNonce {
-        let (did, user) = (ceremony.did, ceremony.userID)
-        var statements: [GuardedStatement<Obstacle>] = []
-        let note: GuardedStatement<Obstacle>
-        switch ceremony.beginning {
-        case .enrolment(let enrolment):
-            statements.append(.one(EnrolmentSQL.commitInvite(pid: enrolment.pid, did: did, at: now), else: .changed))
-            statements.append(
-                .one(EnrolmentSQL.commit(did: did, commitment: commitment, nonce: nonce), else: .changed))
-            note = store.note(.signingEnrol, user: user, did: did, ["step": "commit"])
-        case .renewal(let renewal):
-            if let invite = renewal.invite {
-                statements.append(.one(EnrolmentSQL.commitInvite(pid: invite, did: did, at: now), else: .changed))
-            }
-            statements.append(
-                .one(RenewalSQL.commit(renewal.pid, commitment: commitment, nonce: nonce, at: now), else: .changed))
-            note = store.note(.signingContainer, user: user, did: did, ["step": "renewal commit"])
-        }
-        statements += store.spending(proof, at: now, else: .changed)
-        if try await store.changes(statements + [note]) { return nonce }
+        try ceremony.requireOffer(body.offer)
+        let statements = committing(ceremony, body.commitment, nonce: nonce, proof: proof, at: now)
+        if try await store.changes(statements) { return nonce }
         let known = try await again(ceremony)
+        try known?.requireOffer(body.offer)
         if let committed = known?.committed {
-            if let stored = committed.nonce, committed.hash == commitment { return stored }
+            if let stored = committed.nonce, committed.hash == body.commitment { return stored }
             try await end(known ?? ceremony)
             throw SigningRefusal(.commitmentChanged)
         }
@@ -133,6 +119,32 @@ struct SigningEnrolments: SigningPart {
             throw SigningRefusal(.enrolmentVoid)
         }
         throw SigningRefusal(try await store.isSpent(proof) ? .replay : .enrolmentVoid)
+    }
+
+    private func committing(
+        _ ceremony: KeyEnrolment, _ commitment: SigningHash, nonce: SigningNonce, proof: SpentProof?, at now: Int64
+    ) -> [GuardedStatement<Obstacle>] {
+        let (did, user, offer) = (ceremony.did, ceremony.userID, ceremony.offer)
+        var statements: [GuardedStatement<Obstacle>] = []
+        let note: GuardedStatement<Obstacle>
+        switch ceremony.beginning {
+        case .enrolment(let enrolment):
+            statements.append(.one(EnrolmentSQL.commitInvite(pid: enrolment.pid, did: did, at: now), else: .changed))
+            statements.append(
+                .one(
+                    EnrolmentSQL.commit(did: did, to: offer, commitment: commitment, nonce: nonce), else: .changed))
+            note = store.note(.signingEnrol, user: user, did: did, ["step": "commit"])
+        case .renewal(let renewal):
+            if let invite = renewal.invite {
+                statements.append(.one(EnrolmentSQL.commitInvite(pid: invite, did: did, at: now), else: .changed))
+            }
+            statements.append(
+                .one(
+                    RenewalSQL.commit(renewal.pid, to: offer, commitment: commitment, nonce: nonce, at: now),
+                    else: .changed))
+            note = store.note(.signingContainer, user: user, did: did, ["step": "renewal commit"])
+        }
+        return statements + store.spending(proof, at: now, else: .changed) + [note]
     }
 
     /// The ceremony as it is now.

@@ -92,6 +92,10 @@ extension PageLanguage {
         case .notApproved: "Nicht freigegeben"
         case .declinedText:
             "Sie haben abgelehnt. Es wurde nichts getan. Gehen Sie zurück zur App, um es noch einmal zu versuchen."
+        case .unansweredText:
+            "Auf Ihrem Gerät wurde nicht rechtzeitig geantwortet. Es wurde nichts getan. Gehen Sie zurück zur App, um es noch einmal zu versuchen."
+        case .noDeviceText:
+            "Sie haben kein Gerät, das dies freigeben kann. Es wurde nichts getan. Richten Sie ein Gerät ein, und gehen Sie dann zurück zur App, um es noch einmal zu versuchen."
         case .wrongAnswerText:
             "Eine Antwort hier oder auf Ihrem Gerät war falsch. Es wurde nichts getan. Gehen Sie zurück zur App, um es noch einmal zu versuchen."
         case .cannotApprove: "Diese Anfrage kann nicht freigegeben werden"

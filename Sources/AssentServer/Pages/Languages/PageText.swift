@@ -74,6 +74,10 @@ enum PageText: String, Sendable, Hashable, CaseIterable {
     case usedText = "You have approved this, and the app has sent it. Go back to the app to see what came of it."
     case notApproved = "Not approved"
     case declinedText = "You declined it. Nothing was done. Go back to the app to try again."
+    case unansweredText =
+        "Nobody answered on your device in time. Nothing was done. Go back to the app to try again."
+    case noDeviceText =
+        "You have no device that can approve this. Nothing was done. Set up a device, then go back to the app to try again."
     case wrongAnswerText =
         "An answer was wrong, here or on your device. Nothing was done. Go back to the app to try again."
     case cannotApprove = "This request cannot be approved"

@@ -323,11 +323,12 @@ struct SigningPINRenewalAttackTests {
         #expect(try await evaluate(0) == "wrong_generation")
         for _ in 0..<3 { #expect(try await evaluate(1) == nil) }
         // Another offer of the same renewal brings no more of them.
-        _ = try await old.call("renew/start", container.did, RenewStartBody())
+        let (offer, _) = try await old.call("renew/start", container.did, RenewStartBody())
         for _ in 0..<2 { #expect(try await evaluate(1) == nil) }
         #expect(try await evaluate(1) == "rate_limited")
         let commitment = SigningHash(sha256: [1])
-        let _: NonceReply = try await old.ask("renew/commit", container.did, CommitBody(commitment: commitment))
+        let body = CommitBody(commitment: commitment, offer: .offer(offer))
+        let _: NonceReply = try await old.ask("renew/commit", container.did, body)
         #expect(try await evaluate(1) == "invalid_request")
         #expect(
             try await refusal {
