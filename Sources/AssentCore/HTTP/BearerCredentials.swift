@@ -1,30 +1,7 @@
 package import HTTPTypes
 
-/// What the `Authorization` fields of a request say about a bearer token (RFC 6750 §2.1).
-package enum BearerCredentials: Equatable, Sendable {
-    /// None of the fields has the scheme `Bearer`.
-    case absent
-    /// A field has the scheme, but not one token behind it, or there are other fields beside it.
-    case malformed
-    /// A token. Nothing is known about it yet.
-    case token(Secret)
-
-    /// How many bytes a token may have.
-    package static let limit = 16 << 10
-
-    /// Reads all values of `Authorization`. The scheme's case does not matter (RFC 9110 §11.1).
-    package init(_ fields: [String]) {
-        guard fields.contains(where: Self.hasScheme) else {
-            self = .absent
-            return
-        }
-        guard fields.count == 1, let token = Self.token(fields[0]) else {
-            self = .malformed
-            return
-        }
-        self = .token(token)
-    }
-
+/// How a client presents a bearer token, and hears that it was refused (RFC 6750 §2.1, §3).
+package enum BearerCredentials {
     /// Whether a reply with status 401 says that the token was refused: a `Bearer` challenge with the error
     /// `invalid_token` (RFC 6750 §3.1). The resource has then done nothing else.
     package static func areRefused(in response: HTTPResponse) -> Bool {
@@ -37,22 +14,4 @@ package enum BearerCredentials: Equatable, Sendable {
 
     /// The value of `Authorization` that carries `token`.
     package static func field(_ token: Secret) -> String { "Bearer \(token.reveal())" }
-
-    private static let scheme = "Bearer"
-
-    private static func hasScheme(_ field: String) -> Bool {
-        Substring(field.utf8.prefix { $0 != UInt8(ascii: " ") }).equalsIgnoringASCIICase(scheme)
-    }
-
-    /// `b64token`, behind the scheme and at least one space.
-    private static func token(_ field: String) -> Secret? {
-        // An array, because each request of an app comes by here.
-        let bytes = Array(field.utf8)
-        var token = bytes.dropFirst(scheme.utf8.count).drop { $0 == UInt8(ascii: " ") }
-        while token.last == UInt8(ascii: " ") { token.removeLast() }
-        guard (1...limit).contains(token.count) else { return nil }
-        let body = token.prefix { $0.isURIUnreserved || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") }
-        guard !body.isEmpty, token[body.endIndex...].allSatisfy({ $0 == UInt8(ascii: "=") }) else { return nil }
-        return Secret(bytes: token)
-    }
 }

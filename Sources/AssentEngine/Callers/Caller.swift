@@ -9,16 +9,17 @@ package indirect enum Caller: Sendable {
     case session(LiveSession, SessionCarrier)
     /// The user of a live session of another realm.
     case foreignSession(LiveSession)
-    /// A client with a valid access token of the realm.
-    case accessToken(AccessGrant)
-    /// Somebody with an access token that is not valid here.
-    case refusedToken(AccessRefusal)
+    /// A client with a valid access token of the realm and, where the token belongs to a key, a proof of that key. The
+    /// nonce is for the reply, where it is time for a new one (RFC 9449 §8.2).
+    case accessToken(AccessGrant, newNonce: String?)
+    /// Somebody with an access token that is not valid here, or without one that the service asks for.
+    case refusedToken(TokenRefusal)
 
     /// The session of this realm and the way in which it was presented; `nil` without one.
     package var presented: PresentedSession? {
         switch self {
         case .session(let session, _): PresentedSession(session)
-        case .accessToken(let grant):
+        case .accessToken(let grant, _):
             grant.owner?.session.map {
                 PresentedSession($0, grantID: grant.grantID, keyThumbprint: grant.keyThumbprint)
             }
@@ -30,14 +31,14 @@ package indirect enum Caller: Sendable {
     package var user: User? {
         switch self {
         case .session(let session, _): session.user
-        case .accessToken(let grant): grant.owner?.user
+        case .accessToken(let grant, _): grant.owner?.user
         case .anonymous, .foreignSession, .refusedToken: nil
         }
     }
 
     /// Whether it is a client that acts for itself: no user could sign in for it.
     package var isClientItself: Bool {
-        if case .accessToken(let grant) = self { grant.owner == nil } else { false }
+        if case .accessToken(let grant, _) = self { grant.owner == nil } else { false }
     }
 
     /// The live session of this realm, presented by its own token; `nil` without one.
@@ -60,12 +61,42 @@ package struct PresentedCredentials: Sendable {
     package var session: SessionCredential?
 
     /// The access token.
-    package var accessToken: BearerCredentials
+    package var accessToken: TokenCredentials
+
+    /// What proves the key that the access token belongs to; `nil` where no door takes a proof.
+    package var proof: PresentedProof?
 
     /// Credentials.
-    package init(session: SessionCredential? = nil, accessToken: BearerCredentials = .absent) {
+    package init(
+        session: SessionCredential? = nil, accessToken: TokenCredentials = .absent, proof: PresentedProof? = nil
+    ) {
         self.session = session
         self.accessToken = accessToken
+        self.proof = proof
+    }
+}
+
+/// What a request says about the key of its sender, unchecked, and what a proof of that key must be about (RFC 9449
+/// §4.3).
+package struct PresentedProof: Sendable {
+    /// The values of the fields `DPoP`.
+    package let fields: [String]
+
+    /// The request's method.
+    package let method: String
+
+    /// The request's URL by the public address of the door, never by what the request calls its host.
+    package let url: String
+
+    /// Whose nonces are valid at the door.
+    package let server: ProofServer
+
+    /// A proof.
+    package init(fields: [String], method: String, url: String, server: ProofServer) {
+        self.fields = fields
+        self.method = method
+        self.url = url
+        self.server = server
     }
 }
 

@@ -1,19 +1,22 @@
-package import AssentCore
+import AssentCore
 
 /// Finds out who sends a request. Every endpoint asks here, so that one rule decides which session is alive, which
 /// realm it belongs to, and which access token is valid.
 package struct Callers: Sendable {
     private let sessions: Sessions
     private let providers: [String: OAuthProvider]
+    private let proofs: SenderProofs
 
     /// The callers of these realms.
     ///
     /// - Parameters:
     ///   - sessions: the sessions of all realms.
     ///   - providers: the OpenID providers, by realm.
-    package init(sessions: Sessions, providers: [String: OAuthProvider]) {
+    ///   - proofs: verifies proofs of keys, for all doors of the process.
+    package init(sessions: Sessions, providers: [String: OAuthProvider], proofs: SenderProofs) {
         self.sessions = sessions
         self.providers = providers
+        self.proofs = proofs
     }
 
     /// What clients of a realm may ask for about how their users sign in; `nil` for an unknown realm.
@@ -27,20 +30,57 @@ package struct Callers: Sendable {
         return session.realm == realm ? .session(session, credential.carrier) : .foreignSession(session)
     }
 
-    /// The caller with an access token, whatever it is for.
+    /// The caller with an access token, whatever it is for. A session beside it does not count.
     ///
     /// - Throws: ``StoreError`` when the database cannot serve.
-    package func caller(with credentials: BearerCredentials, realm: String) async throws -> Caller {
-        switch credentials {
+    package func caller(withToken credentials: PresentedCredentials, realm: String) async throws -> Caller {
+        switch credentials.accessToken {
         case .absent: return .anonymous
-        case .malformed: return .refusedToken(.notOurs)
-        case .token(let token):
-            guard let provider = providers[realm] else { return .refusedToken(.notOurs) }
+        case .malformed(let scheme): return .refusedToken(TokenRefusal(.notOurs, scheme))
+        case .token(let token, .bearer):
+            guard let provider = providers[realm] else { return .refusedToken(TokenRefusal(.notOurs, .bearer)) }
             switch try await provider.check(accessToken: token) {
-            case .granted(let grant): return .accessToken(grant)
-            case .refused(let reason): return .refusedToken(reason)
+            case .granted(let grant): return .accessToken(grant, newNonce: nil)
+            // The token's own scheme tells the client how it is presented.
+            case .refused(.keyMismatch): return .refusedToken(TokenRefusal(.keyMismatch, .dpop))
+            case .refused(let reason): return .refusedToken(TokenRefusal(reason, .bearer))
+            }
+        case .token(let token, .dpop):
+            do {
+                return try await proved(token, credentials.proof, realm: realm)
+            } catch let refusal as SenderProofRefusal {
+                return .refusedToken(TokenRefusal(.keyMismatch, .dpop, proof: refusal))
             }
         }
+    }
+
+    /// The caller with a token that belongs to a key, and a proof of the key (RFC 9449 §7.1).
+    ///
+    /// The token is looked at before the proof is spent, so that only someone who has a valid token can fill the
+    /// memory of spent proofs.
+    private func proved(_ token: Secret, _ presented: PresentedProof?, realm: String) async throws -> Caller {
+        guard let presented, !presented.fields.isEmpty else {
+            throw SenderProofRefusal(.invalidProof, "The request has no field DPoP with a proof of the token's key.")
+        }
+        guard presented.fields.count == 1 else {
+            throw SenderProofRefusal(.invalidProof, "The request has more than one DPoP field.")
+        }
+        guard let provider = providers[realm] else { return .refusedToken(TokenRefusal(.notOurs, .dpop)) }
+        let grant: AccessGrant
+        // Nobody has proved the key yet: that the token names it only means that the token itself is valid.
+        let named = try await provider.accessClaims(token)?.keyThumbprint
+        switch try await provider.check(accessToken: token, keyThumbprint: named) {
+        case .granted(let granted): grant = granted
+        case .refused(let reason): return .refusedToken(TokenRefusal(reason, .dpop))
+        }
+        guard let bound = grant.keyThumbprint else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
+        let proof = try await proofs.verify(
+            presented.fields, method: presented.method, url: presented.url, accessToken: token, at: presented.server,
+            policy: provider.configuration.noncePolicy(of: provider.configuration.client(grant.clientID)))
+        guard let proof, ConstantTime.equal(bound, proof.thumbprint) else {
+            return .refusedToken(TokenRefusal(.keyMismatch, .dpop))
+        }
+        return .accessToken(grant, newNonce: proof.newNonce)
     }
 
     /// The caller of a service behind the gateway. An access token decides alone: a session beside it does not replace
@@ -50,12 +90,19 @@ package struct Callers: Sendable {
     package func caller(
         with credentials: PresentedCredentials, realm: String, requirement: AccessTokenRequirement
     ) async throws -> Caller {
-        var caller = try await caller(with: credentials.accessToken, realm: realm)
-        if case .anonymous = caller { caller = try await self.caller(with: credentials.session, realm: realm) }
-        if case .accessToken(let grant) = caller, let issuer = providers[realm]?.configuration.issuer,
+        var caller = try await caller(withToken: credentials, realm: realm)
+        if case .anonymous = caller {
+            // A session belongs to no key: it is not even looked for.
+            if requirement.isSenderConstrained { return .refusedToken(TokenRefusal(.missing, .dpop)) }
+            caller = try await self.caller(with: credentials.session, realm: realm)
+        }
+        if case .accessToken(let grant, _) = caller, let issuer = providers[realm]?.configuration.issuer,
             let refusal = requirement.refusal(of: grant, issuer: issuer)
         {
-            return .refusedToken(refusal)
+            caller = .refusedToken(TokenRefusal(refusal, credentials.accessToken.scheme ?? .bearer))
+        }
+        if case .refusedToken(let refusal) = caller, requirement.isSenderConstrained {
+            return .refusedToken(TokenRefusal(refusal.reason, .dpop, proof: refusal.proof))
         }
         if let presented = caller.presented { try await sessions.touch(presented.session) }
         return caller
@@ -74,14 +121,20 @@ package struct AccessTokenRequirement: Sendable {
     /// Whether the realm's issuer is an audience too.
     package let includesIssuer: Bool
 
+    /// Whether it must belong to a key. Then nothing else lets a caller in.
+    package let isSenderConstrained: Bool
+
     /// A requirement.
-    package init(scopes: [String], audience: [String], includesIssuer: Bool) {
+    package init(scopes: [String], audience: [String], includesIssuer: Bool, isSenderConstrained: Bool = false) {
         self.scopes = scopes
         self.audience = audience
         self.includesIssuer = includesIssuer
+        self.isSenderConstrained = isSenderConstrained
     }
 
     func refusal(of grant: AccessGrant, issuer: String) -> AccessRefusal? {
+        // A bound token is granted with its proof only.
+        guard !isSenderConstrained || grant.keyThumbprint != nil else { return .keyMismatch }
         guard grant.audience.contains(where: { audience.contains($0) || includesIssuer && $0 == issuer }) else {
             return .otherAudience
         }

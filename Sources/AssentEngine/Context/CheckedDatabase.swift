@@ -21,6 +21,8 @@ struct CheckedDatabase: SQLDatabase {
 
     var notices: DatabaseNotices { base.notices }
 
+    var isShared: Bool { base.isShared }
+
     func close() async throws { try await base.close() }
 
     func abandon() { base.abandon() }

@@ -31,6 +31,10 @@ package struct MasterKey: Sendable {
         case signingEvaluation = "signing-evaluation"
         /// Makes and recognises the nonces that signing devices put into their proofs.
         case signingNonce = "signing-nonce"
+        /// Makes and recognises the nonces of the authorization server for proofs of a key (DPoP).
+        case serverNonce = "server-nonce"
+        /// The same for the gateway, whose nonces the authorization server does not take.
+        case gatewayNonce = "gateway-nonce"
         /// Finds the invite of a code.
         case signingCode = "signing-code"
         /// Tells whether it is the key of the database.

@@ -44,6 +44,7 @@ extension OAuthProvider {
             "revocation_endpoint_auth_methods_supported": methods,
             "introspection_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
             "code_challenge_methods_supported": ["S256"],
+            "dpop_signing_alg_values_supported": .array(SenderProofs.algorithms.map { .string($0.rawValue) }),
             "prompt_values_supported": ["none", "login", "select_account", "consent"],
             "authorization_response_iss_parameter_supported": true,
             "claims_parameter_supported": false,

@@ -84,6 +84,13 @@ package struct OAuthClient: Sendable, Hashable {
     /// Whether it may introspect tokens that are neither its own nor meant for it: a resource server.
     package var introspectsAll = false
 
+    /// Whether all its access tokens belong to a key, so that it gets none without a proof (`dpop_bound_access_tokens`,
+    /// RFC 9449 §5.2).
+    package var requiresProof = false
+
+    /// Whether its proofs must have a nonce, whatever the realm says.
+    package var requiresNonce = false
+
     /// A client with AM's defaults; what is not a parameter can be set.
     package init(id: String, kind: Kind, redirectURIs: [String], scopes: [String]) {
         self.id = id

@@ -114,6 +114,9 @@ extension OAuthError.Code {
     /// The access token lacks a scope.
     package static let insufficientScope = Self("insufficient_scope")
 
+    /// The request has no proof of a key and needs one, or its proof is not valid (RFC 9449 §5).
+    package static let invalidDPoPProof = Self("invalid_dpop_proof")
+
     /// The database cannot serve.
     package static let temporarilyUnavailable = Self("temporarily_unavailable")
 

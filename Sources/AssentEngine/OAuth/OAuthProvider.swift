@@ -31,6 +31,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// relying party that is not behind the gateway shows no other sign of its user.
     package var tokensKeepSessions = true
 
+    /// Whether proofs of keys must have a nonce (RFC 9449 §8).
+    package var requiresNonce = false
+
     /// The least `max_age` after a sign-in that it has demanded, in seconds: below it the way back to this endpoint
     /// would already be too long, and the user would sign in for ever.
     package var leastMaxAge: Int64 = 10
@@ -46,6 +49,11 @@ package struct OAuthProviderConfiguration: Sendable {
         self.issuer = issuer
         self.endpointBase = endpointBase ?? issuer
         self.clients = Dictionary(clients.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+    }
+
+    /// Whether the proofs of a client must have a nonce.
+    package func noncePolicy(of client: OAuthClient?) -> NoncePolicy {
+        requiresNonce || client?.requiresNonce == true ? .required : .offered
     }
 
     /// The client of that id.
@@ -114,20 +122,23 @@ package final class OAuthProvider: Sendable {
     ///
     /// - Parameters:
     ///   - parameters: the form.
-    ///   - authorization: the value of the `Authorization` header, if there is one.
-    ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has verified (RFC 9449).
+    ///   - client: who has sent it and authenticated, as ``client(authenticating:authorization:)`` says.
+    ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has verified and spent (RFC
+    ///     9449).
     /// - Returns: the tokens.
     /// - Throws: ``OAuthError``, or ``StoreError`` (see ``OAuthError/init(answering:)``).
     package func tokens(
-        _ parameters: OAuthParameters, authorization: String? = nil, keyThumbprint: String? = nil
+        _ parameters: OAuthParameters, of client: OAuthClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
-        let client = try client(authenticating: parameters, authorization: authorization)
         let requested = try parameters.required("grant_type")
         guard let type = OAuthClient.GrantType(rawValue: requested) else {
             throw OAuthError(.unsupportedGrantType, "Grant type is not supported: \(requested.prefix(64))")
         }
         guard client.grantTypes.contains(type) else {
             throw OAuthError(.unauthorizedClient, "The client is not allowed to use the grant type \(type.rawValue).")
+        }
+        guard keyThumbprint != nil || !client.requiresProof else {
+            throw OAuthError(.invalidDPoPProof, "This client gets tokens only with a proof of its key (DPoP).")
         }
         return switch type {
         case .authorizationCode:

@@ -89,5 +89,8 @@ package enum TableRegister {
         RegisteredTable(
             "latest_commits", .kept("connections do"), remark: "Connections that have ended do not come back.",
             isCopied: false),
+        RegisteredTable(
+            "spent_proofs", .purged,
+            remark: "A backup has none of its rows, so that proofs from before it need a new nonce.", isCopied: false),
     ]
 }

@@ -4,13 +4,21 @@ public import Foundation
 
 /// A verified proof that the sender of an HTTP request holds a key (DPoP, RFC 9449 §4).
 ///
-/// Whoever accepts one must still remember ``jti`` for the time that the proof is good, so that it is accepted once.
+/// Someone who accepts one must still remember ``jti`` for the time that the proof is good, so that it is accepted
+/// once.
 public struct DPoPProof: Sendable {
     /// The `typ` of a proof.
     public static let type = "dpop+jwt"
 
-    /// What verifies a proof unless the caller says otherwise: every asymmetric algorithm here.
-    public static let algorithms: Set<SignatureAlgorithm> = [.es256, .es384, .es512, .rs256, .ps256, .edDSA]
+    /// What verifies a proof unless the caller says otherwise. RS256 is not among them (FAPI 2.0 Security Profile,
+    /// 5.4).
+    public static let algorithms: Set<SignatureAlgorithm> = [.es256, .es384, .ps256, .edDSA]
+
+    /// How many seconds after its `iat` a proof without a nonce is good.
+    public static let maximumAge: TimeInterval = 60
+
+    /// How many seconds the `iat` of a proof may lie ahead.
+    public static let leeway: TimeInterval = 30
 
     private static let sizeLimit = 8 << 10
     private static let textLimit = 512
@@ -71,27 +79,54 @@ public struct DPoPProof: Sendable {
     ///   - algorithms: those that are accepted.
     ///   - clock: where the time comes from.
     ///   - maximumAge: how many seconds after `iat` a proof is good.
-    ///   - leeway: how many seconds the client's clock may differ.
+    ///   - leeway: how many seconds `iat` may lie ahead.
     /// - Returns: the proof: its key and its `jti`.
     /// - Throws: ``JOSEError`` with the code of what is wrong; `wrongNonce` asks the client to try again with a new
     ///   nonce.
     public static func verify(
         _ proof: String, method: String, uri: String, accessToken: Secret? = nil, nonces: Set<String>? = nil,
         algorithms: Set<SignatureAlgorithm> = DPoPProof.algorithms, clock: any WallClock,
-        maximumAge: TimeInterval = 60, leeway: TimeInterval = 10
+        maximumAge: TimeInterval = DPoPProof.maximumAge, leeway: TimeInterval = DPoPProof.leeway
+    ) throws(JOSEError) -> DPoPProof {
+        let read = try verifyUndated(
+            proof, method: method, uri: uri, accessToken: accessToken, algorithms: algorithms)
+        try read.checkTime(clock: clock, maximumAge: maximumAge, leeway: leeway)
+        if let nonces {
+            guard let nonce = read.nonce, nonces.contains(where: { ConstantTime.equal($0, nonce) }) else {
+                throw JOSEError(.wrongNonce)
+            }
+        }
+        return read
+    }
+
+    /// Verifies all of a proof but its time: whether ``issuedAt`` or ``nonce`` is fresh is left to the caller, since
+    /// either is enough (RFC 9449 §4.3, item 11). `exp` and `nbf` are claims of others and are not looked at.
+    ///
+    /// - Parameters:
+    ///   - proof: the value of the `DPoP` header field.
+    ///   - method: the request's method.
+    ///   - uri: the request's URI as the client sees it; query and fragment do not matter.
+    ///   - accessToken: the token that came with the request; `nil` at the token endpoint.
+    ///   - algorithms: those that are accepted.
+    /// - Returns: the proof.
+    /// - Throws: ``JOSEError`` with the code of what is wrong.
+    package static func verifyUndated(
+        _ proof: String, method: String, uri: String, accessToken: Secret? = nil,
+        algorithms: Set<SignatureAlgorithm> = DPoPProof.algorithms
     ) throws(JOSEError) -> DPoPProof {
         let message = try UnverifiedJWS.parse(proof, limit: sizeLimit)
+        guard let type = message.type, CompactHeader.same(type, as: Self.type) else {
+            throw JOSEError(.wrongType, "The header's typ is not \(Self.type).")
+        }
         guard let jwk = message.header["jwk"] else {
             throw JOSEError(.malformed, "The proof has no jwk in its header.")
         }
         let key = try JWK(jwk)
-        let verified = try message.verified(with: key, algorithms: algorithms)
-        let rules = JWTValidation(
-            issuer: nil, audience: nil, clock: clock, leeway: leeway, requiredType: type,
-            requiredClaims: ["jti", "htm", "htu", "iat"], maximumAge: maximumAge)
-        let claims = try rules.validate(verified)
+        let claims = try JWTClaims(payload: try message.verified(with: key, algorithms: algorithms).payload)
+        for name in ["jti", "htm", "htu", "iat"] where claims[name] == nil { throw JOSEError(.missingClaim(name)) }
         let jti = try text(claims, "jti")
         guard !jti.isEmpty else { throw JOSEError(.malformedClaim("jti")) }
+        guard let issuedAt = claims.iat else { throw JOSEError(.malformedClaim("iat")) }
         guard try text(claims, "htm").utf8.elementsEqual(method.utf8) else { throw JOSEError(.wrongMethod) }
         guard let htu = claims["htu"]?.string.flatMap(HTTPTarget.init) else { throw JOSEError(.malformedClaim("htu")) }
         guard let target = HTTPTarget(uri), target == htu else { throw JOSEError(.wrongURI) }
@@ -102,13 +137,23 @@ public struct DPoPProof: Sendable {
             }
         }
         let nonce = claims["nonce"] == nil ? nil : try text(claims, "nonce")
-        if let nonces {
-            guard let nonce, nonces.contains(where: { ConstantTime.equal($0, nonce) }) else {
-                throw JOSEError(.wrongNonce)
-            }
-        }
-        guard let issuedAt = claims.iat else { throw JOSEError(.missingClaim("iat")) }
         return DPoPProof(key: key, jti: jti, issuedAt: issuedAt, nonce: nonce)
+    }
+
+    /// Makes sure that ``issuedAt`` lies neither too far back nor too far ahead.
+    ///
+    /// - Parameters:
+    ///   - clock: where the time comes from.
+    ///   - maximumAge: how many seconds after `iat` a proof is good.
+    ///   - leeway: how many seconds `iat` may lie ahead.
+    /// - Throws: ``JOSEError`` with `tooOld` or `issuedInFuture`.
+    package func checkTime(
+        clock: any WallClock, maximumAge: TimeInterval = DPoPProof.maximumAge,
+        leeway: TimeInterval = DPoPProof.leeway
+    ) throws(JOSEError) {
+        let age = clock.now.timeIntervalSince(issuedAt)
+        guard age <= max(0, maximumAge) else { throw JOSEError(.tooOld) }
+        guard age >= -max(0, leeway) else { throw JOSEError(.issuedInFuture) }
     }
 
     private static func text(_ claims: JWTClaims, _ name: String) throws(JOSEError) -> String {

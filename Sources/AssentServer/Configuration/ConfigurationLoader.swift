@@ -176,6 +176,7 @@ extension ServerConfiguration {
             maxBodyBytes: route.integer("maxBodyBytes", default: 64 << 10, in: 1...16 << 20),
             keepsAuthorization: route.bool("keepAuthorization", default: false),
             scopes: route.strings("scopes"), audience: route.strings("audience"),
+            isSenderConstrained: route.bool("senderConstrained", default: false),
             passHeaders: try passHeaders(route), stripHeaders: try headers(route, "stripHeaders"),
             allowedOrigins: Set(try WebOrigins.read(route)), home: try home(route))
         route.finish()
@@ -197,7 +198,7 @@ extension ServerConfiguration {
         _ route: SettingsReader<Void>, realms: [RealmConfiguration]
     ) throws -> GatewayRoute.Access {
         if route.bool("public", default: false) {
-            let idle = ["realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType"]
+            let idle = ["realm", "policySet", "scopes", "audience", "maxBodyBytes", "mediaType", "senderConstrained"]
             if let key = idle.first(where: { route.has($0) }) {
                 throw route.issue(key, "a public route has no \(key): nobody is asked who they are")
             }

@@ -46,7 +46,7 @@ struct RealmLoader {
         transactions?.finish()
         let realm = RealmConfiguration(
             name: name, journeys: journeys, defaultJourney: defaultJourney, sessionLimits: limits,
-            tokensKeepSessions: tokensKeepSessions,
+            tokensKeepSessions: tokensKeepSessions, requiresNonce: try Self.requiresNonce(reader),
             transactionFailureStatus: failureStatus, contexts: try contexts(journeys), scopeTexts: try scopeTexts(),
             allowedOrigins: try WebOrigins.read(reader),
             clients: try clients(),
@@ -110,6 +110,8 @@ struct RealmLoader {
             }
             read.allowedOrigins = try WebOrigins.read(client)
             try Self.readTokens(of: &read, client)
+            read.requiresProof = client.bool("dpopBound", default: false)
+            read.requiresNonce = try Self.requiresNonce(client)
             read.consentImplied = client.bool("consentImplied", default: true)
             read.consentLifetime = Int64(client.integer("consentDays", default: 365, in: 1...3650)) * 86_400
             read.name = client.optionalString("name")
@@ -124,6 +126,17 @@ struct RealmLoader {
             if let fault = read.validate().first { throw client.issue(nil, "client \(fault)") }
             return read
         }
+    }
+
+    /// The key `dpop` of a realm or a client: whether proofs must have a nonce.
+    private static func requiresNonce(_ reader: SettingsReader<Void>) throws -> Bool {
+        guard let dpop = reader.optionalMapping("dpop") else { return false }
+        let text = dpop.optionalString("nonce") ?? "offered"
+        guard ["offered", "required"].contains(text) else {
+            throw dpop.issue("nonce", "must be offered (the default) or required")
+        }
+        dpop.finish()
+        return text == "required"
     }
 
     /// What a client's tokens are like, and how they are asked for.

@@ -144,6 +144,9 @@ package struct RealmConfiguration: Sendable {
     /// Whether a refresh or a question to the userinfo endpoint is a use of the session.
     package let tokensKeepSessions: Bool
 
+    /// Whether proofs of keys must have a nonce.
+    package var requiresNonce = false
+
     /// The HTTP status that ends a transaction's journey in failure: AM's is 200, ours can be 401.
     package let transactionFailureStatus: Int
 

@@ -14,6 +14,9 @@ struct AdviceReply {
         /// Whether it came with an access token, and with no session beside it. AM's clients have one.
         let hasTokenAlone: Bool
 
+        /// By which scheme its token came.
+        let scheme: TokenScheme
+
         /// What a new access token must be asked for with, where that would help (RFC 9470 §3). Only for a client that
         /// came with a token.
         let acrValues: [String]
@@ -35,7 +38,7 @@ struct AdviceReply {
         let isStandard = client.hasTokenAlone && !client.acrValues.isEmpty
         if isStandard || isScript || request.headers[.authenticateResponse]?.lowercased() == "header" {
             var response = Response.problem(401, "The user must do something first: see WWW-Authenticate.")
-            response.headers[.wwwAuthenticate] = try challenges(advice, realm: realm, acrValues: client.acrValues)
+            response.headers[.wwwAuthenticate] = try challenges(advice, realm: realm, client)
             return response
         }
         let isNavigation = mode == "navigate"
@@ -50,15 +53,12 @@ struct AdviceReply {
 
     /// AM's challenge and, for a client with an access token, the standard's behind it. They are one field: some of
     /// AM's clients read the last field only, and others look at its beginning.
-    private func challenges(_ advice: Advice, realm: String, acrValues: [String]) throws -> String {
+    private func challenges(_ advice: Advice, realm: String, _ client: Client) throws -> String {
         let challenge = try advice.challengeFieldValue(server: serverURL, realm: realm)
-        guard !acrValues.isEmpty else { return challenge }
-        let standard = Challenge(
-            scheme: "Bearer",
-            parameters: [
-                .init(name: "error", value: InsufficientAuthentication.errorCode),
-                .init(name: "acr_values", value: acrValues.joined(separator: " ")),
-            ])
+        guard !client.acrValues.isEmpty else { return challenge }
+        let standard = TokenChallenge(
+            client.scheme, error: InsufficientAuthentication.errorCode,
+            parameters: [.init(name: "acr_values", value: client.acrValues.joined(separator: " "))])
         return challenge + "," + (try standard.fieldValue())
     }
 }

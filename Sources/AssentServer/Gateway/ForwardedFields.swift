@@ -19,7 +19,7 @@ enum ForwardedFields {
     /// What a service may believe, since only the gateway sends it, and what is meant for the gateway. No route can let
     /// a client's own pass.
     private static let gatewaysOwn: Set<String> = [
-        "x-remote-user", "forwarded", "via", "x-txid", "x-idtoken", "x-authenticate-response",
+        "x-remote-user", "forwarded", "via", "x-txid", "x-idtoken", "x-authenticate-response", "dpop",
     ]
 
     private static let gatewaysFamily = "x-forwarded-"
@@ -70,7 +70,7 @@ enum ForwardedFields {
     struct Rules: Sendable, Hashable {
         /// The session's cookie, which it never gets.
         var cookie: SessionCookie
-        /// Whether it gets `Authorization` and `DPoP`.
+        /// Whether it gets `Authorization`.
         var keepsAuthorization: Bool
         /// Further fields that go on, in lower case.
         var passes: Set<String> = []
@@ -103,7 +103,7 @@ enum ForwardedFields {
             }
             if field.name == rules.cookie.fieldName || rules.strips.contains(name) { continue }
             if !named.isEmpty && named.contains(name) { continue }
-            if name == "authorization" || name == "dpop" {
+            if name == "authorization" {
                 guard rules.keepsAuthorization else { continue }
             } else if !ordinary.contains(name), !name.utf8.starts(with: ordinaryFamily.utf8),
                 !rules.passes.contains(name)
@@ -129,7 +129,8 @@ enum ForwardedFields {
         return forwarded
     }
 
-    /// The fields of the service's reply as the client gets them. A service may not set the session cookie.
+    /// The fields of the service's reply as the client gets them. A service may not set the session cookie, and has no
+    /// say in proofs: they are for the gateway, and so are nonces (RFC 9449 §9).
     static func reply(_ fields: HTTPFields, cookie: SessionCookie) -> HTTPFields {
         let named = connectionNamed(fields)
         var forwarded = HTTPFields()
@@ -138,9 +139,27 @@ enum ForwardedFields {
             if !named.isEmpty && named.contains(name) { continue }
             if hopByHop.contains(name) && name != "content-length" { continue }
             if field.name == .setCookie, !cookie.mayBeSet(by: field.value) { continue }
+            if field.name == .dpopNonce { continue }
+            if field.name == .wwwAuthenticate {
+                if let kept = withoutProofChallenges(field.value) {
+                    forwarded.append(.init(name: .wwwAuthenticate, value: kept))
+                }
+                continue
+            }
             forwarded.append(field)
         }
         return forwarded
+    }
+
+    /// A service's challenges without those that ask for a proof; `nil` when none is left, or when the field names the
+    /// scheme and cannot be read.
+    private static func withoutProofChallenges(_ value: String) -> String? {
+        guard value.lowercased().contains(TokenScheme.dpop.rawValue.lowercased()) else { return value }
+        guard let challenges = try? Challenge.parse(value) else { return nil }
+        let kept = challenges.filter { !$0.isScheme(TokenScheme.dpop.rawValue) }
+        guard kept.count < challenges.count else { return value }
+        guard !kept.isEmpty else { return nil }
+        return try? kept.map { challenge in try challenge.fieldValue() }.joined(separator: ", ")
     }
 
     private static func connectionNamed(_ fields: HTTPFields) -> Set<String> {

@@ -62,7 +62,10 @@ struct Gateway: RequestHandler {
             // A route that lists nobody leaves it to its service what pages may do.
             trusted = route.allowedOrigins.isEmpty ? nil : pages
             if let answer = pages.preflight(request, methods: Self.methodsInOrder) { return answer }
-            response = try await answer(request, resource, transactionID, route, pages, from: client)
+            response = try await answer(
+                Visit(
+                    request: request, resource: resource, transactionID: transactionID, route: route, pages: pages,
+                    client: client))
         } catch let error as RequestError {
             response = .problem(error.status, error.message)
         } catch let error as EngineError {
@@ -81,36 +84,50 @@ struct Gateway: RequestHandler {
         return response
     }
 
-    private func answer(
-        _ request: Request, _ resource: CanonicalResource, _ transactionID: String?, _ route: GatewayRoute,
-        _ pages: TrustedOrigins, from client: ClientAddress
-    ) async throws -> Response {
-        guard case .policies(let realm, let policySet) = route.access else {
-            let forwarding = Forwarding(
-                upstream: upstream, route: route, resource: resource, user: nil, transaction: nil, cookie: cookie,
-                publicOrigin: publicOrigin, client: client.text)
-            return await forwarding.send(request, boundBody: nil).response
+    /// A request, and what it leads to.
+    private struct Visit {
+        let request: Request
+        let resource: CanonicalResource
+        let transactionID: String?
+        let route: GatewayRoute
+        let pages: TrustedOrigins
+        let client: ClientAddress
+    }
+
+    private func answer(_ visit: Visit) async throws -> Response {
+        let request = visit.request
+        guard case .policies(let realm, let policySet) = visit.route.access else {
+            return await forwarding(of: visit, user: nil, transaction: nil).send(request, boundBody: nil).response
         }
-        let credentials = PresentedCredentials(request.headers, cookie: cookie)
+        let credentials = PresentedCredentials(request, cookie: cookie, origin: origin, server: .gateway)
+        // Also a proof is verified here, before anything is made or taken: who is asked for another nonce may repeat
+        // an approved request.
         let admission = try await access.admit(
             GatewayInquiry(
-                realm: realm, policySet: policySet, method: request.method.rawValue, resource: resource,
-                credentials: credentials,
-                accessToken: route.requirement(origin: origin)))
-        if let refusal = refusal(of: admission.caller, request, route: route, pages, realm: realm) { return refusal }
+                realm: realm, policySet: policySet, method: request.method.rawValue, resource: visit.resource,
+                credentials: credentials, accessToken: visit.route.requirement(origin: origin)))
+        if let refusal = try refusal(of: admission.caller, visit, realm: realm) { return refusal }
+        var response = try await settled(visit, admission, credentials, realm: realm)
+        if case .accessToken(_, let newNonce) = admission.caller { response.give(nonce: newNonce) }
+        return response
+    }
+
+    private func settled(
+        _ visit: Visit, _ admission: GatewayAdmission, _ credentials: PresentedCredentials, realm: String
+    ) async throws -> Response {
+        let request = visit.request
         // Nobody without a session can have a transaction: their bodies are not even read.
         let needsBody = admission.bindsBody && admission.caller.presented != nil
-        let boundBody = needsBody ? try await boundBody(of: request, route: route) : nil
+        let boundBody = needsBody ? try await boundBody(of: request, route: visit.route) : nil
         let decision = await access.settle(
             GatewayRequest(
-                admission, mediaType: request.headers[.contentType], body: boundBody, transactionID: transactionID,
-                clientAddress: client.ipv4, idempotencyKey: request.headers[.idempotencyKey]))
+                admission, mediaType: request.headers[.contentType], body: boundBody,
+                transactionID: visit.transactionID, clientAddress: visit.client.ipv4,
+                idempotencyKey: request.headers[.idempotencyKey]))
         switch decision {
         case .granted(let transaction):
-            let forwarding = Forwarding(
-                upstream: upstream, route: route, resource: resource,
-                user: admission.caller.user?.username, transaction: transaction?.id, cookie: cookie,
-                publicOrigin: publicOrigin, client: client.text)
+            let forwarding = forwarding(
+                of: visit, user: admission.caller.user?.username, transaction: transaction?.id)
             guard let transaction else { return await forwarding.send(request, boundBody: boundBody).response }
             let result = await access.forwarding(transaction) {
                 await forwarding.send(request, boundBody: boundBody)
@@ -118,8 +135,8 @@ struct Gateway: RequestHandler {
             return Forwarding.response(to: result, transaction: transaction.id)
         case .advised(let advice, _):
             return try AdviceReply(serverURL: serverURL, publicOrigin: publicOrigin).reply(
-                to: request, resource: resource, realm: realm, advice: advice,
-                client: adviceClient(request, admission.caller, credentials, advice, pages, realm: realm))
+                to: request, resource: visit.resource, realm: realm, advice: advice,
+                client: adviceClient(visit, admission.caller, credentials, advice, realm: realm))
         case .alreadyTaken(let record):
             return .problem(
                 409, "This transaction was used before. Nothing was forwarded now.",
@@ -128,31 +145,41 @@ struct Gateway: RequestHandler {
         }
     }
 
+    private func forwarding(of visit: Visit, user: String?, transaction: String?) -> Forwarding {
+        Forwarding(
+            upstream: upstream, route: visit.route, resource: visit.resource, user: user, transaction: transaction,
+            cookie: cookie, publicOrigin: publicOrigin, client: visit.client.text)
+    }
+
     private func adviceClient(
-        _ request: Request, _ caller: Caller, _ credentials: PresentedCredentials, _ advice: Advice,
-        _ pages: TrustedOrigins, realm: String
+        _ visit: Visit, _ caller: Caller, _ credentials: PresentedCredentials, _ advice: Advice, realm: String
     ) -> AdviceReply.Client {
         var hasToken = false
         if case .accessToken = caller { hasToken = true }
         var isForeignPage = false
-        if case .listed = pages.sender(of: request.headers) { isForeignPage = true }
+        if case .listed = visit.pages.sender(of: visit.request.headers) { isForeignPage = true }
         return AdviceReply.Client(
             isForeignPage: isForeignPage, hasTokenAlone: hasToken && credentials.session == nil,
+            scheme: credentials.accessToken.scheme ?? .bearer,
             acrValues: hasToken ? access.acrValues(meeting: advice, realm: realm) : [])
     }
 
     /// Why a caller is refused before any policy is asked; `nil` when they are not.
-    private func refusal(
-        of caller: Caller, _ request: Request, route: GatewayRoute, _ pages: TrustedOrigins, realm: String
-    ) -> Response? {
+    private func refusal(of caller: Caller, _ visit: Visit, realm: String) throws -> Response? {
         switch caller {
-        case .refusedToken(.insufficientScope):
-            let challenge = #"Bearer error="insufficient_scope", scope="\#(route.scopes.joined(separator: " "))""#
+        case .refusedToken(let refusal) where refusal.reason == .insufficientScope && refusal.scheme == .bearer:
+            let scopes = visit.route.scopes.joined(separator: " ")
             return .problem(
-                403, "The access token lacks a scope that this needs.", headers: [.wwwAuthenticate: challenge])
-        case .refusedToken: return unauthorized(.bearerRefused, realm: realm)
+                403, refusal.detail,
+                headers: [.wwwAuthenticate: #"Bearer error="insufficient_scope", scope="\#(scopes)""#])
+        case .refusedToken(let refusal):
+            let challenge = try TokenChallenge(refusal, scopes: visit.route.scopes).fieldValue()
+            let status = refusal.reason == .insufficientScope ? 403 : 401
+            var response = Response.problem(status, refusal.detail, headers: [.wwwAuthenticate: challenge])
+            response.give(nonce: refusal.nonce)
+            return response
         case .session(_, .cookie):
-            guard mayUseCookie(request, pages) else {
+            guard mayUseCookie(visit.request, visit.pages) else {
                 return .problem(403, "A request with the session cookie must come from an allowed origin.")
             }
             return nil
@@ -214,7 +241,7 @@ struct Gateway: RequestHandler {
 
     private func deny(_ denial: AccessDenial, realm: String) -> Response {
         switch denial {
-        case .noSession: unauthorized(.noSession, realm: realm)
+        case .noSession: unauthorized(realm: realm)
         case .refused(let error): .problem(error)
         case .unavailable:
             .problem(503, "The gateway cannot decide now. Nothing was forwarded.", members: ["forwarded": "no"])
@@ -226,22 +253,9 @@ struct Gateway: RequestHandler {
         }
     }
 
-    private enum Missing {
-        case noSession
-        case bearerRefused
-    }
-
-    private func unauthorized(_ missing: Missing, realm: String) -> Response {
-        let challenge =
-            switch missing {
-            case .bearerRefused: #"Bearer error="invalid_token""#
-            case .noSession: #"SSOADVICE realm="\#(realm)",am_uri="\#(serverURL)""#
-            }
-        let message =
-            switch missing {
-            case .bearerRefused: "The access token is expired, revoked, malformed, or meant for another service."
-            case .noSession: "Sign in first."
-            }
-        return .problem(401, message, headers: [.wwwAuthenticate: challenge])
+    private func unauthorized(realm: String) -> Response {
+        .problem(
+            401, "Sign in first.",
+            headers: [.wwwAuthenticate: #"SSOADVICE realm="\#(realm)",am_uri="\#(serverURL)""#])
     }
 }

@@ -38,6 +38,9 @@ package struct GatewayRoute: Sendable, Hashable {
     /// What an access token must be for (`aud`), one of them. Empty: the realm's issuer or the gateway's own origin.
     package let audience: [String]
 
+    /// Whether only an access token that belongs to a key, with a proof of that key, lets a caller in.
+    package let isSenderConstrained: Bool
+
     /// Fields of clients that reach the service beside the ordinary ones, in lower case.
     package let passHeaders: Set<String>
 
@@ -58,8 +61,9 @@ package struct GatewayRoute: Sendable, Hashable {
     package init(
         name: String, path: String = "/", upstream: String, access: Access,
         mediaType: String = "application/json", maxBodyBytes: Int = 64 << 10, keepsAuthorization: Bool = false,
-        scopes: [String] = [], audience: [String] = [], passHeaders: Set<String> = [],
-        stripHeaders: Set<String> = [], allowedOrigins: Set<String> = [], home: String? = nil
+        scopes: [String] = [], audience: [String] = [], isSenderConstrained: Bool = false,
+        passHeaders: Set<String> = [], stripHeaders: Set<String> = [], allowedOrigins: Set<String> = [],
+        home: String? = nil
     ) {
         self.name = name
         self.path = path
@@ -70,6 +74,7 @@ package struct GatewayRoute: Sendable, Hashable {
         self.keepsAuthorization = keepsAuthorization
         self.scopes = scopes
         self.audience = audience
+        self.isSenderConstrained = isSenderConstrained
         self.passHeaders = passHeaders
         self.stripHeaders = stripHeaders
         self.allowedOrigins = allowedOrigins
@@ -80,7 +85,8 @@ package struct GatewayRoute: Sendable, Hashable {
     /// What an access token must have here, at a gateway of this origin.
     func requirement(origin: String) -> AccessTokenRequirement {
         AccessTokenRequirement(
-            scopes: scopes, audience: audience.isEmpty ? [origin] : audience, includesIssuer: audience.isEmpty)
+            scopes: scopes, audience: audience.isEmpty ? [origin] : audience, includesIssuer: audience.isEmpty,
+            isSenderConstrained: isSenderConstrained)
     }
 
     /// Whether both answer the same paths.

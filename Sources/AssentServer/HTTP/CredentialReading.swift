@@ -1,11 +1,25 @@
 import AssentCore
 import AssentEngine
 import HTTPTypes
+import Hummingbird
 
 extension PresentedCredentials {
-    /// What the header says who sends the request.
-    init(_ fields: HTTPFields, cookie: SessionCookie) {
-        self.init(session: cookie.credential(fields), accessToken: BearerCredentials(fields[values: .authorization]))
+    /// What the header says who sends the request, at a door with this public origin.
+    init(_ request: Request, cookie: SessionCookie, origin: String, server: ProofServer) {
+        self.init(
+            session: cookie.credential(request.headers),
+            accessToken: TokenCredentials(request.headers[values: .authorization]),
+            proof: PresentedProof(request, origin: origin, server: server))
+    }
+}
+
+extension PresentedProof {
+    /// The request's proof. Its URL has the path as the client sent it, behind the origin by which clients know the
+    /// door: `Host` is the client's own word, and a proxy may have changed it.
+    init(_ request: Request, origin: String, server: ProofServer) {
+        self.init(
+            fields: request.headers[values: .dpop], method: request.method.rawValue,
+            url: origin + (request.head.path ?? "/"), server: server)
     }
 }
 
@@ -15,4 +29,12 @@ extension SessionCookie {
         if let token = headerToken(fields) { return SessionCredential(token: token, carrier: .field) }
         return cookieToken(fields).map { SessionCredential(token: $0, carrier: .cookie) }
     }
+}
+
+extension HTTPField.Name {
+    /// The proof of a key (RFC 9449 §4.1).
+    static let dpop = HTTPField.Name("DPoP")!
+
+    /// The nonce for the next proof (RFC 9449 §8).
+    static let dpopNonce = HTTPField.Name("DPoP-Nonce")!
 }

@@ -26,7 +26,7 @@ struct TrustedOrigins: Sendable, Hashable {
     let listed: Set<String>
 
     /// What our own answers say in fields.
-    private static let exposed = "WWW-Authenticate, Retry-After, Content-API-Version"
+    private static let exposed = "WWW-Authenticate, Retry-After, Content-API-Version, DPoP-Nonce"
 
     /// How many seconds a browser may remember the answer to a preflight.
     private static let maxAge = "600"

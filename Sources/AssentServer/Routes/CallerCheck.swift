@@ -14,55 +14,78 @@ struct CallerCheck: Sendable {
     /// The clients of each realm.
     let clients: [String: OAuthProvider]
 
+    /// Scheme, host and port of the server's public URL, which proofs of keys name.
+    let origin: String
+
+    /// Who was found.
+    struct Found: Sendable {
+        let caller: RouteCaller
+
+        /// The value of `DPoP-Nonce` for the reply, where it is time for a new one.
+        var newNonce: String?
+    }
+
     /// Who sends a request.
     ///
     /// - Throws: ``RouteRefusal`` when the row does not let them in; `StoreError`.
     func caller<Wire: RouteWire>(
         of request: Request, _ rule: RouteRule, realm: String, service: Wire.Service, _ wire: Wire
-    ) async throws -> RouteCaller {
+    ) async throws -> Found {
         try await caller(of: request, rule, asking: rule.caller, realm: realm, service: service, wire)
     }
 
     private func caller<Wire: RouteWire>(
         of request: Request, _ rule: RouteRule, asking asked: RouteRule.CallerRule, realm: String,
         service: Wire.Service, _ wire: Wire
-    ) async throws -> RouteCaller {
+    ) async throws -> Found {
         switch asked {
-        case .anyone, .client, .device: return .unknown
+        case .anyone, .client, .device: return Found(caller: .unknown)
         case .ifAuthorized(let first, let otherwise):
             let asked = request.headers.contains(.authorization) ? first : otherwise
             return try await caller(of: request, rule, asking: asked, realm: realm, service: service, wire)
         case .optionalSession:
             let caller = try await callers.caller(with: cookie.credential(request.headers), realm: realm)
-            guard case .session(let session, let carrier) = caller else { return .unknown }
-            return .session(session, carrier)
+            guard case .session(let session, let carrier) = caller else { return Found(caller: .unknown) }
+            return Found(caller: .session(session, carrier))
         case .session(let foreign):
             switch try await callers.caller(with: cookie.credential(request.headers), realm: realm) {
-            case .session(let session, let carrier): return .session(session, carrier)
+            case .session(let session, let carrier): return Found(caller: .session(session, carrier))
             case .foreignSession where foreign == .forbidden: throw RouteRefusal.foreignSession
             default: throw RouteRefusal.sessionRequired
             }
         case .accessToken:
-            let token = try await wire.accessToken(of: request, rule)
-            switch try await callers.caller(with: token, realm: realm) {
-            case .accessToken(let grant): return .accessToken(grant)
-            case .refusedToken: throw RouteRefusal.tokenRefused
-            default: throw RouteRefusal.tokenRequired
-            }
+            let (grant, nonce) = try Self.granted(
+                try await callers.caller(withToken: try await token(of: request, rule, wire), realm: realm))
+            return Found(caller: .accessToken(grant), newNonce: nonce)
         case .confidentialClient(let scope):
-            let credentials = PresentedCredentials(accessToken: try await wire.accessToken(of: request, rule))
             let requirement = AccessTokenRequirement(
                 scopes: [scope], audience: wire.audience(of: service), includesIssuer: true)
-            switch try await callers.caller(with: credentials, realm: realm, requirement: requirement) {
-            case .accessToken(let grant):
-                guard let client = clients[realm]?.configuration.client(grant.clientID) else {
-                    throw RouteRefusal.tokenRefused
-                }
-                guard client.kind != .public else { throw RouteRefusal.publicClient }
-                return .confidentialClient(client)
-            case .refusedToken: throw RouteRefusal.tokenRefused
-            default: throw RouteRefusal.tokenRequired
+            let (grant, nonce) = try Self.granted(
+                try await callers.caller(
+                    with: try await token(of: request, rule, wire), realm: realm, requirement: requirement))
+            guard let client = clients[realm]?.configuration.client(grant.clientID) else {
+                throw RouteRefusal.tokenRefused(
+                    TokenRefusal(.clientUnknown, grant.keyThumbprint == nil ? .bearer : .dpop))
             }
+            guard client.kind != .public else { throw RouteRefusal.publicClient }
+            return Found(caller: .confidentialClient(client), newNonce: nonce)
+        }
+    }
+
+    /// The token and what proves its key. A session beside it is not read.
+    private func token<Wire: RouteWire>(
+        of request: Request, _ rule: RouteRule, _ wire: Wire
+    ) async throws -> PresentedCredentials {
+        PresentedCredentials(
+            accessToken: try await wire.accessToken(of: request, rule),
+            proof: PresentedProof(request, origin: origin, server: .authorizationServer))
+    }
+
+    private static func granted(_ caller: Caller) throws(RouteRefusal) -> (AccessGrant, newNonce: String?) {
+        switch caller {
+        case .accessToken(let grant, let nonce): return (grant, nonce)
+        case .refusedToken(let refusal): throw .tokenRefused(refusal)
+        case .anonymous, .session, .foreignSession: throw .tokenRequired
         }
     }
 }

@@ -10,6 +10,12 @@ struct OAuthRoutes: Sendable {
     let callers: Callers
     let cookie: SessionCookie
 
+    /// Verifies proofs of keys, for all doors of the process.
+    let proofs: SenderProofs
+
+    /// The public origin of the server, which is in the URLs that proofs are about.
+    let origin: String
+
     /// Where a browser is sent to sign in.
     let serverURL: String
 
@@ -19,7 +25,18 @@ struct OAuthRoutes: Sendable {
     /// `access_token`.
     func tokens(_ call: RouteCall<OAuthProvider>) async throws -> Response {
         let parameters = try await call.form()
-        return .json(200, try await call.service.tokens(parameters, authorization: try call.request.authorization).json)
+        let provider = call.service
+        let client = try provider.client(
+            authenticating: parameters, authorization: try call.request.authorization)
+        let presented = PresentedProof(call.request, origin: origin, server: .authorizationServer)
+        // Before anything of the grant is spent.
+        let proof = try await proofs.verify(
+            presented.fields, method: presented.method, url: presented.url, accessToken: nil, at: presented.server,
+            policy: provider.configuration.noncePolicy(of: client))
+        let tokens = try await provider.tokens(parameters, of: client, keyThumbprint: proof?.thumbprint)
+        var response = Response.json(200, tokens.json)
+        response.give(nonce: proof?.newNonce)
+        return response
     }
 
     /// `token/revoke`.

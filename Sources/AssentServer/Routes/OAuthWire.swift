@@ -17,8 +17,8 @@ struct OAuthWire: RouteWire {
 
     func trusted(_ origins: WebOrigins, realm: String) -> TrustedOrigins? { origins.oauth(realm: realm) }
 
-    /// The token in `Authorization`, or in a form (RFC 6750 §2.2).
-    func accessToken(of request: Request, _ rule: RouteRule) async throws -> BearerCredentials {
+    /// The token in `Authorization`, or in a form (RFC 6750 §2.2), which carries bearer tokens only.
+    func accessToken(of request: Request, _ rule: RouteRule) async throws -> TokenCredentials {
         var authorization = try request.authorization.map { [$0] } ?? []
         if request.method == .post, request.isForm,
             let token = try await request.form(upTo: rule.bodyLimit)["access_token"]
@@ -28,7 +28,7 @@ struct OAuthWire: RouteWire {
             }
             authorization = ["Bearer \(token)"]
         }
-        return BearerCredentials(authorization)
+        return TokenCredentials(authorization)
     }
 
     func response(refusing error: any Error, to request: Request, of rule: RouteRule?, realm: String?) throws
@@ -41,15 +41,18 @@ struct OAuthWire: RouteWire {
             case .forgery(let reason): return .oauth(403, "invalid_request", reason)
             case .sessionRequired, .tokenRequired: return .oauth(.missingToken, realm: realm ?? "")
             case .foreignSession: return .oauth(403, "access_denied", "The session belongs to another realm.")
-            case .tokenRefused: return .oauth(.invalidToken, realm: realm ?? "")
+            case .tokenRefused(let refusal): return .oauth(refusal, realm: realm ?? "")
             case .publicClient: return .oauth(403, "unauthorized_client", "Only a client with a secret may do this.")
             }
         }
         if let error = error as? RequestError {
             return page(request, rule, SignInMessage(error, again: nil), error.status) ?? .oauth(error)
         }
+        if let refusal = error as? SenderProofRefusal { return .oauth(refusal) }
         let error = OAuthError(answering: error)
-        return page(request, rule, SignInMessage(error), error.status) ?? .oauth(error, realm: realm ?? "")
+        let scheme = TokenCredentials(request.headers[values: .authorization]).scheme ?? .bearer
+        return page(request, rule, SignInMessage(error), error.status)
+            ?? .oauth(error, realm: realm ?? "", scheme: scheme)
     }
 
     /// A page for somebody who looks at the answer of an endpoint that browsers are sent to; `nil` for a program.

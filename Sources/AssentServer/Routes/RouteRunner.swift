@@ -102,12 +102,14 @@ struct RouteRunner<Wire: RouteWire, Handlers: Sendable>: Sendable {
             if let forgery { throw RouteRefusal.forgery(forgery) }
         }
         try wire.check(request)
-        let caller = try await callers.caller(of: request, rule, realm: place.realm, service: place.service, wire)
-        return try await place.route.answer(
+        let found = try await callers.caller(of: request, rule, realm: place.realm, service: place.service, wire)
+        var response = try await place.route.answer(
             handlers,
             RouteCall(
                 request: request, rule: rule, id: place.id, realm: place.realm, service: place.service,
-                trusted: place.trusted, caller: caller, client: client))
+                trusted: place.trusted, caller: found.caller, client: client))
+        response.give(nonce: found.newNonce)
+        return response
     }
 
     /// The answer to a browser that asks whether a page may call a route (Fetch §3.3.2); `nil` for anything else.
@@ -122,7 +124,7 @@ struct RouteRunner<Wire: RouteWire, Handlers: Sendable>: Sendable {
                 status: .noContent,
                 headers: [
                     .accessControlAllowMethods: rule.allow,
-                    .accessControlAllowHeaders: "Authorization, Content-Type", .accessControlMaxAge: "600",
+                    .accessControlAllowHeaders: "Authorization, Content-Type, DPoP", .accessControlMaxAge: "600",
                 ])
             open(&response, to: request, rule, trusted)
             return response
@@ -141,7 +143,7 @@ struct RouteRunner<Wire: RouteWire, Handlers: Sendable>: Sendable {
         case .everyOrigin:
             guard !trusted.open(&response, to: request.headers) else { return }
             response.headers[.accessControlAllowOrigin] = "*"
-            response.headers[.accessControlExposeHeaders] = "WWW-Authenticate"
+            response.headers[.accessControlExposeHeaders] = "WWW-Authenticate, DPoP-Nonce"
         }
     }
 }

@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEngine
 import Hummingbird
 
 /// What differs between the tables of routes: how a request names its realm and its access token, and how a refusal is
@@ -21,7 +22,7 @@ protocol RouteWire: Sendable {
     /// The access token of a request, unchecked.
     ///
     /// - Throws: what ``response(refusing:to:of:realm:)`` words.
-    func accessToken(of request: Request, _ rule: RouteRule) async throws -> BearerCredentials
+    func accessToken(of request: Request, _ rule: RouteRule) async throws -> TokenCredentials
 
     /// What an access token of a confidential client must be issued for, besides the realm's issuer.
     func audience(of service: Service) -> [String]
@@ -45,8 +46,8 @@ protocol RouteWire: Sendable {
 extension RouteWire {
     func check(_ request: Request) throws {}
 
-    func accessToken(of request: Request, _ rule: RouteRule) async throws -> BearerCredentials {
-        BearerCredentials(request.headers[values: .authorization])
+    func accessToken(of request: Request, _ rule: RouteRule) async throws -> TokenCredentials {
+        TokenCredentials(request.headers[values: .authorization])
     }
 
     func audience(of service: Service) -> [String] { [] }
@@ -70,8 +71,8 @@ enum RouteRefusal: Error, Hashable {
     case foreignSession
     /// There is no access token.
     case tokenRequired
-    /// The access token is not valid here.
-    case tokenRefused
+    /// The access token, or the proof beside it, is not valid here.
+    case tokenRefused(TokenRefusal)
     /// The client has no secret, so that anyone could pass for it.
     case publicClient
 }

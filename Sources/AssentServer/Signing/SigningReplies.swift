@@ -18,6 +18,15 @@ extension Response {
         return .problem(error.status, error.detail, members: members, headers: fields)
     }
 
+    /// The same to an access token, or to the proof beside it, that is not valid (RFC 9449 §7.1).
+    static func signing(_ refusal: TokenRefusal) -> Response {
+        guard refusal.scheme == .dpop else { return signing(SigningRefusal(.unauthorized)) }
+        var response = signing(SigningRefusal(.unauthorized, refusal.detail))
+        response.headers[.wwwAuthenticate] = try? TokenChallenge(refusal).fieldValue()
+        response.give(nonce: refusal.nonce)
+        return response
+    }
+
     /// The same for a request that cannot be read.
     static func signing(_ error: RequestError) -> Response {
         let code: RefusalCode = error.status == 413 ? .tooLarge : .invalidRequest

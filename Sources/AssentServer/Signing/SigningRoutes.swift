@@ -60,7 +60,8 @@ struct SigningWire: RouteWire {
             .signing(SigningRefusal(.notFound, "This realm does not exist, or offers no transaction signing."))
         case .method: .signing(RequestError(405, "Use \(rule?.allow ?? "")."))
         case .forgery(let reason): .signing(SigningRefusal(.forbidden, reason))
-        case .sessionRequired, .tokenRequired, .tokenRefused: .signing(SigningRefusal(.unauthorized))
+        case .sessionRequired, .tokenRequired: .signing(SigningRefusal(.unauthorized))
+        case .tokenRefused(let refusal): .signing(refusal)
         case .foreignSession: .signing(SigningRefusal(.forbidden))
         case .publicClient:
             .signing(SigningRefusal(.forbidden, "Only a client with a secret may ask users to sign."))

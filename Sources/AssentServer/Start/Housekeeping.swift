@@ -14,6 +14,7 @@ struct Housekeeping: Service {
     let providers: [OAuthProvider]
     let authentication: Authentication
     let keys: ServerKeys
+    let proofs: SenderProofs
     let watch: NodeWatch
     /// The digest of this node's policies.
     let policies: String
@@ -69,6 +70,7 @@ struct Housekeeping: Service {
         _ = try await authentication.purge()
         for provider in providers { _ = try await provider.purge() }
         _ = try await keys.purge()
+        try await proofs.purge()
         try await SigningHousekeeping.purge(context)
         try await AttemptCounter(context).purge(before: context.clock.epochSeconds - 86_400)
     }

@@ -13,6 +13,7 @@ struct ServerParts: Sendable {
     private let sessions: Sessions
     private let providers: [String: OAuthProvider]
     private let passwords: Passwords
+    private let proofs: SenderProofs
     private let callers: Callers
     private let access: AccessSettlement
     private let authentication: Authentication
@@ -40,11 +41,13 @@ struct ServerParts: Sendable {
                 realm: realm.name, issuer: "\(endpoints.server)/oauth2\(RealmPath.path(of: realm.name))",
                 clients: realm.clients, contexts: realm.contexts, scopeTexts: realm.scopeTexts)
             settings.tokensKeepSessions = realm.tokensKeepSessions
+            settings.requiresNonce = realm.requiresNonce
             providers[realm.name] = try OAuthProvider(context, keys: keys, configuration: settings)
         }
         self.providers = providers
         signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
-        callers = Callers(sessions: sessions, providers: providers)
+        proofs = SenderProofs(context)
+        callers = Callers(sessions: sessions, providers: providers, proofs: proofs)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         access = AccessSettlement(
             context, decisions: PolicyDecisionPoint(policySets: configuration.realms.flatMap(\.policySets)),
@@ -75,8 +78,8 @@ struct ServerParts: Sendable {
     var housekeeping: Housekeeping {
         Housekeeping(
             context: context, sessions: sessions, transactions: access.transactions,
-            providers: Array(providers.values), authentication: authentication, keys: keys, watch: watch,
-            policies: Nodes.digest(of: configuration.realms.flatMap(\.policySets)))
+            providers: Array(providers.values), authentication: authentication, keys: keys,
+            proofs: proofs, watch: watch, policies: Nodes.digest(of: configuration.realms.flatMap(\.policySets)))
     }
 
     /// The hosts that requests may name.
@@ -93,7 +96,8 @@ struct ServerParts: Sendable {
     func serverHandler() throws -> ServerHandler {
         let basePath = URLComponents(string: endpoints.server)?.path ?? ""
         let origins = WebOrigins(configuration.realms, own: try Origin(endpoints.server))
-        let check = CallerCheck(callers: callers, cookie: cookie, clients: providers)
+        let check = CallerCheck(
+            callers: callers, cookie: cookie, clients: providers, origin: try Origin(endpoints.server).description)
         return ServerHandler(
             basePath: basePath, hosts: try hosts,
             json: RouteRunner(
@@ -102,7 +106,9 @@ struct ServerParts: Sendable {
             oauth: RouteRunner(
                 OAuthWire(design: configuration.pages, basePath: basePath), RouteTable.oauth,
                 handlers: OAuthRoutes(
-                    callers: callers, cookie: cookie, serverURL: endpoints.server, design: configuration.pages),
+                    callers: callers, cookie: cookie, proofs: proofs,
+                    origin: try Origin(endpoints.server).description, serverURL: endpoints.server,
+                    design: configuration.pages),
                 services: providers, callers: check, origins: origins),
             signing: RouteRunner(
                 SigningWire(logger: context.logger), RouteTable.signing, handlers: SigningRoutes(), services: signing,

@@ -30,12 +30,17 @@ extension OAuthError {
         }
     }
 
-    /// The value of `WWW-Authenticate`, where the status asks for one.
-    func challenge(realm: String) -> String? {
+    /// The value of `WWW-Authenticate`, where the status asks for one. A token that came by another scheme hears of
+    /// its scope in that scheme.
+    func challenge(realm: String, scheme: TokenScheme = .bearer) -> String? {
         switch wanted {
         case .clientCredentials: "Basic realm=\"\(realm)\""
         case .accessToken: "Bearer realm=\"\(realm)\""
         case .otherAccessToken: "Bearer realm=\"\(realm)\", error=\"invalid_token\""
+        case .scope(let scope) where scheme == .dpop:
+            try? TokenChallenge(
+                .dpop, error: code.rawValue, parameters: [.init(name: "scope", value: scope)]
+            ).fieldValue()
         case .scope(let scope): "Bearer error=\"insufficient_scope\", scope=\"\(scope)\""
         case nil: nil
         }
@@ -44,9 +49,25 @@ extension OAuthError {
 
 extension Response {
     /// An error in OAuth's form (RFC 6749 §5.2).
-    static func oauth(_ error: OAuthError, realm: String) -> Response {
+    static func oauth(_ error: OAuthError, realm: String, scheme: TokenScheme = .bearer) -> Response {
         var response = oauth(error.status, error.code.rawValue, error.detail, state: error.state)
-        response.headers[.wwwAuthenticate] = error.challenge(realm: realm)
+        response.headers[.wwwAuthenticate] = error.challenge(realm: realm, scheme: scheme)
+        return response
+    }
+
+    /// What an endpoint says to an access token, or to the proof beside it, that is not valid (RFC 9449 §7.1).
+    static func oauth(_ refusal: TokenRefusal, realm: String) -> Response {
+        guard refusal.scheme == .dpop else { return oauth(.invalidToken, realm: realm) }
+        var response = oauth(401, refusal.error ?? OAuthError.Code.invalidToken.rawValue, refusal.detail)
+        response.headers[.wwwAuthenticate] = try? TokenChallenge(refusal).fieldValue(realm: realm)
+        response.give(nonce: refusal.nonce)
+        return response
+    }
+
+    /// What the token endpoint says to a proof that is not valid, or that needs a nonce (RFC 9449 §5, §8).
+    static func oauth(_ refusal: SenderProofRefusal) -> Response {
+        var response = oauth(400, refusal.code.name, refusal.reason)
+        response.give(nonce: refusal.code.nonce)
         return response
     }
 

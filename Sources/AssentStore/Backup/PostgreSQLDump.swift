@@ -12,8 +12,12 @@ struct PostgreSQLDump: Sendable {
     /// Writes a dump.
     func write(to path: String) async throws {
         try await run(
-            "pg_dump", ["--format=custom", "--no-password", "--file", path, "--dbname", try await connection()],
-            password: try password())
+            "pg_dump",
+            [
+                // What a crash may take is nothing to restore.
+                "--format=custom", "--no-unlogged-table-data", "--no-password", "--file", path, "--dbname",
+                try await connection(),
+            ], password: try password())
     }
 
     /// Reads a dump from end to end.

@@ -80,6 +80,9 @@ package final class PostgreSQLDatabase: SQLDatabase {
     /// What an operator has to know although everything goes on.
     package var notices: DatabaseNotices { keeper.notices }
 
+    /// Nodes share it.
+    package var isShared: Bool { true }
+
     /// Waits no longer for what the server does not answer: a statement, a `COMMIT`, or a search for its outcome.
     package func abandon() {
         end()

@@ -7,6 +7,8 @@ struct PostgreSQLWork: Sendable {
         /// Several statements that read one state of the database.
         case snapshot
         case write
+        /// One statement that writes what a crash may take.
+        case unlogged
         /// It changes the schema.
         case definition
     }
@@ -14,12 +16,14 @@ struct PostgreSQLWork: Sendable {
     let statements: [SQLStatement]
     let kind: Kind
 
-    var isWriting: Bool { kind == .write || kind == .definition }
+    var isWriting: Bool { kind == .write || kind == .unlogged || kind == .definition }
 
     init(_ statements: [SQLStatement]) {
         self.statements = statements
         if statements.allSatisfy(\.isRead) {
             kind = statements.count == 1 ? .read : .snapshot
+        } else if statements.count == 1, statements.allSatisfy(\.isUnlogged) {
+            kind = .unlogged
         } else {
             kind = statements.contains(where: \.sql.definesSchema) ? .definition : .write
         }
@@ -58,7 +62,8 @@ struct PostgreSQLTransaction {
     func run() throws -> [[SQLRow]] {
         switch work.kind {
         case .read: try readOne()
-        case .snapshot: try readSnapshot()
+        case .snapshot: try exchange(after: .beginSnapshot)
+        case .unlogged: try exchange(after: .begin)
         case .write, .definition: try write()
         }
     }
@@ -70,13 +75,14 @@ struct PostgreSQLTransaction {
         try checked(session.exchange(commands, isCancelled: isCancelled))
     }
 
-    /// One round trip.
-    private func readSnapshot() throws -> [[SQLRow]] {
-        let answers = try session.exchange(
-            [.beginSnapshot] + commands + [.commit], isCancelled: isCancelled)
+    /// One round trip. What it commits needs no evidence: a crash may take it, and it may be done a second time.
+    private func exchange(after begin: PostgreSQLCommand) throws -> [[SQLRow]] {
+        let answers = try session.exchange([begin] + commands + [.commit], isCancelled: isCancelled)
         do {
             try require(answers.first)
-            return try checked(Array(answers.dropFirst().dropLast()))
+            let rows = try checked(Array(answers.dropFirst().dropLast()))
+            try require(answers.last)
+            return rows
         } catch {
             if answers.contains(where: \.isMissing) { _ = try session.exchange([.rollback]) }
             throw error

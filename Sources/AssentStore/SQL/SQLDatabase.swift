@@ -27,6 +27,9 @@ package protocol SQLDatabase: Sendable {
     /// What an operator has to know although everything goes on.
     var notices: DatabaseNotices { get }
 
+    /// Whether several nodes may use it at the same time, and it has the table of spent proofs that they share.
+    var isShared: Bool { get }
+
     /// Ends all connections. Calls that come later throw ``StoreError`` with code `unavailable`.
     ///
     /// - Throws: ``StoreError`` when the database is still in use.
@@ -39,6 +42,9 @@ package protocol SQLDatabase: Sendable {
 extension SQLDatabase {
     /// There is no clock but this machine's.
     package func time() async throws -> Int64? { nil }
+
+    /// One process uses it.
+    package var isShared: Bool { false }
 
     /// No call takes long.
     package func abandon() {}

@@ -12,16 +12,22 @@ package struct SQLStatement: Sendable, Hashable {
     /// Whether it is a transaction's ``record(_:)``.
     package let isRecord: Bool
 
+    /// Whether it is an ``unlogged(_:)`` one.
+    package let isUnlogged: Bool
+
     /// A statement that may write.
     package init(_ sql: SQL, expecting expected: RowCount = .any) {
         self.init(sql: sql, expected: expected)
     }
 
-    private init(sql: SQL, expected: RowCount, isRead: Bool = false, isRecord: Bool = false) {
+    private init(
+        sql: SQL, expected: RowCount, isRead: Bool = false, isRecord: Bool = false, isUnlogged: Bool = false
+    ) {
         self.sql = sql
         self.expected = expected
         self.isRead = isRead
         self.isRecord = isRecord
+        self.isUnlogged = isUnlogged
     }
 
     /// A statement that only reads.
@@ -35,6 +41,15 @@ package struct SQLStatement: Sendable, Hashable {
     /// what became of a `COMMIT` that got no answer.
     package static func record(_ sql: SQL) -> SQLStatement {
         SQLStatement(sql: sql, expected: .exactly(1), isRecord: true)
+    }
+
+    /// A statement that is run alone and writes only to a table whose rows a crash may take. It is one round trip, and
+    /// neither the disk nor a standby is waited for.
+    ///
+    /// When a connection is lost under it, it is run a second time, whatever became of the first: a statement for
+    /// which that would be wrong cannot be unlogged.
+    package static func unlogged(_ sql: SQL) -> SQLStatement {
+        SQLStatement(sql: sql, expected: .any, isUnlogged: true)
     }
 }
 

@@ -208,3 +208,14 @@ extension OAuthError {
     /// An error to compare with: only the code counts.
     static func expected(_ code: String) -> OAuthError { OAuthError(OAuthError.Code(rawValue: code), "") }
 }
+
+extension OAuthProvider {
+    /// The token endpoint, for a client that has yet to authenticate.
+    func tokens(
+        _ parameters: OAuthParameters, authorization: String? = nil, keyThumbprint: String? = nil
+    ) async throws -> IssuedTokens {
+        try await tokens(
+            parameters, of: try client(authenticating: parameters, authorization: authorization),
+            keyThumbprint: keyThumbprint)
+    }
+}

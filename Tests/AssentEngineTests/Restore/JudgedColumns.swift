@@ -42,7 +42,7 @@ struct JudgedColumns: Sendable {
             "id seen_at policies"),
         "oauth_codes": JudgedColumns(
             used: "used_at",
-            "id grant_id client_id redirect_uri code_challenge nonce expires_at"),
+            "id grant_id client_id redirect_uri code_challenge nonce key_thumbprint expires_at"),
         "refresh_tokens": JudgedColumns(
             used: "used_at attempt_hash successor_id sealed_successor",
             "id grant_id client_id issued_at expires_at"),

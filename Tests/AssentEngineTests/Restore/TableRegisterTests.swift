@@ -21,7 +21,8 @@ struct TableRegisterTests {
         let stored = Set(try await fixture.database.run(.read(names)).map { try $0.text("name") })
         let registered = TableRegister.tables.map(\.name)
         #expect(Set(registered).count == registered.count)
-        let elsewhere: Set = TestDatabase.isPostgreSQL ? [] : ["history", "history_marks", "latest_commits"]
+        let elsewhere: Set =
+            TestDatabase.isPostgreSQL ? [] : ["history", "history_marks", "latest_commits", "spent_proofs"]
         #expect(stored.union(elsewhere) == Set(registered))
         let copied = Set(try Schema.current.tables().map(\.name))
         #expect(copied == Set(TableRegister.tables.filter(\.isCopied).map(\.name)))

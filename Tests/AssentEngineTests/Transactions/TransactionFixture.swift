@@ -177,7 +177,7 @@ extension AccessSettlement {
         var caller = Caller.anonymous
         if let presented = sent.session {
             caller =
-                presented.grantID.map { .accessToken(.of(presented, grantID: $0)) }
+                presented.grantID.map { .accessToken(.of(presented, grantID: $0), newNonce: nil) }
                 ?? .session(presented.session, .field)
         }
         let matched = decisions.policySet(sent.policySet, realm: sent.realm).map {

@@ -46,6 +46,11 @@ struct ConfigurationLoaderTests {
                 "idTokenAlgorithm: ES256", "accessTokenAlgorithm: PS256", at: "accessTokenAlgorithm: PS256",
                 "PS256 is not supported; ES256 (the default) or RS256"),
             Mistake(
+                "idTokenAlgorithm: ES256", "dpop: {nonce: always}", at: "dpop:",
+                "must be offered (the default) or required"),
+            Mistake("idTokenAlgorithm: ES256", "dpop: {bound: true}", at: "dpop:", "unknown key"),
+            Mistake("idTokenAlgorithm: ES256", "dpopBound: maybe", at: "dpopBound:", "must be true or false"),
+            Mistake(
                 "idTokenAlgorithm: ES256", "requirePKCE: false", at: "requirePKCE: false",
                 "a public client always needs PKCE"),
             Mistake(
@@ -107,6 +112,9 @@ struct ConfigurationLoaderTests {
                 "is not an origin"),
             Mistake("public: true", "public: true, realm: alpha", at: "public: true", "a public route has no realm"),
             Mistake(
+                "public: true", "public: true, senderConstrained: true", at: "public: true",
+                "a public route has no senderConstrained"),
+            Mistake(
                 #"value: "urn:bank:level1""#, #"value: "urn:bank:code""#, at: #"value: "urn:bank:code", level"#,
                 "the realm has the acr urn:bank:code twice"),
             Mistake(#"value: "urn:bank:level1""#, #"value: "a b""#, at: #"value: "a b""#, "visible ASCII"),
@@ -156,6 +164,7 @@ struct ConfigurationLoaderTests {
                 "{username: ben, ", "{username: Ana, ", at: "{username: Ana, credentials: generated}",
                 "upper and lower case make no difference"),
             Mistake("passHeaders: [X-Custom]", "passHeaders: [Via]", at: "passHeaders:", "Via cannot pass"),
+            Mistake("passHeaders: [X-Custom]", "passHeaders: [DPoP]", at: "passHeaders:", "DPoP cannot pass"),
             Mistake("passHeaders: [X-Custom]", "passHeaders: [X Custom]", at: "passHeaders:", "X Custom cannot be"),
             Mistake("credentials: generated}", "credentials: guess}", at: "credentials: guess", "only be: generated"),
             Mistake("roles: [pep]", "roles: [king]", at: "roles: [king]", "unknown role king; known: admin"),
@@ -205,6 +214,28 @@ struct ConfigurationLoaderTests {
         } else {
             #expect(error?.line != nil)
         }
+    }
+
+    @Test("What proofs need can be said for a realm and for a client")
+    func proofs() throws {
+        func read(_ find: String, _ replacement: String) throws -> RealmConfiguration {
+            let range = try #require(Self.good.range(of: find))
+            let text = Self.good.replacingCharacters(in: range, with: replacement)
+            return try #require(
+                ServerConfiguration.parse(text, file: "/etc/assent.yaml").realms.first { $0.name == "/alpha" })
+        }
+        let plain = try read("idTokenAlgorithm: ES256", "idTokenAlgorithm: ES256")
+        #expect(!plain.requiresNonce && plain.clients.allSatisfy { !$0.requiresNonce && !$0.requiresProof })
+        let client = try read(
+            "idTokenAlgorithm: ES256", "dpop: {nonce: required}\n        dpopBound: true"
+        ).clients.filter { $0.requiresNonce && $0.requiresProof }
+        #expect(client.map(\.id) == ["bank-app"])
+        #expect(
+            try read("    defaultJourney: Login", "    dpop: {nonce: required}\n    defaultJourney: Login")
+                .requiresNonce)
+        #expect(
+            try !read("    defaultJourney: Login", "    dpop: {nonce: offered}\n    defaultJourney: Login")
+                .requiresNonce)
     }
 
     @Test("Without development: true, what only development may is refused")

@@ -66,7 +66,7 @@ struct ForwardedFieldsTests {
         "A route cannot let pass what only the gateway says, or what is for one hop",
         arguments: [
             "X-Remote-User", "X-Forwarded-For", "Forwarded", "Via", "X-TxID", "Connection", "Host", "Transfer-Encoding",
-            "Authorization", "X_Custom",
+            "Authorization", "X_Custom", "DPoP",
         ])
     func impassable(name: String) throws {
         #expect(!ForwardedFields.canPass(try #require(HTTPField.Name(name))))
@@ -95,6 +95,35 @@ struct ForwardedFieldsTests {
     @Test("Authorization stays where the route keeps it")
     func authorization() throws {
         #expect(try forward([("Authorization", "Bearer x")], keepsAuthorization: true)[.authorization] == "Bearer x")
+    }
+
+    @Test("A proof stays here, also where the route keeps Authorization")
+    func proof() throws {
+        let forwarded = try forward(
+            [("Authorization", "DPoP x"), ("DPoP", "a.b.c"), ("DPOP", "d.e.f")], keepsAuthorization: true)
+        #expect(forwarded[.authorization] == "DPoP x")
+        #expect(forwarded[values: .dpop].isEmpty)
+    }
+
+    @Test(
+        "A service's nonces and challenges for proofs end here, and its other challenges go on",
+        arguments: [
+            (#"DPoP error="use_dpop_nonce",algs="ES256""#, nil), ("dpop", nil), ("DPoP x=\"", nil),
+            (#"Bearer realm="a", DPoP algs="ES256""#, #"Bearer realm="a""#),
+            (
+                #"dPoP algs="ES256", Basic realm="b, c", Digest nonce="n", qop="auth""#,
+                #"Basic realm="b, c", Digest nonce="n",qop="auth""#
+            ),
+            (#"Basic realm="DPoP", charset="UTF-8""#, #"Basic realm="DPoP", charset="UTF-8""#),
+            (#"Basic realm="x""#, #"Basic realm="x""#), ("not, \" readable", "not, \" readable"),
+        ] as [(String, String?)])
+    func serviceProofs(challenge: String, kept: String?) throws {
+        let reply = ForwardedFields.reply(
+            try fields([("WWW-Authenticate", challenge), ("DPoP-Nonce", "n"), ("dpop-nonce", "m"), ("X-A", "1")]),
+            cookie: cookie)
+        #expect(reply[values: .wwwAuthenticate] == (kept.map { [$0] } ?? []))
+        #expect(reply[values: .dpopNonce].isEmpty)
+        #expect(reply.contains { $0.value == "1" })
     }
 
     @Test("On a bound route the idempotency key is the transaction's, not the client's")

@@ -21,7 +21,7 @@ struct CrossOriginTests {
 
     /// The fields that the vendor's SDK and ours add.
     private static let fields: Set = [
-        "accept-api-version", "authorization", "content-type", "idempotency-key", "iplanetdirectorypro",
+        "accept-api-version", "authorization", "content-type", "dpop", "idempotency-key", "iplanetdirectorypro",
         "x-authenticate-response", "x-idtoken", "x-requested-platform", "x-requested-with", "x-tree", "x-txid",
     ]
 
@@ -107,6 +107,7 @@ struct CrossOriginTests {
         )
         #expect(opens(answer, to: Self.listed))
         #expect(answer.all("Access-Control-Expose-Headers").count { $0.contains("WWW-Authenticate") } == 1)
+        #expect(answer.all("Access-Control-Expose-Headers").count { $0.contains("DPoP-Nonce") } == 1)
         #expect(answer.status != 405)
     }
 

@@ -25,11 +25,17 @@ struct DiscoveryTests {
             "response_types_supported", "response_modes_supported", "grant_types_supported", "subject_types_supported",
             "id_token_signing_alg_values_supported", "token_endpoint_auth_methods_supported",
             "revocation_endpoint_auth_methods_supported", "introspection_endpoint_auth_methods_supported",
-            "code_challenge_methods_supported", "prompt_values_supported",
+            "code_challenge_methods_supported", "dpop_signing_alg_values_supported", "prompt_values_supported",
             "acr_values_supported", "authorization_response_iss_parameter_supported", "claims_parameter_supported",
             "request_parameter_supported", "request_uri_parameter_supported", "assent_refresh_attempt_supported",
         ]
         #expect(names == checked)
+    }
+
+    @Test("It lists what proofs may be signed with, and RS256 is not among it")
+    func proofAlgorithms() async throws {
+        #expect(
+            try await document()["dpop_signing_alg_values_supported"]?.strings == ["ES256", "ES384", "PS256", "EdDSA"])
     }
 
     @Test(
@@ -203,7 +209,7 @@ struct DiscoveryTests {
             #expect(preflight.status == (open.contains(path) ? 204 : 405))
             if open.contains(path) {
                 #expect(preflight["Access-Control-Allow-Methods"]?.contains(method) == true)
-                #expect(preflight["Access-Control-Allow-Headers"] == "Authorization, Content-Type")
+                #expect(preflight["Access-Control-Allow-Headers"] == "Authorization, Content-Type, DPoP")
             }
         }
     }

@@ -201,8 +201,9 @@ struct RowBench {
         issuer = SigningProvider(context, settings: settings)
         let cookie = SessionCookie(name: ServerFixture.cookieName)
         check = CallerCheck(
-            callers: Callers(sessions: Sessions(context), providers: [realm.name: provider]), cookie: cookie,
-            clients: [realm.name: provider])
+            callers: Callers(
+                sessions: Sessions(context), providers: [realm.name: provider], proofs: SenderProofs(context)),
+            cookie: cookie, clients: [realm.name: provider], origin: fixture.root(""))
         origins = WebOrigins(configuration.realms, own: try Origin(fixture.root("")))
         json = JSONWire(logger: context.logger)
         oauth = OAuthWire(design: configuration.pages, basePath: "/am")

@@ -236,6 +236,12 @@ enum FixtureConfiguration {
               realm: alpha
               policySet: bank
               scopes: [accounts]
+            - name: keyed
+              path: /files/keyed
+              upstream: http://127.0.0.1:\(upstream)
+              realm: alpha
+              policySet: bank
+              senderConstrained: true
             - name: owned
               path: /owned
               upstream: http://127.0.0.1:\(upstream)

@@ -217,9 +217,10 @@ extension OAuthProvider {
                         """, expecting: .exactly(1)),
                     SQLStatement(
                         """
-                        INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce, expires_at)
+                        INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce,
+                            key_thumbprint, expires_at)
                         VALUES (\(TokenHash.of(code)), \(grantID), \(request.client.id), \(request.redirectURI),
-                            \(request.codeChallenge ?? ""), \(request.nonce), \(expiresAt))
+                            \(request.codeChallenge ?? ""), \(request.nonce), \(request.keyThumbprint), \(expiresAt))
                         """, expecting: .exactly(1)),
                     audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grantID)),
                 ].map(GuardedStatement.also))

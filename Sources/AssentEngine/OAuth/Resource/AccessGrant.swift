@@ -55,8 +55,11 @@ package enum AccessRefusal: String, Sendable, Hashable {
     case userInactive
     /// Its client is not defined any more.
     case clientUnknown
-    /// It is bound to a key, and the caller has not proved that it holds that key.
+    /// It is bound to a key, and the caller has not proved that it holds that key; or it is bound to none where it
+    /// must be.
     case keyMismatch
+    /// There is none, and the service lets nobody in without one.
+    case missing
     /// It was issued for another service.
     case otherAudience
     /// It lacks a scope that the service asks for.

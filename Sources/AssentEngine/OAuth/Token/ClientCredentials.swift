@@ -11,15 +11,15 @@ extension OAuthProvider {
             parameters.scopes() ?? client.defaultScopes.filter { !OAuthClient.needsUser($0) },
             where: { client.scopes.contains($0) && !OAuthClient.needsUser($0) })
         let expiresAt = now + client.accessTokenLifetime
-        let grant = GrantRecord(id: context.random.uuid(), client: client, scopes: scopes, keyThumbprint: keyThumbprint)
+        let grant = GrantRecord(id: context.random.uuid(), client: client, scopes: scopes)
         let tokens = try await mint(
             grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint, refreshToken: nil)
         _ = try await context.database.run([
             SQLStatement(
                 """
-                INSERT INTO grants (id, realm, client_id, scope, key_thumbprint, is_offline, created_at, expires_at)
-                VALUES (\(grant.id), \(configuration.realm), \(client.id), \(scopes.joined(separator: " ")),
-                    \(keyThumbprint), 0, \(now), \(expiresAt))
+                INSERT INTO grants (id, realm, client_id, scope, is_offline, created_at, expires_at)
+                VALUES (\(grant.id), \(configuration.realm), \(client.id), \(scopes.joined(separator: " ")), 0,
+                    \(now), \(expiresAt))
                 """, expecting: .exactly(1)),
             audit.statement(record(.oauthClient, .success, grant)),
         ])
@@ -28,13 +28,13 @@ extension OAuthProvider {
 }
 
 extension GrantRecord {
-    /// A new grant of a client to itself.
-    fileprivate init(id: String, client: OAuthClient, scopes: [String], keyThumbprint: String?) {
+    /// A new grant of a client to itself. Only its access token belongs to a key.
+    fileprivate init(id: String, client: OAuthClient, scopes: [String]) {
         self.id = id
         clientID = client.id
         owner = nil
         self.scopes = scopes
-        self.keyThumbprint = keyThumbprint
+        keyThumbprint = nil
         isRevoked = false
         acr = nil
         isOffline = false

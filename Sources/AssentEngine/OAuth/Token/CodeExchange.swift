@@ -16,7 +16,7 @@ extension OAuthProvider {
             .read(
                 """
                 SELECT c.client_id, c.redirect_uri, c.code_challenge, c.nonce, c.expires_at, c.used_at,
-                    \(GrantRecord.columns)
+                    c.key_thumbprint AS code_key, \(GrantRecord.columns)
                 FROM \(GrantRecord.joined("oauth_codes c JOIN grants g ON g.id = c.grant_id", at: now))
                 WHERE c.id = \(codeID) AND g.realm = \(configuration.realm)
                 """)
@@ -29,7 +29,8 @@ extension OAuthProvider {
         }
         let challenge = try row.text("code_challenge")
         guard try row.text("client_id") == client.id, try row.text("redirect_uri") == redirectURI,
-            Self.verifies(parameters["code_verifier"], challenge: challenge)
+            Self.verifies(parameters["code_verifier"], challenge: challenge),
+            KeyBinding.allows(keyThumbprint, where: try row.optionalText("code_key"))
         else {
             _ = try await context.database.run(
                 audit.statement(record(.oauthCode, .refused, reason: "binding", grant)))
@@ -43,7 +44,9 @@ extension OAuthProvider {
             keyThumbprint: keyThumbprint, refreshToken: refreshToken)
         do {
             _ = try await context.database.run(
-                spending(codeID, redirectURI: redirectURI, challenge: challenge, client: client)
+                spending(
+                    codeID, redirectURI: redirectURI, challenge: challenge, client: client,
+                    keyThumbprint: keyThumbprint)
                     + issuing(refreshToken, grant: grant, client: client, keyThumbprint: keyThumbprint)
                     + [audit.statement(record(.oauthCode, .success, grant))])
         } catch let error as StoreError where error.code == .unexpectedCount {
@@ -54,7 +57,7 @@ extension OAuthProvider {
     }
 
     private func spending(
-        _ codeID: String, redirectURI: String, challenge: String, client: OAuthClient
+        _ codeID: String, redirectURI: String, challenge: String, client: OAuthClient, keyThumbprint: String?
     ) -> [SQLStatement] {
         [
             SQLStatement(
@@ -62,6 +65,7 @@ extension OAuthProvider {
                 UPDATE oauth_codes SET used_at = \(now)
                 WHERE id = \(codeID) AND client_id = \(client.id) AND redirect_uri = \(redirectURI)
                     AND code_challenge = \(challenge) AND used_at IS NULL AND expires_at > \(now)
+                    AND (key_thumbprint IS NULL OR key_thumbprint = \(keyThumbprint))
                     AND EXISTS (
                         SELECT 1 FROM \(SessionSQL.withUser) JOIN grants g ON g.session_id = s.id
                         WHERE g.id = oauth_codes.grant_id AND g.revoked_at IS NULL AND s.user_id = g.user_id
@@ -71,18 +75,22 @@ extension OAuthProvider {
     }
 
     /// The statements that put a new refresh token in the store and keep the grant for as long as anything of it
-    /// counts.
+    /// counts. The grant of a public client takes the first key that comes, and no other afterwards; that of a
+    /// confidential client belongs to the client, which authenticates (RFC 9449 §5).
     func issuing(
         _ refreshToken: Secret?, grant: GrantRecord, client: OAuthClient, keyThumbprint: String?
     ) -> [SQLStatement] {
         let refreshLifetime = refreshToken == nil ? 0 : client.refreshTokenLifetime
         let expiresAt = now + max(client.accessTokenLifetime, refreshLifetime)
+        let isPublic = client.kind == .public
+        let isRightKey: SQL =
+            isPublic ? "(key_thumbprint IS NULL OR key_thumbprint = \(keyThumbprint))" : "1 = 1"
         var statements = [
             SQLStatement(
                 """
-                UPDATE grants SET key_thumbprint = \(keyThumbprint),
+                UPDATE grants SET key_thumbprint = \(isPublic ? keyThumbprint : nil),
                     expires_at = CASE WHEN expires_at > \(expiresAt) THEN expires_at ELSE \(expiresAt) END
-                WHERE id = \(grant.id) AND revoked_at IS NULL
+                WHERE id = \(grant.id) AND revoked_at IS NULL AND \(isRightKey)
                 """, expecting: .exactly(1))
         ]
         if let refreshToken {

@@ -33,6 +33,9 @@ extension OAuthProvider {
     /// Each use makes a successor. When the reply was lost, the same client with the same key and the same `attempt_id`
     /// gets the same successor once more, for a short while and as long as it is unused. Any other second use means
     /// that two parties hold the token, and ends the grant.
+    ///
+    /// The token of a public client belongs to the grant's key; without one, the first proof that comes gives it one. A
+    /// confidential client authenticates, and its new access token belongs to whatever key it proves (RFC 9449 §5).
     func refresh(
         _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
@@ -44,7 +47,9 @@ extension OAuthProvider {
                 known, tokenID: tokenID, attemptHash: attemptHash, parameters, client: client,
                 keyThumbprint: keyThumbprint)
         }
-        guard known.clientID == client.id, known.grant.keyThumbprint == keyThumbprint else {
+        guard known.clientID == client.id,
+            client.kind != .public || KeyBinding.allows(keyThumbprint, where: known.grant.keyThumbprint)
+        else {
             _ = try await context.database.run(
                 audit.statement(record(.oauthRefresh, .refused, reason: "binding", known.grant)))
             throw OAuthError.invalidGrant
@@ -111,7 +116,7 @@ extension OAuthProvider {
     ) async throws -> IssuedTokens {
         guard !spent.grant.isRevoked else { throw OAuthError.invalidGrant }
         guard let usedAt = spent.usedAt, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
-            spent.clientID == client.id, spent.grant.keyThumbprint == keyThumbprint,
+            spent.clientID == client.id, client.kind != .public || spent.grant.keyThumbprint == keyThumbprint,
             let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
             (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
         else {

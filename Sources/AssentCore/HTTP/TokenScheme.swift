@@ -1,0 +1,15 @@
+/// By which scheme a request presents an access token.
+package enum TokenScheme: String, Sendable, Hashable, CaseIterable {
+    /// Someone who has the token may use it (RFC 6750 §2.1).
+    case bearer = "Bearer"
+    /// The token belongs to a key, and the request proves that its sender has that key (RFC 9449 §7.1).
+    case dpop = "DPoP"
+
+    /// The scheme at the beginning of an `Authorization` field; `nil` for any other. Its case does not matter (RFC 9110
+    /// §11.1).
+    init?(of field: String) {
+        let name = Substring(field.utf8.prefix { $0 != UInt8(ascii: " ") })
+        guard let scheme = Self.allCases.first(where: { name.equalsIgnoringASCIICase($0.rawValue) }) else { return nil }
+        self = scheme
+    }
+}

@@ -1,0 +1,73 @@
+import AssentCore
+import Crypto
+import Foundation
+
+/// A server that gives nonces. Each knows its own only, since a nonce belongs to the server that gave it (RFC 9449
+/// §8.2, §9).
+package enum ProofServer: Sendable, Hashable, CaseIterable {
+    /// The authorization server, with its token and userinfo endpoints.
+    case authorizationServer
+    /// The gateway before the protected services.
+    case gateway
+
+    fileprivate var purpose: MasterKey.Purpose {
+        switch self {
+        case .authorizationServer: .serverNonce
+        case .gateway: .gatewayNonce
+        }
+    }
+}
+
+/// The nonces that clients put into their proofs (RFC 9449 §8): a time and its authentication code under the master
+/// key. They are made and recognised without storage, by all nodes alike, and may be used many times.
+struct DPoPNonces: Sendable {
+    /// Milliseconds for which a nonce is valid. With the difference of two nodes' clocks that is 3 to 5 minutes.
+    static let lifetime: Int64 = 240_000
+
+    /// How far the clocks of two nodes may differ, in milliseconds.
+    static let tolerance: Int64 = 30_000
+
+    private let clock: any WallClock
+    private let key: SymmetricKey
+    private static let tagLength = 16
+
+    init(_ context: EngineContext, of server: ProofServer) {
+        clock = context.clock
+        key = context.masterKey.derivedSecret(for: server.purpose).symmetricKey
+    }
+
+    /// A new nonce.
+    func make() -> String {
+        let time = Self.bytes(clock.epochMilliseconds)
+        return Base64URL.encode(time + tag(time))
+    }
+
+    /// When a nonce was made, in milliseconds since 1970; `nil` unless it is one of this server that is valid now.
+    func madeAt(_ nonce: String) -> Int64? {
+        guard nonce.utf8.count <= 64, let bytes = Base64URL.decode(nonce), bytes.count == 8 + Self.tagLength else {
+            return nil
+        }
+        let time = Array(bytes.prefix(8))
+        guard ConstantTime.equal(tag(time), Array(bytes.dropFirst(8))) else { return nil }
+        let madeAt = Int64(clamping: time.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+        let age = clock.epochMilliseconds - madeAt
+        return age >= -Self.tolerance && age < Self.lifetime ? madeAt : nil
+    }
+
+    /// Whether more than half of a nonce's life has passed: then a reply carries a new one.
+    func isAging(madeAt: Int64) -> Bool { clock.epochMilliseconds - madeAt >= Self.lifetime / 2 }
+
+    private func tag(_ time: [UInt8]) -> [UInt8] {
+        Array(HMAC<SHA256>.authenticationCode(for: time, using: key).prefix(Self.tagLength))
+    }
+
+    private static func bytes(_ value: Int64) -> [UInt8] {
+        let value = UInt64(clamping: value)
+        return (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) }
+    }
+}
+
+extension WallClock {
+    /// Whole milliseconds since 1970. A time that no date has counts as the nearest one.
+    var epochMilliseconds: Int64 { Int64(clamping: UInt64(max(0, min(now.timeIntervalSince1970, 1e12)) * 1000)) }
+}

@@ -1,0 +1,126 @@
+package import AssentCore
+import AssentJOSE
+import Foundation
+import Logging
+
+/// The key that the sender of a request has proved to hold.
+package struct SenderProof: Sendable, Hashable {
+    /// The key's RFC 7638 thumbprint, as in a token's `cnf.jkt`.
+    package let thumbprint: String
+
+    /// The value of `DPoP-Nonce` for the reply, when it is time for a new one; it is valid from the next request on
+    /// (RFC 9449 §8.2).
+    package let newNonce: String?
+}
+
+/// Whether a proof must have a nonce.
+package enum NoncePolicy: Sendable, Hashable {
+    /// It need not while its `iat` is fresh.
+    case offered
+    /// It must.
+    case required
+}
+
+/// Verifies the proofs of requests (DPoP, RFC 9449 §4.3). All doors of the server ask the same one, so that a proof is
+/// good once among them.
+package struct SenderProofs: Sendable {
+    /// What proofs may be signed with, in the order in which challenges and metadata list them.
+    package static let algorithms: [SignatureAlgorithm] = [.es256, .es384, .ps256, .edDSA]
+
+    private let context: EngineContext
+    private let server: DPoPNonces
+    private let gateway: DPoPNonces
+    private let replays: DPoPReplays
+
+    /// A verifier. There is one for a process.
+    package init(_ context: EngineContext) {
+        self.context = context
+        server = DPoPNonces(context, of: .authorizationServer)
+        gateway = DPoPNonces(context, of: .gateway)
+        replays = DPoPReplays(context)
+    }
+
+    /// A new nonce of a server.
+    package func nonce(of server: ProofServer) -> String { nonces(server).make() }
+
+    /// Verifies the proof of a request and spends it. Nothing else of the request may be used before.
+    ///
+    /// - Parameters:
+    ///   - fields: the values of the request's `DPoP` fields.
+    ///   - method: the request's method.
+    ///   - url: the request's URL by the server's public address, never by what the request calls its host.
+    ///   - accessToken: the token, or a session's token, that came with the request; `nil` at the token endpoint.
+    ///   - server: which server's nonces are valid.
+    ///   - policy: whether there must be a nonce.
+    /// - Returns: the proof; `nil` when there is no field.
+    /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
+    package func verify(
+        _ fields: [String], method: String, url: String, accessToken: Secret?, at server: ProofServer,
+        policy: NoncePolicy = .offered
+    ) async throws -> SenderProof? {
+        guard let field = fields.first else { return nil }
+        guard fields.count == 1 else {
+            throw SenderProofRefusal(.invalidProof, "The request has more than one DPoP field.")
+        }
+        let proof: DPoPProof
+        do {
+            proof = try DPoPProof.verifyUndated(field, method: method, uri: url, accessToken: accessToken)
+        } catch {
+            context.logger.debug("a DPoP proof was refused", metadata: ["reason": "\(error.code.rawValue)"])
+            throw SenderProofRefusal(.invalidProof, error.detail)
+        }
+        let nonces = nonces(server)
+        let madeAt = proof.nonce.flatMap(nonces.madeAt)
+        let window = try window(of: proof, nonceMadeAt: madeAt, policy: policy, nonces)
+        let claim = try await replays.claim(
+            DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti), earliest: window.lowerBound,
+            expiresAt: window.upperBound)
+        switch claim {
+        case .first: break
+        case .repeated: throw SenderProofRefusal(.invalidProof, "The proof was used before.")
+        case .unknown:
+            throw SenderProofRefusal(
+                .useNonce(nonces.make()), "Nobody knows any more whether the proof was used: it needs a newer nonce.")
+        }
+        let isDue = madeAt.map(nonces.isAging) ?? true
+        return SenderProof(thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil)
+    }
+
+    /// Forgets the proofs that nobody accepts any more.
+    ///
+    /// - Throws: ``StoreError``.
+    package func purge() async throws { try await replays.purge() }
+
+    private func nonces(_ server: ProofServer) -> DPoPNonces {
+        switch server {
+        case .authorizationServer: self.server
+        case .gateway: gateway
+        }
+    }
+
+    /// In which time a proof could be accepted, by this node or another one, in milliseconds since 1970.
+    ///
+    /// - Throws: ``SenderProofRefusal`` when that is not now, or the proof lacks the nonce that it must have.
+    private func window(
+        of proof: DPoPProof, nonceMadeAt madeAt: Int64?, policy: NoncePolicy, _ nonces: DPoPNonces
+    ) throws(SenderProofRefusal) -> ClosedRange<Int64> {
+        // A nonce tells the time better than the client's clock, which may be wrong by hours.
+        if let madeAt { return madeAt...(madeAt + DPoPNonces.lifetime + DPoPNonces.tolerance) }
+        guard policy == .offered else {
+            throw SenderProofRefusal(
+                .useNonce(nonces.make()),
+                proof.nonce == nil ? "The proof needs a nonce." : "The proof's nonce is not valid here any more.")
+        }
+        guard proof.nonce == nil else {
+            throw SenderProofRefusal(.useNonce(nonces.make()), "The proof's nonce is not valid here any more.")
+        }
+        do {
+            try proof.checkTime(clock: context.clock)
+        } catch {
+            throw SenderProofRefusal(.useNonce(nonces.make()), "The proof's iat is not near the server's time.")
+        }
+        let issuedAt = Int64(proof.issuedAt.timeIntervalSince1970 * 1000)
+        let (leeway, age) = (Int64(DPoPProof.leeway) * 1000, Int64(DPoPProof.maximumAge) * 1000)
+        return (issuedAt - leeway - DPoPNonces.tolerance)...(issuedAt + age + DPoPNonces.tolerance)
+    }
+}

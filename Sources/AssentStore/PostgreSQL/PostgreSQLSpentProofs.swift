@@ -1,0 +1,22 @@
+#if PostgreSQL && os(Linux)
+/// The table of spent proofs, which the nodes of a database share. It is not in the schema, since SQLite has none: its
+/// one process remembers them.
+///
+/// The table is unlogged, so no commit to it waits for a disk, and a crash or a fail-over empties it. The row `since`
+/// says from when on it is complete; where that row is missing, a crash has taken it with the others.
+enum PostgreSQLSpentProofs {
+    /// Makes the table, complete from the beginning: no proof was spent before there was one.
+    static let definition = [
+        PostgreSQLCommand(
+            """
+            DO $$ BEGIN
+                IF to_regclass(quote_ident(current_schema()) || '.spent_proofs') IS NULL THEN
+                    CREATE UNLOGGED TABLE spent_proofs (id TEXT COLLATE "C" PRIMARY KEY, expires_at BIGINT NOT NULL);
+                    CREATE INDEX spent_proofs_expiry ON spent_proofs (expires_at);
+                    INSERT INTO spent_proofs (id, expires_at) VALUES ('since', 0);
+                END IF;
+            END $$
+            """, isKept: false)
+    ]
+}
+#endif

@@ -1,0 +1,51 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import Foundation
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+@Suite("Two nodes on one database: a proof is good once between them")
+struct ProofNodeTests {
+    @Test("A proof that one node has accepted is refused by the other, and a nonce of one is good at the other")
+    func replay() async throws {
+        try await TwoNodes.run { nodes in
+            let session = try await nodes.first.session()
+            let key = try ProofKey()
+            for door in ResourceDoor.allCases {
+                let token = try await door.boundToken(nodes.first, session: session, to: key)
+                for (sends, repeats) in [(nodes.first, nodes.second), (nodes.second, nodes.first)] {
+                    let fields = try await sends.proved("GET", door.url(sends), token: token, by: key)
+                    let first = try await sends.send("GET", door.url(sends), fields)
+                    #expect(door.accepts(first), "\(door): \(first.text)")
+                    let again = try await repeats.send("GET", door.url(repeats), fields)
+                    #expect(try door.outcome(again) == "401 `DPoP` `invalid_dpop_proof`", "\(again.text)")
+                    let other = try await sends.proved("GET", door.url(sends), token: token, by: key)
+                    let there = try await repeats.send("GET", door.url(repeats), other)
+                    #expect(door.accepts(there), "\(door): \(there.text)")
+                }
+            }
+        }
+    }
+
+    @Test("Of a hundred requests with one proof, half at each node, one is let in; the same for ten more proofs")
+    func race() async throws {
+        try await TwoNodes.run { nodes in
+            let session = try await nodes.first.session()
+            let key = try ProofKey()
+            let door = ResourceDoor.gateway
+            let token = try await door.boundToken(nodes.first, session: session, to: key)
+            for round in 1...11 {
+                let fields = try await nodes.first.proved("GET", door.url(nodes.first), token: token, by: key)
+                let answers = try await nodes.race(round == 1 ? 100 : 20) { node, _ in
+                    try await node.send("GET", door.url(node), fields)
+                }
+                #expect(answers.count { $0.status == 200 } == 1)
+                #expect(answers.allSatisfy { [200, 401].contains($0.status) })
+                #expect(nodes.forwarded.count == round)
+            }
+        }
+    }
+}
+#endif
