@@ -67,6 +67,16 @@ extension Assent {
         /// The issuer, when it is not `<server>/oauth2/<realm path>`.
         public var issuer: String?
 
+        /// Whether new tokens are bound to a key of this app (DPoP, RFC 9449), so that a stolen token is worth nothing
+        /// to anybody else. The server must support it. Off by default.
+        ///
+        /// ```swift
+        /// let keys = PKCS11KeyProvider(module: module, token: "bank", pin: screen)
+        /// configuration.vault = .file(at: directory, keys: .requireHardware(keys))
+        /// configuration.dpop = .on(keys: keys)
+        /// ```
+        public var dpop = DPoPConfiguration.off
+
         /// How many seconds before it expires an access token is renewed.
         public var renewBefore: TimeInterval = 60
 
