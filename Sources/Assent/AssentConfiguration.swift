@@ -69,12 +69,7 @@ extension Assent {
 
         /// Whether new tokens are bound to a key of this app (DPoP, RFC 9449), so that a stolen token is worth nothing
         /// to anybody else. The server must support it. Off by default.
-        ///
-        /// ```swift
-        /// let keys = PKCS11KeyProvider(module: module, token: "bank", pin: screen)
-        /// configuration.vault = .file(at: directory, keys: .requireHardware(keys))
-        /// configuration.dpop = .on(keys: keys)
-        /// ```
+        /// Give it the provider that guards the vault: it then asks for its PIN or passphrase once.
         public var dpop = DPoPConfiguration.off
 
         /// How many seconds before it expires an access token is renewed.

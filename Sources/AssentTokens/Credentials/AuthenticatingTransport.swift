@@ -107,10 +107,10 @@ public struct AuthenticatingTransport: HTTPTransport {
     private func transmit(_ outgoing: Outgoing) async throws -> HTTPReply {
         let call = outgoing.call
         guard let token = outgoing.token, let key = outgoing.key else { return try await transport.send(call) }
-        let target = Prover.Target(method: call.request.method, url: call.request.url ?? "", token: token)
+        let target = ProofMaker.Target(method: call.request.method, url: call.request.url ?? "", token: token)
         var isUnderWay = false
         do {
-            return try await tokens.prover.exchange(target, key: key, mayRepeat: call.hasReplayableBody) { proof in
+            return try await tokens.proofs.exchange(target, key: key, mayRepeat: call.hasReplayableBody) { proof in
                 var proved = call
                 proved.request.headerFields.setBound(token, proof: proof)
                 isUnderWay = true
@@ -171,7 +171,7 @@ public struct AuthenticatingTransport: HTTPTransport {
             let set = try await tokens.tokens(rejecting: rejected)
             outgoing.token = set.accessToken
             if let binding = set.key {
-                outgoing.key = try await tokens.prover.keys.key(of: binding)
+                outgoing.key = try await tokens.proofs.keys.key(of: binding)
             } else {
                 outgoing.call.request.headerFields[.authorization] = BearerCredentials.field(set.accessToken)
             }

@@ -31,7 +31,7 @@ extension TokenManager {
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> BrowserSignIn {
         // While the user is busy elsewhere nobody is kept waiting.
-        let key = configuration.dpop.isOn ? try await exclusively { try await prover.keys.forNewTokens() } : nil
+        let key = try await keyForSignIn()
         let attempt = try await provider.attempt(
             redirectURI: receiver.redirectURI, parameters: parameters, key: key?.binding)
         let redirect = try await receiver.receive(opening: attempt.url) { attempt.isAnswer($0) }
@@ -41,13 +41,19 @@ extension TokenManager {
         return BrowserSignIn(tokens: tokens, replacedSession: replaced.session)
     }
 
+    /// The key for tokens that are about to be asked for; `nil` for bearer tokens, which wait for nobody.
+    private func keyForSignIn() async throws -> ProofKey? {
+        guard configuration.dpop.keys != nil else { return nil }
+        return try await exclusively { try await proofs.keys.forNewTokens() }
+    }
+
     /// Stores tokens in place of whoever was signed in.
     private func takeOver(_ tokens: TokenSet) async throws -> (tokens: TokenSet?, session: Session?) {
         do {
             let before = try await exclusively {
                 let contents = try await storage.load()
                 // Somebody may have signed out meanwhile, and so removed the key.
-                if let binding = tokens.key { _ = try await prover.keys.key(of: binding, isAnew: true) }
+                if let binding = tokens.key { _ = try await proofs.keys.key(of: binding, isAnew: true) }
                 // The session first: whatever stops this between the two, tokens and session are never of two users.
                 if contents.session != nil { try await storage.save(nil) }
                 guard try await storage.save(tokens, since: contents.tokensVersion) else {

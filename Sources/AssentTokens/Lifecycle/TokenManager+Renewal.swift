@@ -64,7 +64,7 @@ extension TokenManager {
     /// uses them, whatever became of their key.
     func isKeyLost(_ contents: TokenStorage.Contents, isAnew: Bool = false) async throws -> Bool {
         guard let tokens = contents.tokens, tokens.belongs(to: contents.session) else { return false }
-        return try await prover.keys.isLost(tokens.key, isAnew: isAnew)
+        return try await proofs.keys.isLost(tokens.key, isAnew: isAnew)
     }
 
     /// Removes the tokens that were read; `false` when somebody else has changed them since.
@@ -117,7 +117,7 @@ extension TokenManager {
             // Before the attempt is noted: when the server cannot even be described, nothing was attempted.
             let knowsAttempts = try await provider.metadata().knowsRefreshAttempts
             var key: ProofKey?
-            if let binding = tokens.key { key = try await prover.keys.key(of: binding) }
+            if let binding = tokens.key { key = try await proofs.keys.key(of: binding) }
             let attempt = try await storage.attempt(for: refreshToken, random: random)
             isRepeated = attempt.isRepeated
             let new = try await provider.refresh(
@@ -136,7 +136,7 @@ extension TokenManager {
     /// Asks for tokens with the session. Another user's ID token is thrown: an older token does not help over that.
     private func authorize(_ session: Session) async throws -> TokenRenewal.AuthorizationAnswer {
         do {
-            let key = try await prover.keys.forNewTokens()
+            let key = try await proofs.keys.forNewTokens()
             return .granted(try await provider.authorize(session, key: key))
         } catch let error as TokenError where error.code != .invalidIDToken {
             guard error.signInReason == .sessionRefused else { return .failed(error) }

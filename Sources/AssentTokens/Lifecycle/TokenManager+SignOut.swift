@@ -111,7 +111,7 @@ extension TokenManager {
         if forgotten.failure == nil {
             // Only now: nothing may be left that cannot be used. Revoking needs no proof (RFC 7009 §2.1).
             let binding = tokens?.key
-            forgotten.failure = await errorThrown { try await self.prover.keys.remove(binding) }
+            forgotten.failure = await errorThrown { try await self.proofs.keys.remove(binding, isSignOut: endsSession) }
         }
         if endsSession {
             forgotten.session = session

@@ -24,7 +24,7 @@ public actor TokenManager {
 
     let provider: ProviderClient
     let storage: TokenStorage
-    let prover: Prover
+    let proofs: ProofMaker
     let clock: any WallClock
     let random: any RandomSource
     let logger: Logger
@@ -66,10 +66,10 @@ public actor TokenManager {
         self.random = random
         self.logger = logger
         storage = TokenStorage(store, configuration)
-        prover = Prover(
+        proofs = ProofMaker(
             keys: ProofKeys(configuration.dpop, storage: storage, random: random), clock: clock, random: random)
         provider = ProviderClient(
-            configuration, transport: transport, prover: prover, clock: clock, random: random)
+            configuration, transport: transport, proofs: proofs, clock: clock, random: random)
         self.sessions = sessions
         pending = PendingSignOuts(store: store, name: storage.pendingSignOuts)
     }

@@ -18,6 +18,7 @@ actor ProofKeys {
     /// processes that share the store must not make a key each.
     func forNewTokens() async throws -> ProofKey? {
         guard let provider = configuration.keys else { return nil }
+        if !configuration.isOn, try await storage.notedKeyName() == nil { return nil }
         guard DPoPConfiguration.algorithms.contains(configuration.algorithm) else {
             throw TokenError(
                 .invalidConfiguration, "\(configuration.algorithm) cannot sign proofs.",
@@ -50,6 +51,7 @@ actor ProofKeys {
     /// - Parameters:
     ///   - binding: from the tokens.
     ///   - isAnew: whether the provider is asked although the key was found before.
+    /// - Returns: the key.
     /// - Throws: ``TokenError``: `signInNeeded` with `keyLost` when the provider does not have this key any more,
     ///   `keyUnavailable` when nobody can say.
     func key(of binding: KeyBinding, isAnew: Bool = false) async throws -> ProofKey {
@@ -86,14 +88,15 @@ actor ProofKeys {
     func forget() { found = nil }
 
     /// Removes the key, after the tokens that are bound to it were forgotten. What cannot be removed now stays noted
-    /// and is used for the next tokens.
-    func remove(_ binding: KeyBinding?) async throws {
+    /// and is used for the next tokens. Without a sign-out the name stays noted, for a new key: the next tokens of the
+    /// session are bound as well.
+    func remove(_ binding: KeyBinding?, isSignOut: Bool) async throws {
         found = nil
         guard let provider = configuration.keys else { return }
         let noted = try await storage.notedKeyName()
         for name in Set([noted, binding?.name].compactMap(\.self)) {
             try await keyErrorsAsTokenErrors { try await provider.removeKey(named: name) }
         }
-        if noted != nil { try await storage.forgetKeyName() }
+        if noted != nil, isSignOut { try await storage.forgetKeyName() }
     }
 }

@@ -14,10 +14,6 @@ extension TokenManager {
     /// What a request must carry that this library does not send itself. The tokens are renewed first when they are
     /// about to expire.
     ///
-    /// ```swift
-    /// let credential = try await tokens.credential(for: .get, url: "https://api.bank.example/accounts")
-    /// ```
-    ///
     /// A proof is good for one request to this URL, for about a minute. A resource that wants a nonce answers 401 with
     /// `error="use_dpop_nonce"` and the nonce in the field `DPoP-Nonce`: it has then done nothing, and the request may
     /// be sent again with the proof of another credential.
@@ -36,11 +32,11 @@ extension TokenManager {
             return TokenCredential(
                 authorization: Secret(BearerCredentials.field(tokens.accessToken)), proof: nil)
         }
-        let key = try await prover.keys.key(of: binding)
-        let known = (try? Origin(url)).flatMap { prover.nonces.newest(for: $0) }
-        let proof = try await prover.proof(
+        let key = try await proofs.keys.key(of: binding)
+        let known = (try? Origin(url)).flatMap { proofs.nonces.newest(for: $0) }
+        let proof = try await proofs.proof(
             for: .init(method: method, url: url, token: tokens.accessToken), nonce: nonce ?? known, key: key)
         return TokenCredential(
-            authorization: Secret("\(Prover.scheme) \(tokens.accessToken.reveal())"), proof: Secret(proof))
+            authorization: Secret("\(ProofMaker.scheme) \(tokens.accessToken.reveal())"), proof: Secret(proof))
     }
 }

@@ -5,7 +5,7 @@ extension ProviderClient {
     /// Posts a form to the token endpoint, with a proof where tokens are bound to a key.
     func post(_ form: FormItems, to url: String, _ key: ProofKey?) async throws -> ProviderExchange.Reply {
         guard let key else { return try await exchange.post(url, form: form) }
-        return try await prover.exchange(.init(method: .post, url: url), key: key) { proof in
+        return try await proofs.exchange(.init(method: .post, url: url), key: key) { proof in
             try await exchange.post(url, form: form, fields: [.proof: proof])
         } read: { reply in
             (reply.fields, [400, 401].contains(reply.status) && reply.oauthError == "use_dpop_nonce")
@@ -18,8 +18,8 @@ extension ProviderClient {
             return try await exchange.get(
                 url, fields: [.authorization: BearerCredentials.field(tokens.accessToken)])
         }
-        let target = Prover.Target(method: .get, url: url, token: tokens.accessToken)
-        return try await prover.exchange(target, key: try await prover.keys.key(of: binding)) { proof in
+        let target = ProofMaker.Target(method: .get, url: url, token: tokens.accessToken)
+        return try await proofs.exchange(target, key: try await proofs.keys.key(of: binding)) { proof in
             var fields = HTTPFields()
             fields.setBound(tokens.accessToken, proof: proof)
             return try await exchange.get(url, fields: fields)

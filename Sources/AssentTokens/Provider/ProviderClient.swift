@@ -10,20 +10,20 @@ actor ProviderClient {
     private let configuration: TokenConfiguration
     let exchange: ProviderExchange
     private let keys: KeySetCache
-    let prover: Prover
+    let proofs: ProofMaker
     private let clock: any WallClock
     private let random: any RandomSource
     private var cached: (metadata: ProviderMetadata, at: Date)?
     private var fetching: Task<ProviderMetadata, any Error>?
 
     init(
-        _ configuration: TokenConfiguration, transport: any HTTPTransport, prover: Prover, clock: any WallClock,
+        _ configuration: TokenConfiguration, transport: any HTTPTransport, proofs: ProofMaker, clock: any WallClock,
         random: any RandomSource
     ) {
         self.configuration = configuration
         exchange = ProviderExchange(transport: transport, limits: configuration.limits)
         keys = KeySetCache(exchange: exchange, clock: clock)
-        self.prover = prover
+        self.proofs = proofs
         self.clock = clock
         self.random = random
     }

@@ -119,6 +119,7 @@ struct TokenReply {
     /// - Parameters:
     ///   - json: the reply's object.
     ///   - isBound: whether a proof was sent: tokens that are not bound to its key are then refused (RFC 9449 §5).
+    /// - Throws: ``TokenError``: `malformedReply`, or `unboundTokens`.
     init(_ json: JSONObject, isBound: Bool) throws(TokenError) {
         func token(_ name: String) throws(TokenError) -> String? {
             guard let value = json[name], value != .null else { return nil }

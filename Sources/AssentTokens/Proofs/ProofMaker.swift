@@ -3,7 +3,7 @@ import AssentJOSE
 import HTTPTypes
 
 /// Makes the proofs that go with requests, each for one sending.
-struct Prover: Sendable {
+struct ProofMaker: Sendable {
     let keys: ProofKeys
     let nonces = NonceMemory()
     let clock: any WallClock
@@ -50,6 +50,7 @@ struct Prover: Sendable {
     ///   - read: the reply's fields, and whether it asks for a nonce.
     ///   - drain: reads what is left of a reply that is not returned.
     /// - Returns: the last reply.
+    /// - Throws: what making a proof and `send` throw.
     func exchange<Reply>(
         _ target: Target, key: ProofKey, mayRepeat: Bool = true, send: (String) async throws -> Reply,
         read: (Reply) -> (fields: HTTPFields, wantsNonce: Bool), drain: (Reply) async -> Void = { _ in }
@@ -69,7 +70,7 @@ struct Prover: Sendable {
 extension HTTPFields {
     /// Puts a token that is bound to a key, and the proof that the sender has that key, into a request (RFC 9449 §7.1).
     mutating func setBound(_ token: Secret, proof: String) {
-        self[.authorization] = "\(Prover.scheme) \(token.reveal())"
+        self[.authorization] = "\(ProofMaker.scheme) \(token.reveal())"
         self[.proof] = proof
     }
 }
