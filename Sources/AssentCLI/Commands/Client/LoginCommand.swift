@@ -82,10 +82,12 @@ struct LoginCommand: AsyncParsableCommand {
 
     private func report(_ tokens: TokenSet?, _ profile: ClientProfile, _ console: Console) {
         if json {
-            console.emit([
-                "signedIn": true, "scopes": .array((tokens?.scopes ?? []).map { .string($0) }),
-                "bound": .bool(tokens?.isBound == true),
+            var result = JSONObject([
+                .init(name: "signedIn", value: true),
+                .init(name: "scopes", value: .array((tokens?.scopes ?? []).map { .string($0) })),
             ])
+            if tokens?.isBound == true { result["bound"] = true }
+            console.emit(.object(result))
         } else {
             console.say(console.styled("Signed in.", .green))
             if tokens?.isBound == true { console.say("The tokens are bound to a key, and of no use without it.") }
