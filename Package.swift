@@ -285,8 +285,8 @@ let package = Package(
         .testTarget(
             name: "AssentCLITests",
             dependencies: [
-                "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine", "AssentPeers",
-                "AssentServer", "AssentStore", "AssentVault", "TestSupport", httpTypes,
+                "AssentCLI", "Assent", "AssentConfiguration", "AssentCore", "AssentDemo", "AssentEngine", "AssentJOSE",
+                "AssentPeers", "AssentServer", "AssentStore", "AssentTokens", "AssentVault", "TestSupport", httpTypes,
             ] + nio),
         .testTarget(
             name: "EndToEndTests",

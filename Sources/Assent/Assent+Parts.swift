@@ -20,6 +20,7 @@ extension Assent.Configuration {
         settings.patience = patience
         settings.authorizationParameters = authorizationParameters
         settings.trustedAudiences = trustedAudiences
+        settings.dpop = dpop
         return settings
     }
 }

@@ -67,6 +67,11 @@ extension Assent {
         /// The issuer, when it is not `<server>/oauth2/<realm path>`.
         public var issuer: String?
 
+        /// Whether new tokens are bound to a key of this app (DPoP, RFC 9449), so that a stolen token is worth nothing
+        /// to anybody else. The server must support it. Off by default.
+        /// Give it the provider that guards the vault: it then asks for its PIN or passphrase once.
+        public var dpop = DPoPConfiguration.off
+
         /// How many seconds before it expires an access token is renewed.
         public var renewBefore: TimeInterval = 60
 

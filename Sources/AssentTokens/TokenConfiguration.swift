@@ -37,6 +37,9 @@ public struct TokenConfiguration: Sendable {
     /// fails with code `busy`, and nothing is sent.
     public var patience: TimeInterval = 120
 
+    /// Whether new tokens are bound to a key (RFC 9449). Off by default.
+    public var dpop = DPoPConfiguration.off
+
     /// How many seconds clocks may differ.
     public var leeway: TimeInterval = 30
 

@@ -81,6 +81,11 @@ public struct TokenError: AssentError {
         return errors.contains(oauthError) && (status == 200 || (400..<500).contains(status) && !isTransient)
     }
 
+    /// Whether the token endpoint looked at the proof alone and did nothing else (RFC 9449 §5, §8).
+    var isRefusalOfProof: Bool {
+        code == .tokenRefused && ["use_dpop_nonce", "invalid_dpop_proof"].contains(oauthError ?? "")
+    }
+
     /// The reason to sign in, the server's `error` and the status.
     public var notes: [String] {
         [signInReason?.description, oauthError, status.map { "status \($0)" }].compactMap(\.self)
@@ -120,6 +125,12 @@ public struct TokenError: AssentError {
         public static let userInfoRefused = Code("userInfoRefused")
         /// The server refused to revoke or to end the session.
         public static let signOutRefused = Code("signOutRefused")
+        /// The key that the tokens are bound to cannot be used now.
+        public static let keyUnavailable = Code("keyUnavailable")
+        /// The token endpoint got a proof and gave tokens that are not bound to its key. They are not used.
+        public static let unboundTokens = Code("unboundTokens")
+        /// No proof can be made for a request: it has one already, or a URL that a proof cannot name.
+        public static let unprovable = Code("unprovable")
         /// Another task or process was renewing the tokens for too long.
         public static let busy = Code("busy")
         /// The store failed; the detail is the store's.
@@ -165,6 +176,8 @@ extension TokenError {
         case .userInfoRefused: return "Sign in again, with the scope openid."
         case .signOutRefused: return "Sign out at the provider's own page."
         case .storageFailed: return "Check where session and tokens are kept."
+        case .keyUnavailable: return "Check the key provider, and try again."
+        case .unboundTokens: return "Ask the provider's operator to support DPoP (RFC 9449) for this client."
         default: return nil
         }
     }
@@ -187,6 +200,8 @@ public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
     case sessionRefused
     /// A resource refused the access token, there is no refresh token and no session.
     case accessTokenRejected
+    /// The key that the tokens were bound to is gone, and there is no session.
+    case keyLost
 
     /// The name.
     public var description: String { rawValue }
@@ -202,6 +217,7 @@ public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
         case .refreshInterrupted: "An earlier refresh was interrupted, and the server does not repeat its answer."
         case .sessionRefused: "The server does not accept the session any more."
         case .accessTokenRejected: "A resource refused the access token, and nothing renews it."
+        case .keyLost: "The key that the tokens were bound to is gone, so the tokens are of no use."
         }
     }
 }

@@ -26,6 +26,7 @@ final class World: Sendable {
         var states = true
         var resultToken = "SESS"
         var issued = 0
+        var tokenType: JSONValue = "Bearer"
     }
 
     let clock = ManualClock()
@@ -39,17 +40,20 @@ final class World: Sendable {
 
     var transport: InMemoryTransport { InMemoryTransport { [self] in try await answer($0) } }
 
-    func tokens() throws -> TokenManager {
-        TokenManager(
-            configuration: try TokenConfiguration(
-                issuer: "\(am)/oauth2", clientID: "app", redirectURI: "app:/cb", scopes: ["accounts"]),
+    func tokens(dpop: DPoPConfiguration = .off) throws -> TokenManager {
+        var configuration = try TokenConfiguration(
+            issuer: "\(am)/oauth2", clientID: "app", redirectURI: "app:/cb", scopes: ["accounts"])
+        configuration.dpop = dpop
+        return TokenManager(
+            configuration: configuration,
             transport: transport, store: store, clock: clock, random: SeededRandom(seed: 1))
     }
 
     func client(
-        _ access: ResourceAccess = .session, requiresBinding: Bool = false, signedIn: Bool = true
+        _ access: ResourceAccess = .session, requiresBinding: Bool = false, signedIn: Bool = true,
+        dpop: DPoPConfiguration = .off
     ) async throws -> AuthorizedClient {
-        let tokens = try tokens()
+        let tokens = try tokens(dpop: dpop)
         if signedIn { try await tokens.install(Session(token: Secret("SESS"))) }
         return try AuthorizedClient(
             configuration: AuthorizationConfiguration(resources: [api: access], requiresBinding: requiresBinding),
@@ -93,7 +97,7 @@ final class World: Sendable {
                 200,
                 [
                     "access_token": .string("access-\(issued)"), "refresh_token": .string("refresh-\(issued)"),
-                    "expires_in": 600,
+                    "expires_in": 600, "token_type": behaviour.withLock { $0.tokenType },
                 ])
         }
     }

@@ -151,6 +151,20 @@ struct CommandOptionTests {
         #expect(try home.run("vault", "list").status == 0)
     }
 
+    @Test("token --proof takes a method and a URL, and --nonce belongs to it")
+    func proof() throws {
+        let command = try TokenCommand.parse(["--proof", "get", "https://api.example/a", "--nonce", "n", "--json"])
+        #expect(command.proof == ["get", "https://api.example/a"] && command.nonce == "n" && command.json)
+        let refused: [[String]] = [
+            ["--proof"], ["--proof", "GET"], ["--proof", "GET", "https://a.example/", "more"],
+            ["--proof", "G T", "https://a.example/"], ["--nonce", "n"], ["GET", "https://a.example/"],
+        ]
+        for arguments in refused {
+            #expect(throws: (any Error).self, "\(arguments)") { try TokenCommand.parse(arguments) }
+        }
+        #expect(try LoginCommand.parse(["--dpop", "--browser"]).dpop && !LoginCommand.parse([]).dpop)
+    }
+
     @Test("--data is JSON, sent byte for byte, unless another type is named")
     func data() async throws {
         let json = try request("--data", #"{"a": 1 }"#).call()

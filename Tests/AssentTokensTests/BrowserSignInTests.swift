@@ -45,6 +45,33 @@ private struct FakeBrowser: RedirectReceiver {
         }
     }
 
+    @Test("The tokens of a sign-in in a browser are bound, unless the key has gone while the user was there")
+    func bound() async throws {
+        for isRemoved in [false, true] {
+            let provider = try FakeProvider()
+            let (door, ring) = (ProofDoor(provider.clock, nonce: "n"), KeyRing())
+            provider.binds(door)
+            let manager = try provider.manager(redirectURI: "http://127.0.0.1/callback") { $0.dpop = .on(keys: ring) }
+            let hash = Locked<String?>(nil)
+            let browser = browser(provider) { request in
+                hash.withLock { $0 = request["dpop_jkt"] }
+                if isRemoved { ring.change { $0.keys = [:] } }
+                return [Self.good(request)]
+            }
+            if isRemoved {
+                let error = await #expect(throws: TokenError.self) { try await manager.signIn(through: browser) }
+                #expect(error?.signInReason == .keyLost)
+                #expect(try await manager.storedTokens() == nil)
+                #expect(!provider.sent("/token/revoke").isEmpty)
+            } else {
+                let tokens = try await manager.signIn(through: browser).tokens
+                #expect(tokens.isBound && tokens.keyThumbprint == hash.withLock { $0 })
+                #expect(try await provider.bound(ring).tokens() == tokens)
+            }
+            #expect(door.asked == 2 && ring.made == 1)
+        }
+    }
+
     @Test("A browser brings a code; the tokens are checked, stored, and live by their refresh token without a session")
     func story() async throws {
         let provider = try FakeProvider()

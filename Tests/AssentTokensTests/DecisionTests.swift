@@ -48,6 +48,26 @@ import Testing
         #expect(decide(plain, nil) == (seconds > 0 ? .use(plain) : .remove(plain, .expired)))
     }
 
+    @Test("Tokens whose key is lost are removed, good or not; the session or a sign-in follows, and nothing uses them")
+    func keyLost() throws {
+        for seconds in [600, 30, -1] as [Int64] {
+            for session in [nil, Self.mine] {
+                let tokens = try Self.tokens(seconds, refresh: true)
+                var renewal = TokenRenewal(margin: 60, leeway: 30)
+                let step = renewal.loaded(tokens: tokens, session: session, isKeyLost: true, now: Self.now)
+                #expect(step == .remove(tokens, .keyLost))
+                let busy = TokenError(.busy, "")
+                #expect(renewal.unable(busy, now: Self.now) == .fail(busy))
+                #expect(renewal.removed(.keyLost) == session.map { .authorize($0) } ?? signIn(.keyLost))
+            }
+        }
+        // Tokens of another sign-in go because of that, whatever became of their key.
+        let tokens = try Self.tokens(600, refresh: true)
+        var renewal = TokenRenewal(margin: 60, leeway: 30)
+        let step = renewal.loaded(tokens: tokens, session: Self.other, isKeyLost: true, now: Self.now)
+        #expect(step == .remove(tokens, .orphaned))
+    }
+
     @Test("A token whose end is unknown is used until it is refused, and a resource's word removes nothing")
     func endless() throws {
         let tokens = try Self.tokens(nil, refresh: true)

@@ -32,6 +32,7 @@ final class FakeProvider: Sendable {
         var keysReply: (@Sendable () throws -> HTTPReply)?
         var expiresIn: JSONValue = 600
         var rotates = true
+        var tokenType: JSONValue? = "Bearer"
         var issued = 0
         var nonce = ""
     }
@@ -122,9 +123,9 @@ final class FakeProvider: Sendable {
         let now = behaviour.withLock { $0 }
         let access = "access-\(now.issued)"
         var grant: JSONObject = JSONObject([
-            .init(name: "access_token", value: .string(access)), .init(name: "token_type", value: "Bearer"),
-            .init(name: "expires_in", value: now.expiresIn),
+            .init(name: "access_token", value: .string(access)), .init(name: "expires_in", value: now.expiresIn),
         ])
+        grant["token_type"] = now.tokenType
         if now.rotates { grant["refresh_token"] = .string("refresh+\(now.issued)&=%") }
         if form["grant_type"] == "authorization_code" {
             grant["id_token"] = .string(try await idToken(access: access))

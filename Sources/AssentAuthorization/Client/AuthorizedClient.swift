@@ -141,7 +141,8 @@ public struct AuthorizedClient: Sendable {
         }
     }
 
-    /// Sends a call with its transaction's id, once. Whatever comes that is no plain reply is final.
+    /// Sends a call with its transaction's id, once: below, only a proof that wants a nonce is made anew, since a
+    /// resource that asks for one has used no approval. Whatever comes that is no plain reply is final.
     private func sendApproved(
         _ call: HTTPCall, _ pending: PendingRequest, access: ResourceAccess, isQuestion: Bool
     ) async throws -> HTTPReply {
@@ -177,10 +178,11 @@ public struct AuthorizedClient: Sendable {
             throw unknown
         }
         if reply.status == 504, !call.isSafe { throw unknown }
-        if BearerCredentials.areRefused(in: reply.response) {
+        // Token and proof are looked at before an approval is used.
+        if let refusal = TokenRefusal(reply.response) {
+            let what = refusal == .token ? "The access token" : "The proof of the access token's key"
             throw AuthorizationError(
-                .notSent, "The access token was refused, so the approved request was not carried out.", pending: pending
-            )
+                .notSent, "\(what) was refused, so the approved request was not carried out.", pending: pending)
         }
         return reply
     }

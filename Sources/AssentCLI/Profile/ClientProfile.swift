@@ -43,15 +43,25 @@ struct ClientProfile: Sendable {
         else { throw ValidationError("A profile's name has letters, digits, - and _.") }
     }
 
-    /// The SDK, with its vault in this profile's place.
-    func assent(transport: (any HTTPTransport)? = nil, clock: any WallClock = SystemClock()) throws -> Assent {
+    /// The SDK, with its vault in this profile's place. Tokens that a sign-in has bound to a key stay bound.
+    ///
+    /// - Parameters:
+    ///   - bindsTokens: whether new tokens are bound to a key also where none were before.
+    ///   - transport: carries the calls instead of the pinned one.
+    ///   - clock: where the time comes from.
+    /// - Returns: the SDK.
+    /// - Throws: what the vault's place, its key provider and the configuration throw.
+    func assent(
+        bindsTokens: Bool = false, transport: (any HTTPTransport)? = nil, clock: any WallClock = SystemClock()
+    ) throws -> Assent {
         let place = try VaultPlace(profile: name, places: places)
         try FileManager.default.createDirectory(
             atPath: places.vault(profile: name), withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700])
-        let keys = try place.keys(presence)
+        let (keys, provider) = try place.keysAndProvider(presence)
         var configuration = file.configuration(
             vault: .file(at: place.directory, keys: keys, store: place.store))
+        configuration.dpop = bindsTokens ? .on(keys: provider) : .kept(keys: provider)
         configuration.transport = transport
         configuration.clock = clock
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })

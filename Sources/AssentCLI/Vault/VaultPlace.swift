@@ -56,6 +56,14 @@ struct VaultPlace: Sendable {
         return try keyProvider.keys(directory, presence: presence)
     }
 
+    /// What guards it, for opening it, and the provider itself for a key beside the vault's: one provider, which asks
+    /// for its passphrase or PIN once.
+    func keysAndProvider(_ presence: TerminalPresence) throws -> (VaultKeys, any KeyProvider) {
+        try check(presence)
+        let provider = try keyProvider.keyProvider(directory, presence: presence)
+        return (provider.protection == .hardware ? .requireHardware(provider) : .software(provider), provider)
+    }
+
     /// Refuses a passphrase that opens nothing: somebody who gives one believes that the vault has one.
     ///
     /// - Throws: ``CommandFailure``.

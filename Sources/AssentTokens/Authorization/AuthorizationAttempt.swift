@@ -23,10 +23,11 @@ struct AuthorizationAttempt: Sendable {
     private let needsIssuer: Bool
 
     /// A request. Its answer comes to `redirectURI`, or to the configuration's; `parameters` replace the
-    /// configuration's of the same name, and never ours.
+    /// configuration's of the same name, and never ours. With `key` the code is good only with that key's proof (RFC
+    /// 9449 §10).
     init(
         _ configuration: TokenConfiguration, _ metadata: ProviderMetadata, redirectURI: String? = nil,
-        parameters: [FormItems.Item] = [], random: any RandomSource
+        parameters: [FormItems.Item] = [], key: KeyBinding? = nil, random: any RandomSource
     ) {
         let verifier = random.token()
         state = random.token()
@@ -41,6 +42,7 @@ struct AuthorizationAttempt: Sendable {
             ("code_challenge", Base64URL.encode(SHA2.sha256(verifier.utf8))), ("code_challenge_method", "S256"),
         ]
         if let nonce { items.append(("nonce", nonce)) }
+        if let key { items.append(("dpop_jkt", key.thumbprint)) }
         for item in parameters + configuration.authorizationParameters
         where !items.contains(where: { $0.0 == item.name }) { items.append((item.name, item.value)) }
         maxAge = items.first { $0.0 == "max_age" }.flatMap { TimeInterval($0.1) }

@@ -18,6 +18,12 @@ import HTTPTypes
 /// `error="invalid_token"` that it refused the token and did nothing (RFC 6750 §3.1). It is not sent again when the
 /// reply asks for the user's approval, or when the call says that it ``/AssentCore/HTTPCall/isSentOnce``.
 ///
+/// A token that is bound to a key (RFC 9449) goes out with the scheme `DPoP` and a proof for this one sending: for the
+/// method, and for the URL as the call has it here; a layer below must not change them. A resource that wants a nonce
+/// answers 401 with `error="use_dpop_nonce"` and gives one. The call is then sent once more with a new proof, whatever
+/// its method and also when it ``/AssentCore/HTTPCall/isSentOnce``: the proof is verified before anything else is
+/// looked at, so nothing has happened and no approval was used. Only content that cannot be read again prevents it.
+///
 /// Where a resource gets the session alone and answers 401, the server is asked whether it still accepts the session.
 /// If it does not, the session is removed, and the error is `signInNeeded`.
 public struct AuthenticatingTransport: HTTPTransport {
@@ -45,36 +51,47 @@ public struct AuthenticatingTransport: HTTPTransport {
         case advice
         /// The token was refused, and the resource did nothing.
         case invalidToken
+        /// The proof was refused, and the resource did nothing; another token would not help.
+        case proof
         /// It does not say why.
         case other
     }
 
+    /// A call with its credentials. `Authorization` of a token that is bound to a key is added with each proof.
+    private struct Outgoing {
+        var call: HTTPCall
+        var token: Secret?
+        var key: ProofKey?
+        var session: Session?
+    }
+
     /// Adds `Authorization`, the session's cookie and its header field, as the origin's ``ResourceAccess`` says. An
-    /// `Authorization` that the call brings itself is left alone.
+    /// `Authorization` that the call brings itself is left alone, and a `DPoP` beside it; a `DPoP` without it is
+    /// refused, since it would belong to another token.
     ///
-    /// - Throws: ``TokenError`` when there is no token or no session to send, or none after the token was refused: in
-    ///   both cases the call had no effect.
+    /// - Throws: ``TokenError`` when there is no token or no session to send, or none after the token was refused, or
+    ///   when no proof can be made: the call had no effect.
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
         guard let origin = try? call.origin, let access = resources[origin] else {
             return try await transport.send(call)
         }
-        let (sent, token, session): (HTTPCall, Secret?, Session?)
+        let outgoing: Outgoing
         do {
-            (sent, token, session) = try await withCredentials(call, access)
+            outgoing = try await withCredentials(call, access)
         } catch is CancellationError where call.isSentOnce {
             throw HTTPTransportError(.cancelled, "The task was cancelled before the call was sent.")
         }
-        var reply = try await transport.send(sent)
+        var reply = try await transmit(outgoing)
         guard reply.status == 401 else { return reply }
-        guard let token else { return try await checked(reply, session, call, access) }
+        guard let token = outgoing.token else { return try await checked(reply, outgoing.session, call, access) }
         let refusal = try await refusal(in: &reply, access, limit: call.limits.replyBytes)
-        guard refusal != .advice else { return reply }
+        guard refusal != .advice, refusal != .proof else { return reply }
         let isCertain = refusal == .invalidToken && !call.isSentOnce
         let mayRepeat = call.mayBeRepeated || isCertain && call.hasReplayableBody
-        let again: HTTPCall
+        let again: Outgoing
         do {
             // Also where it is not sent again: the next call needs a token that is accepted.
-            again = try await withCredentials(call, access, rejecting: token).0
+            again = try await withCredentials(call, access, rejecting: token)
         } catch let error as TokenError {
             guard error.code == .signInNeeded, mayRepeat || isCertain else { return reply }
             throw error
@@ -83,7 +100,31 @@ public struct AuthenticatingTransport: HTTPTransport {
         }
         guard mayRepeat else { return reply }
         _ = try? await reply.body.collect(upTo: 64 << 10)
-        return try await transport.send(again)
+        return try await transmit(again)
+    }
+
+    /// Sends a call, with a proof where its token is bound to a key.
+    private func transmit(_ outgoing: Outgoing) async throws -> HTTPReply {
+        let call = outgoing.call
+        guard let token = outgoing.token, let key = outgoing.key else { return try await transport.send(call) }
+        let target = ProofMaker.Target(method: call.request.method, url: call.request.url ?? "", token: token)
+        var isUnderWay = false
+        do {
+            return try await tokens.proofs.exchange(target, key: key, mayRepeat: call.hasReplayableBody) { proof in
+                var proved = call
+                proved.request.headerFields.setBound(token, proof: proof)
+                isUnderWay = true
+                let reply = try await transport.send(proved)
+                isUnderWay = false
+                return reply
+            } read: { reply in
+                (reply.response.headerFields, TokenRefusal(reply.response) == .nonce)
+            } drain: { reply in
+                _ = try? await reply.body.collect(upTo: 64 << 10)
+            }
+        } catch is CancellationError where call.isSentOnce && !isUnderWay {
+            throw HTTPTransportError(.cancelled, "The task was cancelled before the call was sent.")
+        }
     }
 
     /// A reply with status 401 to a call that carried the session alone, or none.
@@ -110,30 +151,42 @@ public struct AuthenticatingTransport: HTTPTransport {
         } catch is WireError {
             // It speaks for itself.
         }
-        return BearerCredentials.areRefused(in: reply.response) ? .invalidToken : .other
+        switch TokenRefusal(reply.response) {
+        case .token: return .invalidToken
+        case .nonce, .proof: return .proof
+        case nil: return .other
+        }
     }
 
     private func withCredentials(
         _ original: HTTPCall, _ access: ResourceAccess, rejecting rejected: Secret? = nil
-    ) async throws -> (HTTPCall, Secret?, Session?) {
-        var call = original
-        var used: Secret?
-        var sent: Session?
-        if access.sendsAccessToken, call.request.headerFields[.authorization] == nil {
-            let token = try await tokens.tokens(rejecting: rejected).accessToken
-            call.request.headerFields[.authorization] = BearerCredentials.field(token)
-            used = token
+    ) async throws -> Outgoing {
+        var outgoing = Outgoing(call: original)
+        if access.sendsAccessToken, original.request.headerFields[.authorization] == nil {
+            guard original.request.headerFields[.proof] == nil else {
+                throw TokenError(
+                    .unprovable, "The call brings a field DPoP of its own, and no Authorization that it belongs to.",
+                    suggestion: "Leave the field out: the proof is made here.")
+            }
+            let set = try await tokens.tokens(rejecting: rejected)
+            outgoing.token = set.accessToken
+            if let binding = set.key {
+                outgoing.key = try await tokens.proofs.keys.key(of: binding)
+            } else {
+                outgoing.call.request.headerFields[.authorization] = BearerCredentials.field(set.accessToken)
+            }
         }
         if access.sendsSession {
             guard let session = try await tokens.session() else {
                 throw TokenError.signInNeeded(try await tokens.storedTokens() == nil ? .notSignedIn : .noSession)
             }
-            sent = session
+            outgoing.session = session
             let token = session.token.reveal()
-            let others = call.request.headerFields[.cookie].map { "\($0); " } ?? ""
-            call.request.headerFields.setCookie("\(others)\(tokens.configuration.sessionCookieName)=\(token)")
-            if let sessionField { call.request.headerFields[sessionField] = token }
+            let others = original.request.headerFields[.cookie].map { "\($0); " } ?? ""
+            let cookie = "\(others)\(tokens.configuration.sessionCookieName)=\(token)"
+            outgoing.call.request.headerFields.setCookie(cookie)
+            if let sessionField { outgoing.call.request.headerFields[sessionField] = token }
         }
-        return (call, used, sent)
+        return outgoing
     }
 }

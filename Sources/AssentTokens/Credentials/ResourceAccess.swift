@@ -1,6 +1,7 @@
 /// What an origin gets, and how it says that it wants the user's approval.
 public struct ResourceAccess: Hashable, Sendable {
-    /// Whether requests carry the access token as `Authorization: Bearer`.
+    /// Whether requests carry the access token: as `Authorization: Bearer`, or as `DPoP` with a proof where it is bound
+    /// to a key.
     public let sendsAccessToken: Bool
 
     /// Whether requests carry AM's session: in the cookie, and in a header field of the cookie's name.

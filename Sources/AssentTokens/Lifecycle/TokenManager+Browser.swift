@@ -25,17 +25,26 @@ extension TokenManager {
     ///   - parameters: more items of the request, for example `login_hint` or `prompt`.
     /// - Returns: the tokens, and the session of the sign-in before.
     /// - Throws: ``TokenError``: `authorizationRefused` with the server's `oauthError` (for example `access_denied`),
-    ///   `foreignAnswer`, `malformedReply`, and what a token request throws; `CancellationError`; the receiver's
-    ///   errors.
+    ///   `foreignAnswer`, `malformedReply`, `keyUnavailable`, and what a token request throws; `CancellationError`; the
+    ///   receiver's errors.
     public func signIn(
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> BrowserSignIn {
-        let attempt = try await provider.attempt(redirectURI: receiver.redirectURI, parameters: parameters)
+        // While the user is busy elsewhere nobody is kept waiting.
+        let key = try await keyForSignIn()
+        let attempt = try await provider.attempt(
+            redirectURI: receiver.redirectURI, parameters: parameters, key: key?.binding)
         let redirect = try await receiver.receive(opening: attempt.url) { attempt.isAnswer($0) }
-        let tokens = try await provider.tokens(for: attempt, redirect: redirect)
+        let tokens = try await provider.tokens(for: attempt, redirect: redirect, key: key)
         let replaced = try await takeOver(tokens)
         if let old = replaced.tokens { await revokeOrphans(old) }
         return BrowserSignIn(tokens: tokens, replacedSession: replaced.session)
+    }
+
+    /// The key for tokens that are about to be asked for; `nil` for bearer tokens, which wait for nobody.
+    private func keyForSignIn() async throws -> ProofKey? {
+        guard configuration.dpop.keys != nil else { return nil }
+        return try await exclusively { try await proofs.keys.forNewTokens() }
     }
 
     /// Stores tokens in place of whoever was signed in.
@@ -43,6 +52,8 @@ extension TokenManager {
         do {
             let before = try await exclusively {
                 let contents = try await storage.load()
+                // Somebody may have signed out meanwhile, and so removed the key.
+                if let binding = tokens.key { _ = try await proofs.keys.key(of: binding, isAnew: true) }
                 // The session first: whatever stops this between the two, tokens and session are never of two users.
                 if contents.session != nil { try await storage.save(nil) }
                 guard try await storage.save(tokens, since: contents.tokensVersion) else {

@@ -15,7 +15,9 @@ extension TokenManager {
         } catch let error as TokenError where error.code == .busy {
             var idle = renewal(rejecting: rejected)
             let contents = try await storage.load()
-            _ = idle.loaded(tokens: contents.tokens, session: contents.session, now: clock.now)
+            let isKeyLost = try await isKeyLost(contents)
+            _ = idle.loaded(
+                tokens: contents.tokens, session: contents.session, isKeyLost: isKeyLost, now: clock.now)
             guard case .use(let tokens) = idle.unable(error, now: clock.now) else { throw error }
             return tokens
         } catch {
@@ -34,12 +36,14 @@ extension TokenManager {
             switch step {
             case .read:
                 contents = try await storage.load()
-                step = renewal.loaded(tokens: contents.tokens, session: contents.session, now: clock.now)
+                let isKeyLost = try await isKeyLost(contents, isAnew: true)
+                step = renewal.loaded(
+                    tokens: contents.tokens, session: contents.session, isKeyLost: isKeyLost, now: clock.now)
             case .use(let tokens): return tokens
             case .fail(let error): throw error
             case .remove(let tokens, let removal):
                 guard try await remove(&contents, because: removal) else { step = .read; continue }
-                if removal == .orphaned { orphans = tokens }
+                if removal == .orphaned || removal == .keyLost { orphans = tokens }
                 step = renewal.removed(removal)
             case .removeSession:
                 guard try await removeSession(&contents) else { step = .read; continue }
@@ -54,6 +58,13 @@ extension TokenManager {
                 return tokens
             }
         }
+    }
+
+    /// Whether the stored tokens are bound to a key that is gone. Tokens of another session go without this: nobody
+    /// uses them, whatever became of their key.
+    func isKeyLost(_ contents: TokenStorage.Contents, isAnew: Bool = false) async throws -> Bool {
+        guard let tokens = contents.tokens, tokens.belongs(to: contents.session) else { return false }
+        return try await proofs.keys.isLost(tokens.key, isAnew: isAnew)
     }
 
     /// Removes the tokens that were read; `false` when somebody else has changed them since.
@@ -105,12 +116,16 @@ extension TokenManager {
         do {
             // Before the attempt is noted: when the server cannot even be described, nothing was attempted.
             let knowsAttempts = try await provider.metadata().knowsRefreshAttempts
+            var key: ProofKey?
+            if let binding = tokens.key { key = try await proofs.keys.key(of: binding) }
             let attempt = try await storage.attempt(for: refreshToken, random: random)
             isRepeated = attempt.isRepeated
-            let new = try await provider.refresh(tokens, refreshToken, attemptID: knowsAttempts ? attempt.id : nil)
+            let new = try await provider.refresh(
+                tokens, refreshToken, attemptID: knowsAttempts ? attempt.id : nil, key: key)
             return (.granted(new), isRepeated)
         } catch let error as TokenError where error.code != .invalidIDToken {
             if error.isDefiniteRefusal { return (.refused, isRepeated) }
+            if error.isRefusalOfProof, !isRepeated { try await storage.forgetAttempt() }
             guard error.isWithoutReason || error.isRefusalOfClient else { return (.failed(error), isRepeated) }
             // It was answered, so no later attempt is one that was interrupted.
             if !isRepeated { try await storage.forgetAttempt() }
@@ -121,7 +136,8 @@ extension TokenManager {
     /// Asks for tokens with the session. Another user's ID token is thrown: an older token does not help over that.
     private func authorize(_ session: Session) async throws -> TokenRenewal.AuthorizationAnswer {
         do {
-            return .granted(try await provider.authorize(session))
+            let key = try await proofs.keys.forNewTokens()
+            return .granted(try await provider.authorize(session, key: key))
         } catch let error as TokenError where error.code != .invalidIDToken {
             guard error.signInReason == .sessionRefused else { return .failed(error) }
             return error.isWithoutReason ? .refusedWithoutReason : .refused

@@ -7,7 +7,8 @@ extension TokenManager {
     private static let signOutPatience: TimeInterval = 20
 
     /// Forgets session and tokens, whatever the server says, then tells the server: revokes the refresh token and the
-    /// access token, ends AM's session, or, where there is none, the provider's by the ID token.
+    /// access token, ends AM's session, or, where there is none, the provider's by the ID token. The key that the
+    /// tokens were bound to is removed as soon as they are forgotten.
     ///
     /// What the server is to be told is noted, sealed, before anything is forgotten: a sign-out that is interrupted, or
     /// that the network prevents, is finished by ``retrySignOuts()``.
@@ -107,6 +108,11 @@ extension TokenManager {
         // Before anything is forgotten. What cannot be noted is told all the same.
         do { try await pending.change(adding: forgotten.entries, now: clock.now) } catch { forgotten.areNoted = false }
         forgotten.failure = await errorThrown { try await self.storage.removeTokens() }
+        if forgotten.failure == nil {
+            // Only now: nothing may be left that cannot be used. Revoking needs no proof (RFC 7009 §2.1).
+            let binding = tokens?.key
+            forgotten.failure = await errorThrown { try await self.proofs.keys.remove(binding, isSignOut: endsSession) }
+        }
         if endsSession {
             forgotten.session = session
             forgotten.failure = await errorThrown { try await self.storage.save(nil) } ?? forgotten.failure

@@ -24,6 +24,7 @@ public actor TokenManager {
 
     let provider: ProviderClient
     let storage: TokenStorage
+    let proofs: ProofMaker
     let clock: any WallClock
     let random: any RandomSource
     let logger: Logger
@@ -52,7 +53,7 @@ public actor TokenManager {
     ///   - store: keeps session and tokens; several processes may share it.
     ///   - sessions: ends AM's session when the user signs out; `nil` leaves that to the caller.
     ///   - clock: where the time comes from.
-    ///   - random: where PKCE verifiers, `state` and nonces come from.
+    ///   - random: where PKCE verifiers, `state`, nonces and the names of proofs come from.
     ///   - logger: is told what happens, never a secret.
     public init(
         configuration: TokenConfiguration, transport: any HTTPTransport, store: any SecretStore,
@@ -64,8 +65,11 @@ public actor TokenManager {
         self.clock = clock
         self.random = random
         self.logger = logger
-        provider = ProviderClient(configuration, transport: transport, clock: clock, random: random)
         storage = TokenStorage(store, configuration)
+        proofs = ProofMaker(
+            keys: ProofKeys(configuration.dpop, storage: storage, random: random), clock: clock, random: random)
+        provider = ProviderClient(
+            configuration, transport: transport, proofs: proofs, clock: clock, random: random)
         self.sessions = sessions
         pending = PendingSignOuts(store: store, name: storage.pendingSignOuts)
     }
@@ -129,7 +133,10 @@ public actor TokenManager {
         }
         var first = renewal(rejecting: rejected)
         let contents = try await contents()
-        if case .use(let tokens) = first.loaded(tokens: contents.tokens, session: contents.session, now: clock.now) {
+        let isKeyLost = try await isKeyLost(contents)
+        let step = first.loaded(
+            tokens: contents.tokens, session: contents.session, isKeyLost: isKeyLost, now: clock.now)
+        if case .use(let tokens) = step {
             if rejected == nil { remember(tokens) }
             return tokens
         }

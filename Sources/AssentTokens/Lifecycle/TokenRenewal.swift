@@ -32,6 +32,8 @@ struct TokenRenewal {
         case refused
         /// The access token is over, and nothing renews it.
         case expired
+        /// The key that they are bound to is gone. They are never sent as bearer tokens.
+        case keyLost
     }
 
     /// What came of a refresh.
@@ -74,6 +76,7 @@ struct TokenRenewal {
     private var tokens: TokenSet?
     private var reason: SignInReason?
     private var readings = 0
+    private var isKeyLost = false
 
     /// How often the store may turn out to have changed before this gives up.
     private static let maximumReadings = 6
@@ -84,8 +87,9 @@ struct TokenRenewal {
         self.rejected = rejected
     }
 
-    /// The store was read.
-    mutating func loaded(tokens: TokenSet?, session: Session?, now: Date) -> Step {
+    /// The store was read. `isKeyLost` says that the tokens are bound to a key which is gone.
+    mutating func loaded(tokens: TokenSet?, session: Session?, isKeyLost: Bool = false, now: Date) -> Step {
+        self.isKeyLost = isKeyLost
         self.tokens = tokens
         self.session = session.flatMap { $0.token.isEmpty ? nil : $0 }
         readings += 1
@@ -94,6 +98,7 @@ struct TokenRenewal {
         }
         guard let tokens else { return authorizeOrSignIn(otherwise: .notSignedIn) }
         guard tokens.belongs(to: self.session) else { return .remove(tokens, .orphaned) }
+        if isKeyLost { return .remove(tokens, .keyLost) }
         if isFresh(tokens, now) { return .use(tokens) }
         if let refreshToken = tokens.refreshToken { return .refresh(tokens, refreshToken: refreshToken) }
         if let session = self.session { return .authorize(session) }
@@ -146,6 +151,10 @@ struct TokenRenewal {
     mutating func removed(_ removal: Removal) -> Step {
         switch removal {
         case .expired: return .fail(.signInNeeded(reason ?? .expired))
+        case .keyLost:
+            reason = .keyLost
+            tokens = nil
+            return authorizeOrSignIn(otherwise: .keyLost)
         case .orphaned, .refused:
             tokens = nil
             return authorizeOrSignIn(otherwise: .notSignedIn)
@@ -184,6 +193,6 @@ struct TokenRenewal {
     }
 
     private func isUsable(_ tokens: TokenSet, _ now: Date) -> Bool {
-        tokens.isValid(at: now) && tokens.accessToken != rejected
+        tokens.isValid(at: now) && tokens.accessToken != rejected && !isKeyLost
     }
 }

@@ -14,6 +14,8 @@ struct TokenStorage: Sendable {
     private let session: String
     private let tokens: String
     private let attempt: String
+    private let keyName: String
+    private let owner: String
 
     /// The name of what the server must still be told of earlier sign-ins.
     let pendingSignOuts: String
@@ -21,10 +23,12 @@ struct TokenStorage: Sendable {
     init(_ store: any SecretStore, _ configuration: TokenConfiguration) {
         self.store = store
         let owner = Hex.encode(SHA2.sha256("\(configuration.issuer) \(configuration.clientID)".utf8).prefix(8))
+        self.owner = owner
         session = "session.\(owner)"
         tokens = "tokens.\(owner)"
         attempt = "refresh.\(owner)"
         pendingSignOuts = "signout.\(owner)"
+        keyName = "dpop.\(owner)"
     }
 
     /// The name whose lease makes a renewal, a sign-in or a sign-out the only one.
@@ -112,6 +116,37 @@ struct TokenStorage: Sendable {
 
     func forgetAttempt() async throws {
         _ = try await storeErrorsAsTokenErrors { try await store.update(attempt, to: nil, expected: .any) }
+    }
+
+    /// The name of the key for tokens that is noted, if there is one.
+    func notedKeyName() async throws -> String? {
+        try await storeErrorsAsTokenErrors {
+            guard let stored = try await store.value(keyName) else { return nil }
+            let json = try? JSONValue.parse(stored.value.revealBytes())
+            guard json?["v"]?.integer == 1, let name = json?["name"]?.string else { throw Self.unreadable }
+            return name
+        }
+    }
+
+    /// The name of the key for tokens, noted before it is returned. No other store has the same, so that two that share
+    /// a key provider never remove each other's key.
+    func keyName(random: any RandomSource) async throws -> String {
+        if let noted = try await notedKeyName() { return noted }
+        return try await newKeyName(random: random)
+    }
+
+    /// Another name, noted in place of the one before.
+    func newKeyName(random: any RandomSource) async throws -> String {
+        let name = "dpop.\(owner).\(random.token(byteCount: 9))"
+        let record: JSONValue = ["v": 1, "name": .string(name)]
+        try await storeErrorsAsTokenErrors {
+            _ = try await store.update(keyName, to: Secret(bytes: record.serializedBytes()), expected: .any)
+        }
+        return name
+    }
+
+    func forgetKeyName() async throws {
+        _ = try await storeErrorsAsTokenErrors { try await store.update(keyName, to: nil, expected: .any) }
     }
 
     private static let unreadable = TokenError(

@@ -8,20 +8,22 @@ actor ProviderClient {
     private static let metadataLifetime: TimeInterval = 24 * 3600
 
     private let configuration: TokenConfiguration
-    private let exchange: ProviderExchange
+    let exchange: ProviderExchange
     private let keys: KeySetCache
+    let proofs: ProofMaker
     private let clock: any WallClock
     private let random: any RandomSource
     private var cached: (metadata: ProviderMetadata, at: Date)?
     private var fetching: Task<ProviderMetadata, any Error>?
 
     init(
-        _ configuration: TokenConfiguration, transport: any HTTPTransport, clock: any WallClock,
+        _ configuration: TokenConfiguration, transport: any HTTPTransport, proofs: ProofMaker, clock: any WallClock,
         random: any RandomSource
     ) {
         self.configuration = configuration
         exchange = ProviderExchange(transport: transport, limits: configuration.limits)
         keys = KeySetCache(exchange: exchange, clock: clock)
+        self.proofs = proofs
         self.clock = clock
         self.random = random
     }
@@ -46,29 +48,34 @@ actor ProviderClient {
         return try await task.value
     }
 
-    /// Gets tokens with AM's session: authorization request, redirect read but not followed, code, tokens.
-    func authorize(_ session: Session) async throws -> TokenSet {
+    /// Gets tokens with AM's session: authorization request, redirect read but not followed, code, tokens, which are
+    /// bound to `key` if there is one.
+    func authorize(_ session: Session, key: ProofKey?) async throws -> TokenSet {
         let metadata = try await metadata()
-        let attempt = AuthorizationAttempt(configuration, metadata, random: random)
+        let attempt = AuthorizationAttempt(configuration, metadata, key: key?.binding, random: random)
         let code = try await code(attempt, session, metadata)
         return try await redeem(
-            code, attempt, sessionFingerprint: TokenSet.fingerprint(of: session), metadata)
+            code, attempt, sessionFingerprint: TokenSet.fingerprint(of: session), key: key, metadata)
     }
 
     /// An authorization request for a browser, whose answer comes to `redirectURI`.
-    func attempt(redirectURI: String, parameters: [FormItems.Item]) async throws -> AuthorizationAttempt {
+    func attempt(
+        redirectURI: String, parameters: [FormItems.Item], key: KeyBinding?
+    ) async throws -> AuthorizationAttempt {
         AuthorizationAttempt(
-            configuration, try await metadata(), redirectURI: redirectURI, parameters: parameters, random: random)
+            configuration, try await metadata(), redirectURI: redirectURI, parameters: parameters, key: key,
+            random: random)
     }
 
     /// Gets tokens with what a browser brought.
-    func tokens(for attempt: AuthorizationAttempt, redirect: String) async throws -> TokenSet {
+    func tokens(for attempt: AuthorizationAttempt, redirect: String, key: ProofKey?) async throws -> TokenSet {
         let code = try attempt.code(fromRedirect: redirect)
-        return try await redeem(code, attempt, sessionFingerprint: nil, try await metadata())
+        return try await redeem(code, attempt, sessionFingerprint: nil, key: key, try await metadata())
     }
 
     private func redeem(
-        _ code: Secret, _ attempt: AuthorizationAttempt, sessionFingerprint: String?, _ metadata: ProviderMetadata
+        _ code: Secret, _ attempt: AuthorizationAttempt, sessionFingerprint: String?, key: ProofKey?,
+        _ metadata: ProviderMetadata
     ) async throws -> TokenSet {
         var form = FormItems()
         form.append("grant_type", "authorization_code")
@@ -76,7 +83,7 @@ actor ProviderClient {
         form.append("redirect_uri", attempt.redirectURI)
         form.append("client_id", configuration.clientID)
         form.append("code_verifier", attempt.verifier.reveal())
-        let reply = try await token(form, metadata)
+        let reply = try await token(form, key, metadata)
         let wantsIDToken = configuration.scopes.contains("openid")
         if wantsIDToken, reply.idToken == nil { throw TokenError(.invalidIDToken, "The provider sent no ID token.") }
         var idToken: IDToken?
@@ -86,7 +93,7 @@ actor ProviderClient {
         }
         return TokenSet(
             reply, idToken: idToken, requestedScopes: configuration.scopes, now: clock.now,
-            sessionFingerprint: sessionFingerprint)
+            sessionFingerprint: sessionFingerprint, key: key?.binding)
     }
 
     private func code(
@@ -137,15 +144,18 @@ actor ProviderClient {
 
     private static let sessionErrors: Set = ["login_required", "invalid_token"]
 
-    /// Gets the successor of `old`, whose refresh token is kept when the server gives no other.
-    func refresh(_ old: TokenSet, _ refreshToken: Secret, attemptID: String?) async throws -> TokenSet {
+    /// Gets the successor of `old`, whose refresh token is kept when the server gives no other. `key` is the one that
+    /// `old` is bound to.
+    func refresh(
+        _ old: TokenSet, _ refreshToken: Secret, attemptID: String?, key: ProofKey?
+    ) async throws -> TokenSet {
         let metadata = try await metadata()
         var form = FormItems()
         form.append("grant_type", "refresh_token")
         form.append("refresh_token", refreshToken.reveal())
         form.append("client_id", configuration.clientID)
         if let attemptID { form.append("attempt_id", attemptID) }
-        let reply = try await token(form, metadata)
+        let reply = try await token(form, key, metadata)
         var idToken: IDToken?
         if let text = reply.idToken, let oldID = old.idToken {
             do {
@@ -162,11 +172,11 @@ actor ProviderClient {
         }
         return TokenSet(
             reply, idToken: idToken, requestedScopes: configuration.scopes, now: clock.now, replacing: old,
-            sessionFingerprint: old.sessionFingerprint)
+            sessionFingerprint: old.sessionFingerprint, key: old.key)
     }
 
-    private func token(_ form: FormItems, _ metadata: ProviderMetadata) async throws -> TokenReply {
-        let reply = try await exchange.post(metadata.tokenEndpoint, form: form)
+    private func token(_ form: FormItems, _ key: ProofKey?, _ metadata: ProviderMetadata) async throws -> TokenReply {
+        let reply = try await post(form, to: metadata.tokenEndpoint, key)
         guard reply.status == 200 else {
             if reply.body.isEmpty { throw TokenError.refusedWithoutReason(status: reply.status) }
             throw TokenError(
@@ -180,7 +190,7 @@ actor ProviderClient {
                 .tokenRefused, "The token endpoint gave an error with status 200.", status: reply.status,
                 oauthError: error)
         }
-        return try TokenReply(object)
+        return try TokenReply(object, isBound: key != nil)
     }
 
     private func verified(
@@ -205,7 +215,7 @@ actor ProviderClient {
         guard let url = try await metadata().userInfoEndpoint else {
             throw ProviderMetadata.missing("userinfo_endpoint")
         }
-        let reply = try await exchange.get(url, fields: [.authorization: BearerCredentials.field(tokens.accessToken)])
+        let reply = try await get(url, tokens)
         guard reply.status == 200, let object = reply.object else {
             throw TokenError(
                 .userInfoRefused, "The userinfo endpoint gave no claims about the user.", status: reply.status,

@@ -38,8 +38,10 @@ struct ProviderExchange: Sendable {
         return try await send(.get, url, fields, body: nil)
     }
 
-    func post(_ url: String, form: FormItems, within limit: Duration? = nil) async throws -> Reply {
-        var fields = HTTPFields()
+    func post(
+        _ url: String, form: FormItems, fields: HTTPFields = [:], within limit: Duration? = nil
+    ) async throws -> Reply {
+        var fields = fields
         fields[.accept] = "application/json"
         fields[.contentType] = FormEncoding.mediaType
         return try await send(.post, url, fields, body: HTTPBody(FormEncoding.encode(form)), within: limit)

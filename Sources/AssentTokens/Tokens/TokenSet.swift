@@ -3,7 +3,8 @@ public import Foundation
 
 /// What the token endpoint granted.
 public struct TokenSet: Sendable, Equatable {
-    /// The access token, to be sent as `Bearer` (RFC 6750 §2.1).
+    /// The access token, to be sent as `Bearer` (RFC 6750 §2.1), or as `DPoP` with a proof where it is bound to a key
+    /// (``isBound``). ``TokenManager/credential(for:url:nonce:)`` gives what is sent.
     public let accessToken: Secret
 
     /// What gets the next access token; `nil` when the server gave none.
@@ -24,6 +25,15 @@ public struct TokenSet: Sendable, Equatable {
     /// The digest of the session that the tokens were got with (base64url); `nil` when it was none of AM's.
     public let sessionFingerprint: String?
 
+    /// The key that the tokens are bound to; `nil` for bearer tokens.
+    let key: KeyBinding?
+
+    /// Whether the tokens are bound to a key (RFC 9449): without its proofs they are worth nothing.
+    public var isBound: Bool { key != nil }
+
+    /// The thumbprint of the key that the tokens are bound to (RFC 7638), as in an access token's `cnf.jkt`.
+    public var keyThumbprint: String? { key?.thumbprint }
+
     /// Whether the access token has `margin` seconds left.
     public func isValid(at now: Date, margin: TimeInterval = 0) -> Bool {
         expiresAt.map { now.addingTimeInterval(margin) < $0 } ?? true
@@ -42,7 +52,9 @@ public struct TokenSet: Sendable, Equatable {
 
     /// The set as it is kept in a store.
     var stored: Secret {
-        var json: JSONObject = JSONObject([.init(name: "v", value: 1)])
+        // What knows only the first form would send these as bearer tokens.
+        var json: JSONObject = JSONObject([.init(name: "v", value: key == nil ? 1 : 2)])
+        json["dpop"] = key?.json
         json["access_token"] = .string(accessToken.reveal())
         json["refresh_token"] = refreshToken.map { .string($0.reveal()) }
         json["id_token"] = idToken.map { .string($0.text.reveal()) }
@@ -54,9 +66,11 @@ public struct TokenSet: Sendable, Equatable {
     }
 
     init?(stored: Secret) {
-        guard let json = try? JSONValue.parse(stored.revealBytes()), json["v"]?.integer == 1,
-            let access = json["access_token"]?.string
-        else { return nil }
+        guard let json = try? JSONValue.parse(stored.revealBytes()), let access = json["access_token"]?.string else {
+            return nil
+        }
+        key = json["dpop"].flatMap(KeyBinding.init)
+        guard json["v"]?.integer == (key == nil ? 1 : 2), (json["dpop"] == nil) == (key == nil) else { return nil }
         accessToken = Secret(access)
         refreshToken = json["refresh_token"]?.string.map { Secret($0) }
         idToken = json["id_token"]?.string.flatMap { IDToken(fromOwnStore: $0) }
@@ -68,8 +82,9 @@ public struct TokenSet: Sendable, Equatable {
 
     init(
         _ reply: TokenReply, idToken: IDToken?, requestedScopes: [String], now: Date, replacing old: TokenSet? = nil,
-        sessionFingerprint: String?
+        sessionFingerprint: String?, key: KeyBinding?
     ) {
+        self.key = key
         accessToken = reply.accessToken
         refreshToken = reply.refreshToken ?? old?.refreshToken
         self.idToken = idToken ?? old?.idToken
@@ -86,7 +101,8 @@ extension TokenSet: CustomStringConvertible {
     /// What there is and until when, nothing of the tokens.
     public var description: String {
         let end = expiresAt.map { "until \(Int64($0.timeIntervalSince1970.rounded(.down)))" } ?? "without end"
-        return "TokenSet(\(end), \(refreshToken == nil ? "no refresh token" : "refresh token"), \(scopes.count) scopes)"
+        return
+            "TokenSet(\(end), \(refreshToken == nil ? "no refresh token" : "refresh token"), \(scopes.count) scopes\(isBound ? ", bound to a key" : ""))"
     }
 }
 
@@ -98,7 +114,13 @@ struct TokenReply {
     let scope: String?
     let expiresIn: TimeInterval?
 
-    init(_ json: JSONObject) throws(TokenError) {
+    /// Reads a reply.
+    ///
+    /// - Parameters:
+    ///   - json: the reply's object.
+    ///   - isBound: whether a proof was sent: tokens that are not bound to its key are then refused (RFC 9449 §5).
+    /// - Throws: ``TokenError``: `malformedReply`, or `unboundTokens`.
+    init(_ json: JSONObject, isBound: Bool) throws(TokenError) {
         func token(_ name: String) throws(TokenError) -> String? {
             guard let value = json[name], value != .null else { return nil }
             guard let text = value.string, !text.isEmpty, text.utf8.allSatisfy(\.isASCIIVisible) else {
@@ -109,7 +131,15 @@ struct TokenReply {
         guard let access = try token("access_token") else {
             throw TokenError(.malformedReply, "The token endpoint gave no access token.")
         }
-        if let type = json["token_type"], type.string?.lowercased() != "bearer" {
+        let type = json["token_type"]
+        if isBound {
+            guard type?.string?.lowercased() == "dpop" else {
+                throw TokenError(
+                    .unboundTokens,
+                    "The token endpoint gave tokens that are not bound to this app's key (token_type is not DPoP). "
+                        + "They are not used.")
+            }
+        } else if let type, type.string?.lowercased() != "bearer" {
             throw TokenError(.malformedReply, "The token endpoint gave tokens of another type than Bearer.")
         }
         accessToken = Secret(access)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Assent
 import Foundation
+import HTTPTypes
 
 /// `assent token`
 struct TokenCommand: AsyncParsableCommand {
@@ -12,17 +13,48 @@ struct TokenCommand: AsyncParsableCommand {
             Example:  assent token | sed 's/^/Authorization: Bearer /' | curl -H @- https://localhost:8444/accounts
 
             For a certificate that the server made for itself, add --cacert and the authority.pem in its data directory.
+
+            After 'assent login --dpop' the token is good only with a proof, which --proof makes: for one request with this \
+            method and URL, within a minute. When the answer is 401 with use_dpop_nonce, make another with --nonce and the \
+            value of its field DPoP-Nonce.
+
+            Example:  assent token --proof GET https://localhost:8444/accounts | curl -H @- https://localhost:8444/accounts
             """)
 
     @OptionGroup var client: ClientOptions
 
-    @Flag(name: .long, help: "Print token, expiry and scope as JSON.")
+    @Option(
+        name: .long, parsing: .upToNextOption,
+        help: ArgumentHelp(
+            "Print the header fields Authorization and DPoP for one request: its method and its URL.",
+            valueName: "method url"))
+    var proof: [String] = []
+
+    @Option(name: .long, help: "The nonce that the answer before had in its field DPoP-Nonce (of --proof).")
+    var nonce: String?
+
+    @Flag(name: .long, help: "Print token, expiry and scope, or the header fields of --proof, as JSON.")
     var json = false
+
+    func validate() throws {
+        guard proof.isEmpty || proof.count == 2 else {
+            throw ValidationError("--proof takes a method and a URL: --proof GET https://localhost:8444/accounts")
+        }
+        if let method = proof.first, HTTPRequest.Method(method.uppercased()) == nil {
+            throw ValidationError("\(method) is not an HTTP method.")
+        }
+        guard nonce == nil || !proof.isEmpty else { throw ValidationError("--nonce belongs to --proof.") }
+    }
 
     func run() async throws {
         let console = Console(json: json)
         try await Outcome.run(console) {
             let assent = try client.load().assent()
+            if proof.count == 2, let method = HTTPRequest.Method(proof[0].uppercased()) {
+                let credential = try await assent.tokens.credential(for: method, url: proof[1], nonce: nonce)
+                await assent.shutdown()
+                return try show(credential, console)
+            }
             let tokens = try await assent.tokens.tokens()
             await assent.shutdown()
             if json {
@@ -34,6 +66,21 @@ struct TokenCommand: AsyncParsableCommand {
             } else {
                 console.say(tokens.accessToken.reveal())
             }
+        }
+    }
+
+    private func show(_ credential: TokenCredential, _ console: Console) throws {
+        guard let proof = credential.proof else {
+            throw CommandFailure(
+                "The token is not bound to a key, so there is no proof to make. Bind the tokens: assent login --dpop")
+        }
+        if json {
+            console.emit([
+                "Authorization": .string(credential.authorization.reveal()), "DPoP": .string(proof.reveal()),
+            ])
+        } else {
+            console.say("Authorization: \(credential.authorization.reveal())")
+            console.say("DPoP: \(proof.reveal())")
         }
     }
 }

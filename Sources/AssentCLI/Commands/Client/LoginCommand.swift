@@ -16,6 +16,9 @@ struct LoginCommand: AsyncParsableCommand {
             With --browser you sign in at the server's own page, or at that of any OpenID provider that the file names as its \
             issuer. Its address is printed, so that any browser will do: one on \
             another machine ends at an address that it cannot open, which you paste here.
+
+            With --dpop the tokens are bound to a key that what guards the vault holds (RFC 9449): who steals them cannot use \
+            them. That stays so until 'assent logout', which removes the key.
             """)
 
     @OptionGroup var client: ClientOptions
@@ -38,6 +41,9 @@ struct LoginCommand: AsyncParsableCommand {
     @Option(name: .long, help: "How many seconds there are to sign in with --browser. Default: 300.")
     var timeout: Int?
 
+    @Flag(name: .long, help: "Bind the tokens to a key, until 'assent logout'. The server must support DPoP.")
+    var dpop = false
+
     @Flag(name: .long, help: "Print the result as JSON; questions then go to standard error.")
     var json = false
 
@@ -50,7 +56,7 @@ struct LoginCommand: AsyncParsableCommand {
                     "The configuration names an issuer and no server, so there are no journeys to walk here: "
                         + "sign in with 'assent login --browser'.")
             }
-            let assent = try profile.assent()
+            let assent = try profile.assent(bindsTokens: dpop)
             if browser {
                 let user = try await BrowserLogin(console: console)
                     .run(assent, timeout: timeout ?? 300, username: username)
@@ -76,9 +82,15 @@ struct LoginCommand: AsyncParsableCommand {
 
     private func report(_ tokens: TokenSet?, _ profile: ClientProfile, _ console: Console) {
         if json {
-            console.emit(["signedIn": true, "scopes": .array((tokens?.scopes ?? []).map { .string($0) })])
+            var result = JSONObject([
+                .init(name: "signedIn", value: true),
+                .init(name: "scopes", value: .array((tokens?.scopes ?? []).map { .string($0) })),
+            ])
+            if tokens?.isBound == true { result["bound"] = true }
+            console.emit(.object(result))
         } else {
             console.say(console.styled("Signed in.", .green))
+            if tokens?.isBound == true { console.say("The tokens are bound to a key, and of no use without it.") }
             if let origin = profile.file.resources.first?.origin {
                 console.say("Next:  assent request GET \(origin)/…   (an address of that service)")
             } else if profile.file.isProviderOnly {

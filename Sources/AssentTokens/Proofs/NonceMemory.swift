@@ -1,0 +1,64 @@
+import AssentCore
+import HTTPTypes
+
+/// The newest nonce that each origin gave (RFC 9449 §8, §9), in memory: a nonce lives for minutes, and a new process
+/// gets one with its first reply.
+final class NonceMemory: Sendable {
+    /// How many origins are remembered; the one that was heard of longest ago goes first.
+    static let originLimit = 32
+
+    /// How many bytes a nonce may have.
+    static let byteLimit = 512
+
+    private let nonces = Locked<[(origin: Origin, nonce: String)]>([])
+
+    /// The newest nonce of the origin of `url`.
+    func newest(for origin: Origin) -> String? {
+        nonces.withLock { all in all.last { $0.origin == origin }?.nonce }
+    }
+
+    /// Notes the nonce of a reply, of whatever status.
+    ///
+    /// - Returns: the nonce; `nil` when there is none, several, or one with characters that it cannot have.
+    @discardableResult
+    func take(from fields: HTTPFields, of origin: Origin) -> String? {
+        let values = fields[values: .proofNonce]
+        guard values.count == 1, let nonce = values.first, Self.isNonce(nonce) else { return nil }
+        nonces.withLock { all in
+            all.removeAll { $0.origin == origin }
+            all.append((origin, nonce))
+            if all.count > Self.originLimit { all.removeFirst() }
+        }
+        return nonce
+    }
+
+    /// `1*NQCHAR` (RFC 9449 §8.1).
+    private static func isNonce(_ text: String) -> Bool {
+        (1...byteLimit).contains(text.utf8.count)
+            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
+    }
+}
+
+/// Whether a request with a proof is sent a second time: a value without I/O, which is told what the server answered.
+///
+/// A server that wants a nonce has looked at the proof and at nothing else (RFC 9449 §8, §9), so the same request may
+/// go out again, also one that is otherwise sent once. It goes out with a nonce that it did not have before, and only
+/// once more: a server that is never content must not keep us busy.
+struct ProofRound {
+    /// The nonce for the next sending.
+    private(set) var nonce: String?
+    private var mayRepeat: Bool
+
+    init(nonce: String?, mayRepeat: Bool = true) {
+        self.nonce = nonce
+        self.mayRepeat = mayRepeat
+    }
+
+    /// The server answered; returns whether to send again.
+    mutating func answered(wantsNonce: Bool, given: String?) -> Bool {
+        guard wantsNonce, mayRepeat, let given, given != nonce else { return false }
+        mayRepeat = false
+        nonce = given
+        return true
+    }
+}

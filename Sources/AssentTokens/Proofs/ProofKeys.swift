@@ -1,0 +1,102 @@
+import AssentCore
+
+/// Finds, makes and removes the key that tokens are bound to. The name is noted in the store before the key is made, so
+/// that a crash between the two leaves no key that nobody knows of.
+actor ProofKeys {
+    private let configuration: DPoPConfiguration
+    private let storage: TokenStorage
+    private let random: any RandomSource
+    private var found: ProofKey?
+
+    init(_ configuration: DPoPConfiguration, storage: TokenStorage, random: any RandomSource) {
+        self.configuration = configuration
+        self.storage = storage
+        self.random = random
+    }
+
+    /// The key for new tokens, made when there is none; `nil` when new tokens are not bound. The caller has the lease:
+    /// processes that share the store must not make a key each.
+    func forNewTokens() async throws -> ProofKey? {
+        guard let provider = configuration.keys else { return nil }
+        if !configuration.isOn, try await storage.notedKeyName() == nil { return nil }
+        guard DPoPConfiguration.algorithms.contains(configuration.algorithm) else {
+            throw TokenError(
+                .invalidConfiguration, "\(configuration.algorithm) cannot sign proofs.",
+                suggestion: "Use ES256, ES384, PS256 or EdDSA.")
+        }
+        return try await keyErrorsAsTokenErrors {
+            let name = try await storage.keyName(random: random)
+            let made: (name: String, key: any SigningKey)
+            do {
+                made = (name, try await key(named: name, at: provider))
+            } catch let error as KeyProviderError where error.code == .keyLost {
+                // What is left of it may keep its name from being used again.
+                try? await provider.removeKey(named: name)
+                let other = try await storage.newKeyName(random: random)
+                made = (other, try await key(named: other, at: provider))
+            }
+            let key = try ProofKey(name: made.name, made.key)
+            found = key
+            return key
+        }
+    }
+
+    private func key(named name: String, at provider: any KeyProvider) async throws -> any SigningKey {
+        if let key = try await provider.signingKey(named: name) { return key }
+        return try await provider.makeSigningKey(named: name, algorithm: configuration.algorithm)
+    }
+
+    /// The key of stored tokens.
+    ///
+    /// - Parameters:
+    ///   - binding: from the tokens.
+    ///   - isAnew: whether the provider is asked although the key was found before.
+    /// - Returns: the key.
+    /// - Throws: ``TokenError``: `signInNeeded` with `keyLost` when the provider does not have this key any more,
+    ///   `keyUnavailable` when nobody can say.
+    func key(of binding: KeyBinding, isAnew: Bool = false) async throws -> ProofKey {
+        if let found, found.binding == binding, !isAnew { return found }
+        guard let provider = configuration.keys else {
+            throw TokenError(
+                .keyUnavailable, "The stored tokens are bound to a key, and the configuration names no key provider.",
+                suggestion: "Set dpop in the configuration, or sign out and sign in again.")
+        }
+        found = nil
+        let key = try await keyErrorsAsTokenErrors { try await provider.signingKey(named: binding.name) }
+        guard let key else { throw TokenError.signInNeeded(.keyLost) }
+        let proofKey = try ProofKey(name: binding.name, key)
+        // Somebody put another key into its place: no server takes its proofs for these tokens.
+        guard proofKey.binding == binding else { throw TokenError.signInNeeded(.keyLost) }
+        found = proofKey
+        return proofKey
+    }
+
+    /// Whether tokens are bound to a key that is gone for good.
+    ///
+    /// - Throws: ``TokenError`` when nobody can say.
+    func isLost(_ binding: KeyBinding?, isAnew: Bool = false) async throws -> Bool {
+        guard let binding else { return false }
+        do {
+            _ = try await key(of: binding, isAnew: isAnew)
+            return false
+        } catch let error as TokenError where error.signInReason == .keyLost {
+            return true
+        }
+    }
+
+    /// Forgets what was found, since using it failed.
+    func forget() { found = nil }
+
+    /// Removes the key, after the tokens that are bound to it were forgotten. What cannot be removed now stays noted
+    /// and is used for the next tokens. Without a sign-out the name stays noted, for a new key: the next tokens of the
+    /// session are bound as well.
+    func remove(_ binding: KeyBinding?, isSignOut: Bool) async throws {
+        found = nil
+        guard let provider = configuration.keys else { return }
+        let noted = try await storage.notedKeyName()
+        for name in Set([noted, binding?.name].compactMap(\.self)) {
+            try await keyErrorsAsTokenErrors { try await provider.removeKey(named: name) }
+        }
+        if noted != nil, isSignOut { try await storage.forgetKeyName() }
+    }
+}

@@ -1,0 +1,76 @@
+import AssentCore
+import AssentJOSE
+import HTTPTypes
+
+/// Makes the proofs that go with requests, each for one sending.
+struct ProofMaker: Sendable {
+    let keys: ProofKeys
+    let nonces = NonceMemory()
+    let clock: any WallClock
+    let random: any RandomSource
+
+    /// The scheme of `Authorization` that carries a token which is bound to a key (RFC 9449 §7.1).
+    static let scheme = "DPoP"
+
+    /// What a proof is for.
+    struct Target: Sendable {
+        let method: HTTPRequest.Method
+        /// The URL as it is sent; its query does not matter.
+        let url: String
+        /// The token that goes with it; `nil` at the token endpoint.
+        var token: Secret?
+    }
+
+    /// A proof with its own `jti`.
+    ///
+    /// - Throws: ``TokenError``: `unprovable` when the URL is not one that a proof can name, and what the key throws.
+    func proof(for target: Target, nonce: String?, key: ProofKey) async throws -> String {
+        do {
+            return try await DPoPProof.make(
+                method: target.method.rawValue, uri: target.url, accessToken: target.token, nonce: nonce, key: key.key,
+                clock: clock, random: random)
+        } catch let error as JOSEError {
+            throw TokenError(
+                .unprovable, "No proof can be made for the request: \(error.detail)",
+                suggestion: "Use a URL without user information and dot segments.")
+        } catch let error as KeyProviderError {
+            // The next look-up says whether it is gone for good.
+            await keys.forget()
+            throw TokenError(error: error)
+        }
+    }
+
+    /// Sends a request with a proof, and once more with another proof when the server wants a nonce and gives one.
+    ///
+    /// - Parameters:
+    ///   - target: what is sent.
+    ///   - key: signs.
+    ///   - mayRepeat: whether the request can be sent a second time at all.
+    ///   - send: sends the request with this value of the field `DPoP`.
+    ///   - read: the reply's fields, and whether it asks for a nonce.
+    ///   - drain: reads what is left of a reply that is not returned.
+    /// - Returns: the last reply.
+    /// - Throws: what making a proof and `send` throw.
+    func exchange<Reply>(
+        _ target: Target, key: ProofKey, mayRepeat: Bool = true, send: (String) async throws -> Reply,
+        read: (Reply) -> (fields: HTTPFields, wantsNonce: Bool), drain: (Reply) async -> Void = { _ in }
+    ) async throws -> Reply {
+        let origin = try? Origin(target.url)
+        var round = ProofRound(nonce: origin.flatMap { nonces.newest(for: $0) }, mayRepeat: mayRepeat)
+        while true {
+            let reply = try await send(try await proof(for: target, nonce: round.nonce, key: key))
+            let (fields, wantsNonce) = read(reply)
+            let given = origin.flatMap { nonces.take(from: fields, of: $0) }
+            guard round.answered(wantsNonce: wantsNonce, given: given) else { return reply }
+            await drain(reply)
+        }
+    }
+}
+
+extension HTTPFields {
+    /// Puts a token that is bound to a key, and the proof that the sender has that key, into a request (RFC 9449 §7.1).
+    mutating func setBound(_ token: Secret, proof: String) {
+        self[.authorization] = "\(ProofMaker.scheme) \(token.reveal())"
+        self[.proof] = proof
+    }
+}
