@@ -5,6 +5,12 @@ package enum TokenScheme: String, Sendable, Hashable, CaseIterable {
     /// The token belongs to a key, and the request proves that its sender has that key (RFC 9449 §7.1).
     case dpop = "DPoP"
 
+    /// The scheme of a token that belongs to the key with this thumbprint, or to nobody's.
+    package init(boundTo keyThumbprint: String?) { self = keyThumbprint == nil ? .bearer : .dpop }
+
+    /// The value of `Authorization` that carries `token`.
+    package func field(_ token: Secret) -> String { "\(rawValue) \(token.reveal())" }
+
     /// The scheme at the beginning of an `Authorization` field; `nil` for any other. Its case does not matter (RFC 9110
     /// §11.1).
     init?(of field: String) {

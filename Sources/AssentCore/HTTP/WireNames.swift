@@ -45,6 +45,12 @@ extension HTTPField.Name {
     /// `TSP-Nonce`: a nonce for a device's next proof.
     package static let signingNonce = constant("TSP-Nonce")
 
+    /// `DPoP`: the proof that goes with a request (RFC 9449 §4.1).
+    package static let dpop = constant("DPoP")
+
+    /// `DPoP-Nonce`: the nonce for the next proofs (RFC 9449 §8).
+    package static let dpopNonce = constant("DPoP-Nonce")
+
     /// A name that is written here and therefore known to be a token.
     private static func constant(_ name: String) -> HTTPField.Name { HTTPField.Name(name)! }
 }

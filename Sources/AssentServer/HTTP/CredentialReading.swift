@@ -30,11 +30,3 @@ extension SessionCookie {
         return cookieToken(fields).map { SessionCredential(token: $0, carrier: .cookie) }
     }
 }
-
-extension HTTPField.Name {
-    /// The proof of a key (RFC 9449 §4.1).
-    static let dpop = HTTPField.Name("DPoP")!
-
-    /// The nonce for the next proof (RFC 9449 §8).
-    static let dpopNonce = HTTPField.Name("DPoP-Nonce")!
-}

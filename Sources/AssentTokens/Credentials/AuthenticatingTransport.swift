@@ -163,7 +163,7 @@ public struct AuthenticatingTransport: HTTPTransport {
     ) async throws -> Outgoing {
         var outgoing = Outgoing(call: original)
         if access.sendsAccessToken, original.request.headerFields[.authorization] == nil {
-            guard original.request.headerFields[.proof] == nil else {
+            guard original.request.headerFields[.dpop] == nil else {
                 throw TokenError(
                     .unprovable, "The call brings a field DPoP of its own, and no Authorization that it belongs to.",
                     suggestion: "Leave the field out: the proof is made here.")
@@ -173,7 +173,7 @@ public struct AuthenticatingTransport: HTTPTransport {
             if let binding = set.key {
                 outgoing.key = try await tokens.proofs.keys.key(of: binding)
             } else {
-                outgoing.call.request.headerFields[.authorization] = BearerCredentials.field(set.accessToken)
+                outgoing.call.request.headerFields[.authorization] = TokenScheme.bearer.field(set.accessToken)
             }
         }
         if access.sendsSession {

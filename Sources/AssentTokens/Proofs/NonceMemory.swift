@@ -22,7 +22,7 @@ final class NonceMemory: Sendable {
     /// - Returns: the nonce; `nil` when there is none, several, or one with characters that it cannot have.
     @discardableResult
     func take(from fields: HTTPFields, of origin: Origin) -> String? {
-        let values = fields[values: .proofNonce]
+        let values = fields[values: .dpopNonce]
         guard values.count == 1, let nonce = values.first, Self.isNonce(nonce) else { return nil }
         nonces.withLock { all in
             all.removeAll { $0.origin == origin }

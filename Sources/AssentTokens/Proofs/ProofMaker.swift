@@ -9,9 +9,6 @@ struct ProofMaker: Sendable {
     let clock: any WallClock
     let random: any RandomSource
 
-    /// The scheme of `Authorization` that carries a token which is bound to a key (RFC 9449 §7.1).
-    static let scheme = "DPoP"
-
     /// What a proof is for.
     struct Target: Sendable {
         let method: HTTPRequest.Method
@@ -70,7 +67,7 @@ struct ProofMaker: Sendable {
 extension HTTPFields {
     /// Puts a token that is bound to a key, and the proof that the sender has that key, into a request (RFC 9449 §7.1).
     mutating func setBound(_ token: Secret, proof: String) {
-        self[.authorization] = "\(ProofMaker.scheme) \(token.reveal())"
-        self[.proof] = proof
+        self[.authorization] = TokenScheme.dpop.field(token)
+        self[.dpop] = proof
     }
 }

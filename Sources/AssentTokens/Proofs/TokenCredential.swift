@@ -30,13 +30,13 @@ extension TokenManager {
         let tokens = try await tokens()
         guard let binding = tokens.key else {
             return TokenCredential(
-                authorization: Secret(BearerCredentials.field(tokens.accessToken)), proof: nil)
+                authorization: Secret(TokenScheme.bearer.field(tokens.accessToken)), proof: nil)
         }
         let key = try await proofs.keys.key(of: binding)
         let known = (try? Origin(url)).flatMap { proofs.nonces.newest(for: $0) }
         let proof = try await proofs.proof(
             for: .init(method: method, url: url, token: tokens.accessToken), nonce: nonce ?? known, key: key)
         return TokenCredential(
-            authorization: Secret("\(ProofMaker.scheme) \(tokens.accessToken.reveal())"), proof: Secret(proof))
+            authorization: Secret(TokenScheme.dpop.field(tokens.accessToken)), proof: Secret(proof))
     }
 }

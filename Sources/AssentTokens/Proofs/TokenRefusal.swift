@@ -14,7 +14,10 @@ package enum TokenRefusal: Sendable {
     package init?(_ response: HTTPResponse) {
         guard response.status == .unauthorized else { return nil }
         let challenges = response.headerFields[values: .wwwAuthenticate].flatMap { (try? Challenge.parse($0)) ?? [] }
-        let errors = challenges.filter { $0.isScheme("Bearer") || $0.isScheme("DPoP") }.compactMap { $0["error"] }
+        let errors =
+            challenges
+            .filter { challenge in TokenScheme.allCases.contains { challenge.isScheme($0.rawValue) } }
+            .compactMap { $0["error"] }
         if errors.contains("use_dpop_nonce") {
             self = .nonce
         } else if errors.contains("invalid_dpop_proof") {

@@ -16,7 +16,7 @@ extension ProviderClient {
     func get(_ url: String, _ tokens: TokenSet) async throws -> ProviderExchange.Reply {
         guard let binding = tokens.key else {
             return try await exchange.get(
-                url, fields: [.authorization: BearerCredentials.field(tokens.accessToken)])
+                url, fields: [.authorization: TokenScheme.bearer.field(tokens.accessToken)])
         }
         let target = ProofMaker.Target(method: .get, url: url, token: tokens.accessToken)
         return try await proofs.exchange(target, key: try await proofs.keys.key(of: binding)) { proof in

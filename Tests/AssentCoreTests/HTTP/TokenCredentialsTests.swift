@@ -50,6 +50,6 @@ struct TokenCredentialsTests {
 
     @Test("What a client writes is read again")
     func writing() {
-        #expect(TokenCredentials([BearerCredentials.field(Secret("x.y"))]) == .token(Secret("x.y"), .bearer))
+        #expect(TokenCredentials([TokenScheme.bearer.field(Secret("x.y"))]) == .token(Secret("x.y"), .bearer))
     }
 }

@@ -22,8 +22,8 @@ import Testing
     func memory() throws {
         let memory = NonceMemory()
         let origins = try (0...NonceMemory.originLimit).map { try Origin("https://h\($0).example") }
-        memory.take(from: [.proofNonce: "old"], of: origins[1])
-        for (index, origin) in origins.enumerated() { memory.take(from: [.proofNonce: "n\(index)"], of: origin) }
+        memory.take(from: [.dpopNonce: "old"], of: origins[1])
+        for (index, origin) in origins.enumerated() { memory.take(from: [.dpopNonce: "n\(index)"], of: origin) }
         #expect(memory.newest(for: origins[0]) == nil)
         for index in 1...NonceMemory.originLimit { #expect(memory.newest(for: origins[index]) == "n\(index)") }
         #expect(memory.newest(for: try Origin("https://h1.example:8443")) == nil)

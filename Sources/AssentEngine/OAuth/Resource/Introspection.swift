@@ -45,7 +45,7 @@ extension OAuthProvider {
             client.introspectsAll || access.clientID == client.id || access.audience.contains(client.id)
         else { return nil }
         var object = describe(access.owner, clientID: access.clientID, scopes: access.scopes)
-        object["token_type"] = .string(access.keyThumbprint == nil ? "Bearer" : "DPoP")
+        object["token_type"] = .string(TokenScheme(boundTo: access.keyThumbprint).rawValue)
         object["exp"] = .integer(access.expiresAt)
         object["iat"] = .integer(access.issuedAt)
         object["jti"] = .string(access.tokenID)

@@ -41,7 +41,7 @@ extension OAuthProvider {
                 owner, acr: grant.acr, client: client, scopes: scopes, nonce: nonce, accessToken: accessToken)
         }
         return IssuedTokens(
-            accessToken: accessToken, tokenType: keyThumbprint == nil ? "Bearer" : "DPoP",
+            accessToken: accessToken, tokenType: TokenScheme(boundTo: keyThumbprint).rawValue,
             expiresIn: client.accessTokenLifetime, refreshToken: refreshToken, idToken: idToken, scopes: scopes)
     }
 
