@@ -251,7 +251,8 @@ struct CommandTests {
     }
 
     @Test(
-        "What the help of 'assent token' shows is what works, with the authority that it names", arguments: [false, true])
+        "What the help of 'assent token' shows is what works, with the authority that it names",
+        arguments: [false, true])
     func tokenExample(isBound: Bool) async throws {
         try await Typist.run { typist in
             #expect(try await typist.login(isBound ? ["--dpop"] : []).status == 0)
