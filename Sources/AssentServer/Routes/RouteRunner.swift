@@ -103,11 +103,16 @@ struct RouteRunner<Wire: RouteWire, Handlers: Sendable>: Sendable {
         }
         try wire.check(request)
         let found = try await callers.caller(of: request, rule, realm: place.realm, service: place.service, wire)
-        var response = try await place.route.answer(
-            handlers,
-            RouteCall(
-                request: request, rule: rule, id: place.id, realm: place.realm, service: place.service,
-                trusted: place.trusted, caller: found.caller, client: client))
+        let call = RouteCall(
+            request: request, rule: rule, id: place.id, realm: place.realm, service: place.service,
+            trusted: place.trusted, caller: found.caller, client: client)
+        var response: Response
+        do {
+            response = try await place.route.answer(handlers, call)
+        } catch {
+            // Errors carry a new nonce as well: the client's next proof needs it.
+            response = try wire.response(refusing: error, to: request, of: rule, realm: place.realm)
+        }
         response.give(nonce: found.newNonce)
         return response
     }
