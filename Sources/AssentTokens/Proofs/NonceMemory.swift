@@ -39,19 +39,23 @@ final class NonceMemory: Sendable {
     }
 }
 
-/// Whether a request with a proof is sent a second time: a value without I/O, which is told what the server answered.
+/// Whether a request with a proof is sent a second time: a value without I/O, which is told what the server answered,
+/// or that a kept connection had ended.
 ///
 /// A server that wants a nonce has looked at the proof and at nothing else (RFC 9449 §8, §9), so the same request may
 /// go out again, also one that is otherwise sent once. It goes out with a nonce that it did not have before, and only
-/// once more: a server that is never content must not keep us busy.
+/// once more: a server that is never content must not keep us busy. Where a kept connection had ended nobody knows
+/// what the server has seen, so only a request that asks for no change goes out once more.
 struct ProofRound {
     /// The nonce for the next sending.
     private(set) var nonce: String?
     private var mayRepeat: Bool
+    private var mayRepeatUnanswered: Bool
 
-    init(nonce: String?, mayRepeat: Bool = true) {
+    init(nonce: String?, mayRepeat: Bool = true, isHarmless: Bool = false) {
         self.nonce = nonce
         self.mayRepeat = mayRepeat
+        mayRepeatUnanswered = mayRepeat && isHarmless
     }
 
     /// The server answered; returns whether to send again.
@@ -60,5 +64,11 @@ struct ProofRound {
         mayRepeat = false
         nonce = given
         return true
+    }
+
+    /// There is no answer, since a kept connection had ended; returns whether to send again.
+    mutating func foundStale() -> Bool {
+        defer { mayRepeatUnanswered = false }
+        return mayRepeatUnanswered
     }
 }

@@ -7,7 +7,8 @@ package enum TokenRefusal: Sendable {
     case token
     /// The proof needs a nonce, and the resource did nothing.
     case nonce
-    /// The proof was refused, and the resource did nothing.
+    /// The proof was refused, and the resource did nothing with this copy of the request. A proof that was used before
+    /// is refused too, so where something between repeats requests, an earlier copy may have been carried out.
     case proof
 
     /// Reads the challenges of a reply; `nil` when none of them says so.

@@ -19,7 +19,8 @@ extension ProviderClient {
                 url, fields: [.authorization: TokenScheme.bearer.field(tokens.accessToken)])
         }
         let target = ProofMaker.Target(method: .get, url: url, token: tokens.accessToken)
-        return try await proofs.exchange(target, key: try await proofs.keys.key(of: binding)) { proof in
+        let key = try await proofs.keys.key(of: binding)
+        return try await proofs.exchange(target, key: key, isHarmless: true) { proof in
             var fields = HTTPFields()
             fields.setBound(tokens.accessToken, proof: proof)
             return try await exchange.get(url, fields: fields)

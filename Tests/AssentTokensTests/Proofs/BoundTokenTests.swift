@@ -172,4 +172,30 @@ import Testing
         #expect(try await manager.userInfo().sub == "ana")
         #expect(door.asked == 2 && door.seen.count == 1)
     }
+
+    @Test("On a kept connection that had ended userinfo is asked once more with a new proof; a code goes out once")
+    func stale() async throws {
+        let provider = try FakeProvider()
+        provider.binds(ProofDoor(provider.clock))
+        let manager = try await provider.boundSignedIn(KeyRing())
+        _ = try await manager.tokens()
+        let door = ProofDoor(provider.clock)
+        provider.change {
+            $0.other = { exchange in
+                let refusal = door.refusal(of: exchange, token: Secret("access-1"))
+                if door.asked == 1 {
+                    throw HTTPTransportError(.connectionClosed, "").afterSending().onStaleConnection()
+                }
+                return refusal == nil ? .json(200, ["sub": "ana"]) : .json(401, [:])
+            }
+        }
+        #expect(try await manager.userInfo().sub == "ana")
+        #expect(door.asked == 2 && door.seen.count == 2)
+        provider.change {
+            $0.tokenReply = { _ in throw HTTPTransportError(.connectionClosed, "").afterSending().onStaleConnection() }
+        }
+        provider.clock.advance(by: 601)
+        await #expect(throws: TokenError.like(.transport)) { try await manager.tokens() }
+        #expect(provider.tokenRequests("refresh_token").count == 1)
+    }
 }

@@ -18,6 +18,18 @@ import Testing
         #expect(!isSentAgain)
     }
 
+    @Test("Without an answer only what is harmless is sent again, once, and a nonce may still be asked for after that")
+    func unanswered() {
+        for (mayRepeat, isHarmless) in [(true, false), (false, true)] {
+            var round = ProofRound(nonce: "a", mayRepeat: mayRepeat, isHarmless: isHarmless)
+            let isSentAgain = round.foundStale()
+            #expect(!isSentAgain)
+        }
+        var round = ProofRound(nonce: "a", isHarmless: true)
+        let sendings = [round.foundStale(), round.answered(wantsNonce: true, given: "b"), round.foundStale()]
+        #expect(sendings == [true, true, false] && round.nonce == "b")
+    }
+
     @Test("Each origin has its newest nonce, and the memory is bounded")
     func memory() throws {
         let memory = NonceMemory()
