@@ -49,7 +49,11 @@ import Testing
             (#"Bearer, DPoP error="use_dpop_nonce""#, .nonce), (#"DPOP error="invalid_dpop_proof""#, .proof),
             (#"DPoP error="invalid_token""#, .token), (#"bearer error="invalid_token""#, .token),
             (#"DPoP error="insufficient_scope""#, nil), (#"Basic error="use_dpop_nonce""#, nil), ("DPoP", nil),
-            (#"DPoP error="use_dpop_nonce"#, nil),
+            (#"DPoP error="use_dpop_nonce"#, nil), (#"Bearer error="use_dpop_nonce""#, nil),
+            (#"bearer error="invalid_dpop_proof""#, nil),
+            (#"Bearer error="use_dpop_nonce", DPoP error="invalid_token""#, .token),
+            (#"DPoP algs="ES256", Bearer error="invalid_token""#, .token),
+            (#"Bearer error="invalid_token", DPoP error="use_dpop_nonce""#, .nonce),
         ]
         for (field, expected) in cases {
             let fields: HTTPFields = [.wwwAuthenticate: field]

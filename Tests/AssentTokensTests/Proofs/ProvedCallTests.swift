@@ -92,6 +92,18 @@ private final class ProvedBank: Sendable {
         #expect(provider.sent("/access_token").count == 1)
     }
 
+    @Test(
+        "A nonce that is asked for under another scheme than DPoP is the service's answer, which may come after the deed"
+    )
+    func otherScheme() async throws {
+        let (provider, manager) = try await signedIn()
+        for method in [HTTPRequest.Method.post, .put, .delete] {
+            let bank = ProvedBank(ProofDoor(provider.clock, nonce: "n"), scheme: "Bearer")
+            #expect(try await bank.transport(manager).send(call(method)).status == 401)
+            #expect(bank.sent.count == 1)
+        }
+    }
+
     @Test("A nonce of a successful reply is in the next proof, and a newer one replaces it")
     func newest() async throws {
         let (provider, manager) = try await signedIn()
