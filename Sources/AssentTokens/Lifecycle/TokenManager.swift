@@ -42,9 +42,6 @@ public actor TokenManager {
     /// Seconds that what was read from the store is believed: so long another process's sign-in may go unnoticed.
     private static let cacheLifetime: TimeInterval = 1
 
-    /// How long anybody who wants a token waits for tokens of an earlier sign-in to be revoked.
-    private static let revocationLimit = Duration.seconds(5)
-
     /// A manager.
     ///
     /// - Parameters:
@@ -69,7 +66,7 @@ public actor TokenManager {
         proofs = ProofMaker(
             keys: ProofKeys(configuration.dpop, storage: storage, random: random), clock: clock, random: random)
         provider = ProviderClient(
-            configuration, transport: transport, proofs: proofs, clock: clock, random: random)
+            configuration, transport: transport, proofs: proofs, clock: clock, random: random, logger: logger)
         self.sessions = sessions
         pending = PendingSignOuts(store: store, name: storage.pendingSignOuts)
     }
@@ -166,12 +163,7 @@ public actor TokenManager {
     }
 
     func revokeOrphans(_ tokens: TokenSet) async {
-        do {
-            try await provider.revoke(
-                refreshToken: tokens.refreshToken, accessToken: tokens.accessToken, within: Self.revocationLimit)
-        } catch {
-            logger.warning("tokens of the earlier session were not revoked", metadata: ["reason": "\(error)"])
-        }
+        await provider.discard(refreshToken: tokens.refreshToken, accessToken: tokens.accessToken)
     }
 
     func renewal(rejecting rejected: Secret?) -> TokenRenewal {

@@ -113,13 +113,27 @@ import Testing
         let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
         #expect(error?.code == .unboundTokens && error?.suggestion?.contains("DPoP") == true)
         #expect(try await manager.storedTokens() == nil)
-        // A refresh that ends so keeps the bound tokens.
+        // They would be good for someone who has read them.
+        #expect(provider.sent("/token/revoke").map { $0.form["token"] } == ["refresh+1&=%", "access-1"])
+        // A refresh that ends so keeps the bound tokens, which a revocation of its own might end.
         provider.change { $0.tokenType = "DPoP" }
         let stored = try await manager.tokens()
         provider.change { $0.tokenType = type }
         provider.clock.advance(by: 601)
         await #expect(throws: TokenError.like(.unboundTokens)) { try await manager.tokens() }
         #expect(try await manager.storedTokens() == stored)
+        #expect(provider.sent("/token/revoke").count == 2)
+    }
+
+    @Test("A provider that does not revoke tokens which are not bound changes nothing about the error")
+    func unboundUnrevoked() async throws {
+        let provider = try FakeProvider()
+        provider.binds(ProofDoor(provider.clock), tokenType: "Bearer")
+        provider.change { $0.other = { _ in .json(503, [:]) } }
+        let manager = try await provider.boundSignedIn(KeyRing())
+        await #expect(throws: TokenError.like(.unboundTokens)) { try await manager.tokens() }
+        #expect(!provider.sent("/token/revoke").isEmpty)
+        #expect(try await manager.storedTokens() == nil)
     }
 
     @Test("Bound tokens are refused where no proof was sent")
