@@ -151,13 +151,14 @@ public actor TokenManager {
     }
 
     /// Claims about the user from the userinfo endpoint (OpenID Connect Core §5.3); they are about the ID token's user.
+    /// A token that the endpoint refuses is renewed once; a proof that it refuses is not the token's fault.
     ///
     /// - Throws: ``TokenError`` as ``tokens(rejecting:)``, and `userInfoRefused`.
     public func userInfo() async throws -> JWTClaims {
         let tokens = try await tokens()
         do {
             return JWTClaims(try await provider.userInfo(tokens))
-        } catch let error as TokenError where error.code == .userInfoRefused && error.status == 401 {
+        } catch let error as TokenError where error.refusal == .token {
             return JWTClaims(try await provider.userInfo(try await self.tokens(rejecting: tokens.accessToken)))
         }
     }

@@ -25,8 +25,7 @@ extension ProviderClient {
             fields.setBound(tokens.accessToken, proof: proof)
             return try await exchange.get(url, fields: fields)
         } read: { reply in
-            let response = HTTPResponse(status: .init(code: reply.status), headerFields: reply.fields)
-            return (reply.fields, TokenRefusal(response) == .nonce)
+            (reply.fields, TokenRefusal(reply.response) == .nonce)
         }
     }
 }

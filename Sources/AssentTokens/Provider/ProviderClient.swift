@@ -222,9 +222,7 @@ actor ProviderClient {
         }
         let reply = try await get(url, tokens)
         guard reply.status == 200, let object = reply.object else {
-            throw TokenError(
-                .userInfoRefused, "The userinfo endpoint gave no claims about the user.", status: reply.status,
-                oauthError: reply.oauthError)
+            throw TokenError.userInfoRefused(reply.response, oauthError: reply.oauthError)
         }
         if let subject = tokens.idToken?.subject {
             guard let other = object["sub"]?.string, other.utf8.elementsEqual(subject.utf8) else {

@@ -187,6 +187,26 @@ import Testing
         #expect(door.asked == 2 && door.seen.count == 1)
     }
 
+    @Test(
+        "A proof that the userinfo endpoint refuses is no reason to renew the token, and a refused token is one",
+        arguments: [
+            (#"DPoP error="invalid_dpop_proof""#, 0), (#"DPoP error="use_dpop_nonce""#, 0),
+            (#"DPoP error="invalid_token""#, 1), (#"Bearer error="invalid_token", DPoP algs="ES256""#, 1),
+            (#"DPoP algs="ES256""#, 1), (#"DPoP error="invalid_token", DPoP error="invalid_dpop_proof""#, 0),
+        ])
+    func refusedUserInfo(challenge: String, renewals: Int) async throws {
+        let provider = try FakeProvider()
+        provider.binds(ProofDoor(provider.clock))
+        let manager = try await provider.boundSignedIn(KeyRing())
+        let stored = try await manager.tokens()
+        provider.change { $0.other = { _ in .json(401, [:], headers: [.wwwAuthenticate: challenge]) } }
+        let error = await #expect(throws: TokenError.self) { try await manager.userInfo() }
+        #expect(error?.code == .userInfoRefused && error?.status == 401)
+        #expect(provider.sent("/userinfo").count == 1 + renewals)
+        #expect(provider.tokenRequests("refresh_token").count == renewals)
+        #expect(try await (manager.storedTokens() == stored) == (renewals == 0))
+    }
+
     @Test("On a kept connection that had ended userinfo is asked once more with a new proof; a code goes out once")
     func stale() async throws {
         let provider = try FakeProvider()
