@@ -109,7 +109,8 @@ public struct AuthenticatingTransport: HTTPTransport {
     private func transmit(_ outgoing: Outgoing) async throws -> HTTPReply {
         let call = outgoing.call
         guard let token = outgoing.token, let key = outgoing.key else { return try await transport.send(call) }
-        let target = ProofMaker.Target(method: call.request.method, url: call.request.url ?? "", token: token)
+        let target = ProofMaker.Target(
+            method: call.request.method, url: call.request.url ?? "", role: .resource, token: token)
         var isUnderWay = false
         do {
             return try await tokens.proofs.exchange(

@@ -14,8 +14,13 @@ struct ProofMaker: Sendable {
         let method: HTTPRequest.Method
         /// The URL as it is sent; its query does not matter.
         let url: String
+        /// Whose nonces count for it.
+        let role: NonceMemory.Server.Role
         /// The token that goes with it; `nil` at the token endpoint.
         var token: Secret?
+
+        /// Who gives the nonces; `nil` when the URL has no origin.
+        var server: NonceMemory.Server? { (try? Origin(url)).map { NonceMemory.Server(origin: $0, role: role) } }
     }
 
     /// A proof with its own `jti`.
@@ -55,9 +60,9 @@ struct ProofMaker: Sendable {
         send: (String) async throws -> Reply,
         read: (Reply) -> (fields: HTTPFields, wantsNonce: Bool), drain: (Reply) async -> Void = { _ in }
     ) async throws -> Reply {
-        let origin = try? Origin(target.url)
+        let server = target.server
         var round = ProofRound(
-            nonce: origin.flatMap { nonces.newest(for: $0) }, mayRepeat: mayRepeat, isHarmless: isHarmless)
+            nonce: server.flatMap { nonces.newest(for: $0) }, mayRepeat: mayRepeat, isHarmless: isHarmless)
         while true {
             let proof = try await proof(for: target, nonce: round.nonce, key: key)
             let reply: Reply
@@ -68,7 +73,7 @@ struct ProofMaker: Sendable {
                 continue
             }
             let (fields, wantsNonce) = read(reply)
-            let given = origin.flatMap { nonces.take(from: fields, of: $0) }
+            let given = server.flatMap { nonces.take(from: fields, of: $0) }
             guard round.answered(wantsNonce: wantsNonce, given: given) else { return reply }
             await drain(reply)
         }

@@ -30,16 +30,33 @@ import Testing
         #expect(sendings == [true, true, false] && round.nonce == "b")
     }
 
-    @Test("Each origin has its newest nonce, and the memory is bounded")
+    private func server(_ origin: String, _ role: NonceMemory.Server.Role) throws -> NonceMemory.Server {
+        NonceMemory.Server(origin: try Origin(origin), role: role)
+    }
+
+    @Test("Each server has its newest nonce, and the memory is bounded")
     func memory() throws {
         let memory = NonceMemory()
-        let origins = try (0...NonceMemory.originLimit).map { try Origin("https://h\($0).example") }
-        memory.take(from: [.dpopNonce: "old"], of: origins[1])
-        for (index, origin) in origins.enumerated() { memory.take(from: [.dpopNonce: "n\(index)"], of: origin) }
-        #expect(memory.newest(for: origins[0]) == nil)
-        for index in 1...NonceMemory.originLimit { #expect(memory.newest(for: origins[index]) == "n\(index)") }
-        #expect(memory.newest(for: try Origin("https://h1.example:8443")) == nil)
-        #expect(memory.take(from: [:], of: origins[1]) == nil && memory.newest(for: origins[1]) == "n1")
+        let servers = try (0...NonceMemory.serverLimit).map { try server("https://h\($0).example", .resource) }
+        memory.take(from: [.dpopNonce: "old"], of: servers[1])
+        for (index, server) in servers.enumerated() { memory.take(from: [.dpopNonce: "n\(index)"], of: server) }
+        #expect(memory.newest(for: servers[0]) == nil)
+        for index in 1...NonceMemory.serverLimit { #expect(memory.newest(for: servers[index]) == "n\(index)") }
+        #expect(memory.newest(for: try server("https://h1.example:8443", .resource)) == nil)
+        #expect(memory.newest(for: try server("https://h1.example", .authorizationServer)) == nil)
+        #expect(memory.take(from: [:], of: servers[1]) == nil && memory.newest(for: servers[1]) == "n1")
+    }
+
+    @Test("An authorization server and a resource behind one origin keep each other's nonce")
+    func roles() throws {
+        let memory = NonceMemory()
+        let (first, second) = (
+            try server("https://bank.example", .authorizationServer), try server("https://bank.example", .resource)
+        )
+        memory.take(from: [.dpopNonce: "server"], of: first)
+        memory.take(from: [.dpopNonce: "resource"], of: second)
+        memory.take(from: [.dpopNonce: "newer"], of: first)
+        #expect(memory.newest(for: first) == "newer" && memory.newest(for: second) == "resource")
     }
 
     @Test("Challenges are read whatever the case of the scheme, and wherever they stand")
