@@ -246,7 +246,8 @@ let package = Package(
         .testTarget(
             name: "AssentTransportNIOTests",
             dependencies: [
-                "AssentTransportNIO", "AssentCore", "AssentTesting", "TestSupport", crypto, httpTypes,
+                "AssentTransportNIO", "AssentCore", "AssentTesting", "AssentTokens", "AssentVault", "TestSupport",
+                crypto, httpTypes,
             ] + nio + certificates),
         .testTarget(
             name: "AssentPlatformTests",

@@ -83,7 +83,7 @@ public struct AuthorizationError: AssentError {
         /// The server asks again for what was just done. The request had no effect.
         public static let refused = Code("refused")
         /// The approved request was not sent, or was refused before it was looked at: the access token was not
-        /// accepted. It may be sent with ``AuthorizationError/pending``.
+        /// accepted, or its proof wanted another nonce. It may be sent with ``AuthorizationError/pending``.
         public static let notSent = Code("notSent")
         /// The approved request was sent, and nobody can say whether it had an effect. Ask with
         /// ``AuthorizationError/pending`` before doing anything else.

@@ -1,4 +1,5 @@
 public import AssentCore
+import HTTPTypes
 
 /// Why there are no tokens, or something about them did not work. Errors are equal when their codes are.
 public struct TokenError: AssentError {
@@ -30,6 +31,9 @@ public struct TokenError: AssentError {
     /// (glewlwyd) say so, and only so, that a refresh token is of no use any more.
     private(set) var isWithoutReason = false
 
+    /// What the userinfo endpoint refused, as far as it says.
+    private(set) var refusal: ResourceRefusal?
+
     /// An error with its explanation.
     public init(
         _ code: Code, _ detail: String, suggestion: String? = nil, status: Int? = nil, oauthError: String? = nil,
@@ -53,6 +57,17 @@ public struct TokenError: AssentError {
         var error = TokenError(
             .tokenRefused, "The token endpoint refused, and said nothing about the reason.", status: status)
         error.isWithoutReason = [400, 401, 403].contains(status)
+        return error
+    }
+
+    /// A refusal of the userinfo endpoint. It refused the access token also where it gives no reason at all: some
+    /// providers leave the challenge out that belongs to it (OpenID Connect Core §5.3.3).
+    static func userInfoRefused(_ response: HTTPResponse, oauthError: String?) -> TokenError {
+        var error = TokenError(
+            .userInfoRefused, "The userinfo endpoint gave no claims about the user.", status: response.status.code,
+            oauthError: oauthError)
+        let isAboutToken = response.status == .unauthorized && [nil, "invalid_token"].contains(oauthError)
+        error.refusal = ResourceRefusal(response) ?? (isAboutToken ? .token : nil)
         return error
     }
 

@@ -18,8 +18,9 @@ import NIOPosix
 ///   pins are compared on the validated path. Session keys are never logged, whatever the environment says.
 /// - Redirects are not followed. Cookies, retries and credentials are for the layers above.
 /// - A request is sent again by itself only when none of its bytes were handed to the network, or once when its method
-///   is idempotent (RFC 9110 §9.2.2), its body can be read again, and a kept connection turned out to be stale. In all
-///   other cases the error says that it may have had an effect.
+///   is idempotent (RFC 9110 §9.2.2), its body can be read again, and a kept connection turned out to be stale. One
+///   that ``/AssentCore/HTTPCall/isSentOnce`` or carries a proof (`DPoP`, `TSP-Proof`) is not: a proof is good for one
+///   sending. In all other cases the error says that it may have had an effect.
 /// - There is no revocation check (CRL, OCSP) and no proxy support.
 ///
 /// Release it or call ``shutdown()`` when it is not needed any more. Idle connections are closed then.
@@ -80,7 +81,6 @@ public final class NIOTransport: HTTPTransport {
     @concurrent public func send(_ call: HTTPCall) async throws -> HTTPReply {
         let request = try RequestHead(call, to: try origin(of: call), isLast: !keepsConnections)
         let deadline = NIODeadline.now() + call.limits.total.timeAmount
-        let mayRepeat = request.isIdempotent && call.body?.isReplayable != false
         var attempts = 0
         var isRepeated = false
         while true {
@@ -91,9 +91,11 @@ public final class NIOTransport: HTTPTransport {
             } catch let failure as ExchangeFailure {
                 attempts += 1
                 if failure.isUnsent, failure.isStale, lease.isReused, attempts <= Self.maximumAttempts { continue }
-                guard failure.isStale, !failure.isUnsent, mayRepeat, !isRepeated else { throw failure.error }
-                isRepeated = true
+                guard failure.isStale, !failure.isUnsent else { throw failure.error }
+                // The others have been idle as long, also for the layer above, which may send something in its place.
                 pool.discardIdle(request.origin)
+                guard request.mayRepeat, !isRepeated else { throw failure.error.onStaleConnection() }
+                isRepeated = true
             }
         }
     }

@@ -101,4 +101,35 @@ import Testing
         #expect(bench.world.calls.filter { $0.url.contains("_txid=") }.count == 2)
         #expect(bench.gateway.state.withLock { $0.used } == 0)
     }
+
+    @Test(
+        "A proof that was used before: what something between has sent twice may be carried out, so the outcome is unknown",
+        arguments: [(HTTPRequest.Method.put, AuthorizationError.Code.outcomeUnknown), (.get, .notSent)])
+    func usedBefore(method: HTTPRequest.Method, code: AuthorizationError.Code) async throws {
+        let bench = Bench(Gateway())
+        defer { bench.remove() }
+        let carriedOut = Locked(0)
+        bench.world.change {
+            // The answer to the second copy, where the one to the first was lost.
+            $0.gateway = { exchange in
+                guard exchange.url.contains("_txid=") else { return nil }
+                carriedOut.withLock { $0 += 1 }
+                return .json(401, [:], headers: [.wwwAuthenticate: #"DPoP error="invalid_dpop_proof""#])
+            }
+            if method == .get { $0.statement = { $0["contentType"] = nil } }
+        }
+        let call = HTTPCall(
+            try HTTPRequest(
+                method, url: "\(api)/transfers", headerFields: method == .put ? [.contentType: "application/json"] : [:]
+            ),
+            body: method == .put ? HTTPBody(transfer) : nil)
+        let client = try await bench.client()
+        let error = await #expect(throws: AuthorizationError.self) { try await client.send(call, approve: agree) }
+        #expect(error?.code == code && error?.pending?.transactionID == txid)
+        #expect(carriedOut.withLock { $0 } == 1)
+        // The same holds for the question about it.
+        let pending = try #require(error?.pending)
+        await #expect(throws: AuthorizationError.like(code)) { try await client.ask(call, about: pending) }
+        #expect(carriedOut.withLock { $0 } == 2)
+    }
 }

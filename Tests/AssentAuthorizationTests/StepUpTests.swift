@@ -443,6 +443,14 @@ import Testing
             ),
             (#"bearer error=insufficient_user_authentication"#, [], nil),
             (
+                #"DPoP algs="ES256 PS256", error="insufficient_user_authentication", acr_values="urn:a", max_age="5""#,
+                ["urn:a"], 5
+            ),
+            (
+                #"Bearer error="insufficient_user_authentication",max_age=5,"#
+                    + #"dpop error="insufficient_user_authentication",max_age=5,algs="ES256""#, [], 5
+            ),
+            (
                 #"Basic realm="x", Bearer error="insufficient_user_authentication",acr_values="c",max_age=-1"#, ["c"],
                 nil
             ),
@@ -467,6 +475,11 @@ import Testing
         for (status, field) in [
             (403, #"Bearer error="insufficient_user_authentication""#),
             (401, #"Basic error="insufficient_user_authentication""#),
+            (
+                401,
+                #"Bearer error="insufficient_user_authentication",max_age=5,"#
+                    + #"DPoP error="insufficient_user_authentication",max_age=6"#
+            ),
             (401, #"Bearer error="insufficient_scope""#), (401, #"Bearer error="insufficient_user_authentication"#),
         ] {
             world.change {

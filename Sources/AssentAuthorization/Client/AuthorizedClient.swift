@@ -178,8 +178,10 @@ public struct AuthorizedClient: Sendable {
             throw unknown
         }
         if reply.status == 504, !call.isSafe { throw unknown }
-        // Token and proof are looked at before an approval is used.
+        // Token and proof are looked at before an approval is used. But a proof is refused also where something between
+        // has sent the request a second time, and the first was carried out.
         if let refusal = ResourceRefusal(reply.response) {
+            if refusal == .proof, !call.isSafe { throw unknown }
             let what = refusal == .token ? "The access token" : "The proof of the access token's key"
             throw AuthorizationError(
                 .notSent, "\(what) was refused, so the approved request was not carried out.", pending: pending)

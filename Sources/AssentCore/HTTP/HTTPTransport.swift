@@ -11,8 +11,8 @@ public struct HTTPCall: Sendable {
     /// How long it may take and how much may come back.
     public var limits: HTTPLimits
 
-    /// Whether no layer may send the call a second time, whatever the reply is: for a call whose approval can be used
-    /// once.
+    /// Whether no layer may send the call a second time, whatever the reply is, and also when there is none: for a call
+    /// whose approval can be used once. What was refused for want of a nonce, or has not left at all, was not sent.
     public var isSentOnce = false
 
     private var known: KnownOrigin?

@@ -18,6 +18,10 @@ public struct HTTPTransportError: AssentError {
     /// first.
     public let mayHaveHadEffect: Bool
 
+    /// Whether a connection that had served before ended without a byte of a reply: most likely nobody has read the
+    /// request, but nobody knows.
+    package private(set) var wasStale = false
+
     private let given: String?
 
     /// An error with its explanation.
@@ -30,7 +34,16 @@ public struct HTTPTransportError: AssentError {
 
     /// The same failure, known to have come after the request may have taken effect.
     public func afterSending() -> HTTPTransportError {
-        HTTPTransportError(code, detail, suggestion: given, mayHaveHadEffect: true)
+        var error = HTTPTransportError(code, detail, suggestion: given, mayHaveHadEffect: true)
+        error.wasStale = wasStale
+        return error
+    }
+
+    /// The same failure, known to be that of a kept connection which had ended.
+    package func onStaleConnection() -> HTTPTransportError {
+        var error = self
+        error.wasStale = true
+        return error
     }
 
     /// Whether the same call may succeed later: nothing answered, or there is no free connection, and the request

@@ -84,9 +84,11 @@ struct Upstream: Sendable {
         guard let origin = origins[service] else { throw Failure.notForwarded }
         let request = HTTPRequest(
             method: method, scheme: origin.scheme, authority: origin.authority, path: target, headerFields: fields)
+        var call = HTTPCall(request, body: body, limits: limits)
+        call.isSentOnce = once
         let local = MultiThreadedEventLoopGroup.currentEventLoop.flatMap { kept[ObjectIdentifier($0)] }
         do {
-            return try await (once ? single : local ?? single).send(HTTPCall(request, body: body, limits: limits))
+            return try await (once ? single : local ?? single).send(call)
         } catch let error as HTTPTransportError where !error.mayHaveHadEffect {
             logger.notice("the protected service was not reached", metadata: ["error": "\(error.code)"])
             throw Failure.notForwarded

@@ -23,6 +23,8 @@ import HTTPTypes
 /// answers 401 with `error="use_dpop_nonce"` and gives one. The call is then sent once more with a new proof, whatever
 /// its method and also when it ``/AssentCore/HTTPCall/isSentOnce``: the proof is verified before anything else is
 /// looked at, so nothing has happened and no approval was used. Only content that cannot be read again prevents it.
+/// No layer below repeats a call with its proof. Where a kept connection turns out to be stale, a safe call is sent
+/// once more from here, with a new proof; of any other the error says that it may have had an effect.
 ///
 /// Where a resource gets the session alone and answers 401, the server is asked whether it still accepts the session.
 /// If it does not, the session is removed, and the error is `signInNeeded`.
@@ -51,7 +53,7 @@ public struct AuthenticatingTransport: HTTPTransport {
         case advice
         /// The token was refused, and the resource did nothing.
         case invalidToken
-        /// The proof was refused, and the resource did nothing; another token would not help.
+        /// The proof was refused: another token would not help.
         case proof
         /// It does not say why.
         case other
@@ -107,10 +109,13 @@ public struct AuthenticatingTransport: HTTPTransport {
     private func transmit(_ outgoing: Outgoing) async throws -> HTTPReply {
         let call = outgoing.call
         guard let token = outgoing.token, let key = outgoing.key else { return try await transport.send(call) }
-        let target = ProofMaker.Target(method: call.request.method, url: call.request.url ?? "", token: token)
+        let target = ProofMaker.Target(
+            method: call.request.method, url: call.request.url ?? "", role: .resource, token: token)
         var isUnderWay = false
         do {
-            return try await tokens.proofs.exchange(target, key: key, mayRepeat: call.hasReplayableBody) { proof in
+            return try await tokens.proofs.exchange(
+                target, key: key, mayRepeat: call.hasReplayableBody, isHarmless: call.mayBeRepeated
+            ) { proof in
                 var proved = call
                 proved.request.headerFields.setBound(token, proof: proof)
                 isUnderWay = true

@@ -42,9 +42,6 @@ public actor TokenManager {
     /// Seconds that what was read from the store is believed: so long another process's sign-in may go unnoticed.
     private static let cacheLifetime: TimeInterval = 1
 
-    /// How long anybody who wants a token waits for tokens of an earlier sign-in to be revoked.
-    private static let revocationLimit = Duration.seconds(5)
-
     /// A manager.
     ///
     /// - Parameters:
@@ -69,7 +66,7 @@ public actor TokenManager {
         proofs = ProofMaker(
             keys: ProofKeys(configuration.dpop, storage: storage, random: random), clock: clock, random: random)
         provider = ProviderClient(
-            configuration, transport: transport, proofs: proofs, clock: clock, random: random)
+            configuration, transport: transport, proofs: proofs, clock: clock, random: random, logger: logger)
         self.sessions = sessions
         pending = PendingSignOuts(store: store, name: storage.pendingSignOuts)
     }
@@ -154,24 +151,20 @@ public actor TokenManager {
     }
 
     /// Claims about the user from the userinfo endpoint (OpenID Connect Core §5.3); they are about the ID token's user.
+    /// A token that the endpoint refuses is renewed once; a proof that it refuses is not the token's fault.
     ///
     /// - Throws: ``TokenError`` as ``tokens(rejecting:)``, and `userInfoRefused`.
     public func userInfo() async throws -> JWTClaims {
         let tokens = try await tokens()
         do {
             return JWTClaims(try await provider.userInfo(tokens))
-        } catch let error as TokenError where error.code == .userInfoRefused && error.status == 401 {
+        } catch let error as TokenError where error.refusal == .token {
             return JWTClaims(try await provider.userInfo(try await self.tokens(rejecting: tokens.accessToken)))
         }
     }
 
     func revokeOrphans(_ tokens: TokenSet) async {
-        do {
-            try await provider.revoke(
-                refreshToken: tokens.refreshToken, accessToken: tokens.accessToken, within: Self.revocationLimit)
-        } catch {
-            logger.warning("tokens of the earlier session were not revoked", metadata: ["reason": "\(error)"])
-        }
+        await provider.discard(refreshToken: tokens.refreshToken, accessToken: tokens.accessToken)
     }
 
     func renewal(rejecting rejected: Secret?) -> TokenRenewal {

@@ -1,33 +1,46 @@
 import AssentCore
 import HTTPTypes
 
-/// The newest nonce that each origin gave (RFC 9449 §8, §9), in memory: a nonce lives for minutes, and a new process
+/// The newest nonce that each server gave (RFC 9449 §8, §9), in memory: a nonce lives for minutes, and a new process
 /// gets one with its first reply.
 final class NonceMemory: Sendable {
-    /// How many origins are remembered; the one that was heard of longest ago goes first.
-    static let originLimit = 32
+    /// Whose nonces they are: each server knows its own alone. An authorization server and a resource may stand behind
+    /// one origin.
+    struct Server: Sendable, Hashable {
+        enum Role: Sendable, Hashable {
+            /// The authorization server, with its token and userinfo endpoints.
+            case authorizationServer
+            case resource
+        }
+
+        let origin: Origin
+        let role: Role
+    }
+
+    /// How many servers are remembered; the one that was heard of longest ago goes first.
+    static let serverLimit = 32
 
     /// How many bytes a nonce may have.
     static let byteLimit = 512
 
-    private let nonces = Locked<[(origin: Origin, nonce: String)]>([])
+    private let nonces = Locked<[(server: Server, nonce: String)]>([])
 
-    /// The newest nonce of the origin of `url`.
-    func newest(for origin: Origin) -> String? {
-        nonces.withLock { all in all.last { $0.origin == origin }?.nonce }
+    /// The newest nonce of a server; `nil` when it gave none.
+    func newest(for server: Server) -> String? {
+        nonces.withLock { all in all.last { $0.server == server }?.nonce }
     }
 
     /// Notes the nonce of a reply, of whatever status.
     ///
     /// - Returns: the nonce; `nil` when there is none, several, or one with characters that it cannot have.
     @discardableResult
-    func take(from fields: HTTPFields, of origin: Origin) -> String? {
+    func take(from fields: HTTPFields, of server: Server) -> String? {
         let values = fields[values: .dpopNonce]
         guard values.count == 1, let nonce = values.first, Self.isNonce(nonce) else { return nil }
         nonces.withLock { all in
-            all.removeAll { $0.origin == origin }
-            all.append((origin, nonce))
-            if all.count > Self.originLimit { all.removeFirst() }
+            all.removeAll { $0.server == server }
+            all.append((server, nonce))
+            if all.count > Self.serverLimit { all.removeFirst() }
         }
         return nonce
     }
@@ -39,19 +52,23 @@ final class NonceMemory: Sendable {
     }
 }
 
-/// Whether a request with a proof is sent a second time: a value without I/O, which is told what the server answered.
+/// Whether a request with a proof is sent a second time: a value without I/O, which is told what the server answered,
+/// or that a kept connection had ended.
 ///
 /// A server that wants a nonce has looked at the proof and at nothing else (RFC 9449 §8, §9), so the same request may
 /// go out again, also one that is otherwise sent once. It goes out with a nonce that it did not have before, and only
-/// once more: a server that is never content must not keep us busy.
+/// once more: a server that is never content must not keep us busy. Where a kept connection had ended nobody knows
+/// what the server has seen, so only a request that asks for no change goes out once more.
 struct ProofRound {
     /// The nonce for the next sending.
     private(set) var nonce: String?
     private var mayRepeat: Bool
+    private var mayRepeatUnanswered: Bool
 
-    init(nonce: String?, mayRepeat: Bool = true) {
+    init(nonce: String?, mayRepeat: Bool = true, isHarmless: Bool = false) {
         self.nonce = nonce
         self.mayRepeat = mayRepeat
+        mayRepeatUnanswered = mayRepeat && isHarmless
     }
 
     /// The server answered; returns whether to send again.
@@ -60,5 +77,11 @@ struct ProofRound {
         mayRepeat = false
         nonce = given
         return true
+    }
+
+    /// There is no answer, since a kept connection had ended; returns whether to send again.
+    mutating func foundStale() -> Bool {
+        defer { mayRepeatUnanswered = false }
+        return mayRepeatUnanswered
     }
 }

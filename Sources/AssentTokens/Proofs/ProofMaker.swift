@@ -14,8 +14,13 @@ struct ProofMaker: Sendable {
         let method: HTTPRequest.Method
         /// The URL as it is sent; its query does not matter.
         let url: String
+        /// Whose nonces count for it.
+        let role: NonceMemory.Server.Role
         /// The token that goes with it; `nil` at the token endpoint.
         var token: Secret?
+
+        /// Who gives the nonces; `nil` when the URL has no origin.
+        var server: NonceMemory.Server? { (try? Origin(url)).map { NonceMemory.Server(origin: $0, role: role) } }
     }
 
     /// A proof with its own `jti`.
@@ -37,30 +42,48 @@ struct ProofMaker: Sendable {
         }
     }
 
-    /// Sends a request with a proof, and once more with another proof when the server wants a nonce and gives one.
+    /// Sends a request with a proof, and once more with another proof when the server wants a nonce and gives one, or
+    /// when a kept connection turned out to be stale: the transport does not repeat what carries a proof.
     ///
     /// - Parameters:
     ///   - target: what is sent.
     ///   - key: signs.
     ///   - mayRepeat: whether the request can be sent a second time at all.
+    ///   - isHarmless: whether it may be sent a second time although the first may have arrived.
     ///   - send: sends the request with this value of the field `DPoP`.
     ///   - read: the reply's fields, and whether it asks for a nonce.
     ///   - drain: reads what is left of a reply that is not returned.
     /// - Returns: the last reply.
     /// - Throws: what making a proof and `send` throw.
     func exchange<Reply>(
-        _ target: Target, key: ProofKey, mayRepeat: Bool = true, send: (String) async throws -> Reply,
+        _ target: Target, key: ProofKey, mayRepeat: Bool = true, isHarmless: Bool = false,
+        send: (String) async throws -> Reply,
         read: (Reply) -> (fields: HTTPFields, wantsNonce: Bool), drain: (Reply) async -> Void = { _ in }
     ) async throws -> Reply {
-        let origin = try? Origin(target.url)
-        var round = ProofRound(nonce: origin.flatMap { nonces.newest(for: $0) }, mayRepeat: mayRepeat)
+        let server = target.server
+        var round = ProofRound(
+            nonce: server.flatMap { nonces.newest(for: $0) }, mayRepeat: mayRepeat, isHarmless: isHarmless)
         while true {
-            let reply = try await send(try await proof(for: target, nonce: round.nonce, key: key))
+            let proof = try await proof(for: target, nonce: round.nonce, key: key)
+            let reply: Reply
+            do {
+                reply = try await send(proof)
+            } catch {
+                guard error.wasStaleConnection, round.foundStale() else { throw error }
+                continue
+            }
             let (fields, wantsNonce) = read(reply)
-            let given = origin.flatMap { nonces.take(from: fields, of: $0) }
+            let given = server.flatMap { nonces.take(from: fields, of: $0) }
             guard round.answered(wantsNonce: wantsNonce, given: given) else { return reply }
             await drain(reply)
         }
+    }
+}
+
+extension Error {
+    /// Whether a request went out on a kept connection that had ended.
+    fileprivate var wasStaleConnection: Bool {
+        (self as? HTTPTransportError ?? (self as? TokenError)?.transportError)?.wasStale == true
     }
 }
 

@@ -7,22 +7,24 @@ package enum ResourceRefusal: Sendable {
     case token
     /// The proof needs a nonce, and the resource did nothing.
     case nonce
-    /// The proof was refused, and the resource did nothing.
+    /// The proof was refused, and the resource did nothing with this copy of the request. A proof that was used before
+    /// is refused too, so where something between repeats requests, an earlier copy may have been carried out.
     case proof
 
-    /// Reads the challenges of a reply; `nil` when none of them says so.
+    /// Reads the challenges of a reply; `nil` when none of them says so. Of proofs only the scheme `DPoP` speaks: the
+    /// same words elsewhere say nothing about what was done.
     package init?(_ response: HTTPResponse) {
         guard response.status == .unauthorized else { return nil }
         let challenges = response.headerFields[values: .wwwAuthenticate].flatMap { (try? Challenge.parse($0)) ?? [] }
-        let errors =
-            challenges
-            .filter { challenge in TokenScheme.allCases.contains { challenge.isScheme($0.rawValue) } }
-            .compactMap { $0["error"] }
-        if errors.contains("use_dpop_nonce") {
+        func errors(_ scheme: TokenScheme) -> [String] {
+            challenges.filter { $0.isScheme(scheme.rawValue) }.compactMap { $0["error"] }
+        }
+        let ofProofs = errors(.dpop)
+        if ofProofs.contains("use_dpop_nonce") {
             self = .nonce
-        } else if errors.contains("invalid_dpop_proof") {
+        } else if ofProofs.contains("invalid_dpop_proof") {
             self = .proof
-        } else if errors.contains("invalid_token") {
+        } else if (ofProofs + errors(.bearer)).contains("invalid_token") {
             self = .token
         } else {
             return nil

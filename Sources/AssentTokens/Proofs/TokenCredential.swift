@@ -33,9 +33,9 @@ extension TokenManager {
                 authorization: Secret(TokenScheme.bearer.field(tokens.accessToken)), proof: nil)
         }
         let key = try await proofs.keys.key(of: binding)
-        let known = (try? Origin(url)).flatMap { proofs.nonces.newest(for: $0) }
-        let proof = try await proofs.proof(
-            for: .init(method: method, url: url, token: tokens.accessToken), nonce: nonce ?? known, key: key)
+        let target = ProofMaker.Target(method: method, url: url, role: .resource, token: tokens.accessToken)
+        let known = target.server.flatMap { proofs.nonces.newest(for: $0) }
+        let proof = try await proofs.proof(for: target, nonce: nonce ?? known, key: key)
         return TokenCredential(
             authorization: Secret(TokenScheme.dpop.field(tokens.accessToken)), proof: Secret(proof))
     }

@@ -2,6 +2,7 @@ import AssentCore
 import AssentJOSE
 import Foundation
 import HTTPTypes
+import Logging
 
 /// The authorization server as this client uses it: each method is one exchange, nothing is kept but public facts.
 actor ProviderClient {
@@ -13,12 +14,13 @@ actor ProviderClient {
     let proofs: ProofMaker
     private let clock: any WallClock
     private let random: any RandomSource
+    let logger: Logger
     private var cached: (metadata: ProviderMetadata, at: Date)?
     private var fetching: Task<ProviderMetadata, any Error>?
 
     init(
         _ configuration: TokenConfiguration, transport: any HTTPTransport, proofs: ProofMaker, clock: any WallClock,
-        random: any RandomSource
+        random: any RandomSource, logger: Logger
     ) {
         self.configuration = configuration
         exchange = ProviderExchange(transport: transport, limits: configuration.limits)
@@ -26,6 +28,7 @@ actor ProviderClient {
         self.proofs = proofs
         self.clock = clock
         self.random = random
+        self.logger = logger
     }
 
     func metadata() async throws -> ProviderMetadata {
@@ -83,7 +86,7 @@ actor ProviderClient {
         form.append("redirect_uri", attempt.redirectURI)
         form.append("client_id", configuration.clientID)
         form.append("code_verifier", attempt.verifier.reveal())
-        let reply = try await token(form, key, metadata)
+        let reply = try await token(form, key, metadata, isNewGrant: true)
         let wantsIDToken = configuration.scopes.contains("openid")
         if wantsIDToken, reply.idToken == nil { throw TokenError(.invalidIDToken, "The provider sent no ID token.") }
         var idToken: IDToken?
@@ -175,7 +178,9 @@ actor ProviderClient {
             sessionFingerprint: old.sessionFingerprint, key: old.key)
     }
 
-    private func token(_ form: FormItems, _ key: ProofKey?, _ metadata: ProviderMetadata) async throws -> TokenReply {
+    private func token(
+        _ form: FormItems, _ key: ProofKey?, _ metadata: ProviderMetadata, isNewGrant: Bool = false
+    ) async throws -> TokenReply {
         let reply = try await post(form, to: metadata.tokenEndpoint, key)
         guard reply.status == 200 else {
             if reply.body.isEmpty { throw TokenError.refusedWithoutReason(status: reply.status) }
@@ -190,7 +195,7 @@ actor ProviderClient {
                 .tokenRefused, "The token endpoint gave an error with status 200.", status: reply.status,
                 oauthError: error)
         }
-        return try TokenReply(object, isBound: key != nil)
+        return try await accepted(try TokenReply(object), isBound: key != nil, isNewGrant: isNewGrant)
     }
 
     private func verified(
@@ -217,9 +222,7 @@ actor ProviderClient {
         }
         let reply = try await get(url, tokens)
         guard reply.status == 200, let object = reply.object else {
-            throw TokenError(
-                .userInfoRefused, "The userinfo endpoint gave no claims about the user.", status: reply.status,
-                oauthError: reply.oauthError)
+            throw TokenError.userInfoRefused(reply.response, oauthError: reply.oauthError)
         }
         if let subject = tokens.idToken?.subject {
             guard let other = object["sub"]?.string, other.utf8.elementsEqual(subject.utf8) else {

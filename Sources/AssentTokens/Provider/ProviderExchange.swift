@@ -8,6 +8,9 @@ struct ProviderExchange: Sendable {
         let fields: HTTPFields
         let body: [UInt8]
 
+        /// Status and fields.
+        var response: HTTPResponse { HTTPResponse(status: .init(code: status), headerFields: fields) }
+
         /// The body, when it is a JSON object.
         var object: JSONObject? {
             (try? JSONValue.parse(body, limits: JSONLimits(depth: 32, values: 20_000)))?.object

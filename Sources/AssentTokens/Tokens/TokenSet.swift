@@ -113,14 +113,13 @@ struct TokenReply {
     let idToken: String?
     let scope: String?
     let expiresIn: TimeInterval?
+    private let type: JSONValue?
 
-    /// Reads a reply.
+    /// Reads a reply. Its tokens are not to be used before ``checkType(isBound:)``.
     ///
-    /// - Parameters:
-    ///   - json: the reply's object.
-    ///   - isBound: whether a proof was sent: tokens that are not bound to its key are then refused (RFC 9449 §5).
-    /// - Throws: ``TokenError``: `malformedReply`, or `unboundTokens`.
-    init(_ json: JSONObject, isBound: Bool) throws(TokenError) {
+    /// - Parameter json: the reply's object.
+    /// - Throws: ``TokenError``: `malformedReply`.
+    init(_ json: JSONObject) throws(TokenError) {
         func token(_ name: String) throws(TokenError) -> String? {
             guard let value = json[name], value != .null else { return nil }
             guard let text = value.string, !text.isEmpty, text.utf8.allSatisfy(\.isASCIIVisible) else {
@@ -131,7 +130,20 @@ struct TokenReply {
         guard let access = try token("access_token") else {
             throw TokenError(.malformedReply, "The token endpoint gave no access token.")
         }
-        let type = json["token_type"]
+        type = json["token_type"]
+        accessToken = Secret(access)
+        refreshToken = try token("refresh_token").map { Secret($0) }
+        idToken = try token("id_token")
+        scope = json["scope"]?.string
+        expiresIn = Self.seconds(json["expires_in"])
+    }
+
+    /// Compares the type of the tokens with what was asked for.
+    ///
+    /// - Parameter isBound: whether a proof was sent: tokens that are not bound to its key are then refused (RFC 9449
+    ///   §5).
+    /// - Throws: ``TokenError``: `malformedReply`, or `unboundTokens`.
+    func checkType(isBound: Bool) throws(TokenError) {
         if isBound {
             guard type?.string?.lowercased() == "dpop" else {
                 throw TokenError(
@@ -142,11 +154,6 @@ struct TokenReply {
         } else if let type, type.string?.lowercased() != "bearer" {
             throw TokenError(.malformedReply, "The token endpoint gave tokens of another type than Bearer.")
         }
-        accessToken = Secret(access)
-        refreshToken = try token("refresh_token").map { Secret($0) }
-        idToken = try token("id_token")
-        scope = json["scope"]?.string
-        expiresIn = Self.seconds(json["expires_in"])
     }
 
     /// How long the access token lives. A value that is none is as good as a missing one: the server enforces it

@@ -101,7 +101,7 @@ extension ConnectionState {
 
 extension ConnectionState {
     /// A call wants to send its request. `isActive` says whether the channel is open; `isDead` that the peer is known
-    /// to have closed it, and that the request could not be repeated.
+    /// to have closed it, and that the request would not be repeated.
     mutating func start(_ request: Request, isActive: Bool, isDead: Bool, now: NIODeadline) -> StartAction {
         guard case .free = phase, isActive else { return .refuse(Self.stale) }
         if isDead {

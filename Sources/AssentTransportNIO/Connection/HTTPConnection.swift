@@ -74,8 +74,8 @@ final class HTTPConnection: ChannelDuplexHandler {
     func start(_ start: ExchangeStart) {
         let channel = context?.channel
         let isActive = channel?.isActive == true
-        // What cannot be repeated must not be written to a connection that is known to be dead.
-        let isDead = isActive && start.isReused && !start.request.isIdempotent && channel?.isClosedByPeer == true
+        // What is not repeated must not be written to a connection that is known to be dead.
+        let isDead = isActive && start.isReused && !start.request.mayRepeat && channel?.isClosedByPeer == true
         switch state.start(start.summary, isActive: isActive, isDead: isDead, now: .now()) {
         case .refuse(let failure): start.continuation.resume(throwing: failure)
         case .refuseAndClose(let failure):

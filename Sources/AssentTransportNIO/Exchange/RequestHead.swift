@@ -8,7 +8,9 @@ struct RequestHead: Sendable {
     let bytes: ByteBuffer
     let content: Content
     let isHEAD: Bool
-    let isIdempotent: Bool
+    /// Whether it may go out again by itself although bytes of it have left, where a kept connection turns out to be
+    /// stale.
+    let mayRepeat: Bool
 
     enum Content: Sendable {
         /// Nothing follows, or it is in `bytes` already.
@@ -33,7 +35,7 @@ struct RequestHead: Sendable {
             throw HTTPTransportError(.invalidRequest, "CONNECT is not supported.")
         }
         isHEAD = request.method == .head
-        isIdempotent = Self.idempotent.contains(request.method)
+        mayRepeat = Self.mayRepeat(call)
 
         var buffer = ByteBufferAllocator().buffer(capacity: 512 + (call.body?.inMemory?.count ?? 0))
         buffer.writeString(request.method.rawValue)
@@ -50,6 +52,16 @@ struct RequestHead: Sendable {
         content = Self.writeFraming(method: request.method, body: call.body, to: &buffer)
         bytes = buffer
     }
+
+    /// Sending it twice has the effect of sending it once, its content can be read again, and it proves nothing that
+    /// counts once: a second sending needs another proof, which is for the layer that made the first.
+    private static func mayRepeat(_ call: HTTPCall) -> Bool {
+        idempotent.contains(call.request.method) && call.hasReplayableBody && !call.isSentOnce
+            && !call.request.headerFields.contains { proofs.contains($0.name) }
+    }
+
+    /// A server takes each of these once (RFC 9449 §11.1; docs/transaction-signing.md, "Calls of a device").
+    private static let proofs: [HTTPField.Name] = [.dpop, .signingProof]
 
     /// RFC 9110 §9.2.2.
     private static let idempotent: Set<HTTPRequest.Method> = [.get, .head, .options, .trace, .put, .delete]

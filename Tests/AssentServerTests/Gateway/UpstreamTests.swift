@@ -1,6 +1,8 @@
 import AssentCore
 import HTTPTypes
 import Logging
+import NIOCore
+import NIOPosix
 import TestSupport
 import Testing
 
@@ -33,6 +35,35 @@ struct UpstreamTests {
         for once in [true, false] {
             #expect(try await failure("http://\(host):\(refusing.port)", once: once) == .notForwarded)
         }
+    }
+
+    @Test(
+        "A PUT on a kept connection that ends is sent again, but one with a transaction is sent once",
+        arguments: [(true, 1), (false, 2)])
+    func put(once: Bool, sendings: Int) async throws {
+        let service = try await TestUpstream.start()
+        let url = "http://127.0.0.1:\(service.port)"
+        // On one event loop, so that a request of either kind could use the connection that the first one leaves.
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let upstream = try Upstream(
+            services: [url], group: group, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        await withTaskExecutorPreference(EventLoopExecutor(group.next())) {
+            await #expect(throws: Never.self) {
+                let reply = try await upstream.forward(
+                    method: .get, service: url, target: "/", fields: [:], body: nil, once: false)
+                _ = try await reply.body.collect(upTo: 1 << 20)
+            }
+            service.answer(with: TestUpstream.closing)
+            await #expect(throws: Upstream.Failure.unknown) {
+                try await upstream.forward(
+                    method: .put, service: url, target: "/", fields: [:], body: HTTPBody("{}"), once: once)
+            }
+        }
+        await service.seen.wait { $0.requests.count == 1 + sendings }
+        #expect(service.requests.filter { $0.line.hasPrefix("PUT") }.count == sendings)
+        await upstream.shutdown()
+        await service.stop()
+        try await group.shutdownGracefully()
     }
 
     @Test("A connection that ends without an answer, and one that stays silent, leave it open what has happened")

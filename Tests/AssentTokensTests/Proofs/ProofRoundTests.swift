@@ -18,16 +18,45 @@ import Testing
         #expect(!isSentAgain)
     }
 
-    @Test("Each origin has its newest nonce, and the memory is bounded")
+    @Test("Without an answer only what is harmless is sent again, once, and a nonce may still be asked for after that")
+    func unanswered() {
+        for (mayRepeat, isHarmless) in [(true, false), (false, true)] {
+            var round = ProofRound(nonce: "a", mayRepeat: mayRepeat, isHarmless: isHarmless)
+            let isSentAgain = round.foundStale()
+            #expect(!isSentAgain)
+        }
+        var round = ProofRound(nonce: "a", isHarmless: true)
+        let sendings = [round.foundStale(), round.answered(wantsNonce: true, given: "b"), round.foundStale()]
+        #expect(sendings == [true, true, false] && round.nonce == "b")
+    }
+
+    private func server(_ origin: String, _ role: NonceMemory.Server.Role) throws -> NonceMemory.Server {
+        NonceMemory.Server(origin: try Origin(origin), role: role)
+    }
+
+    @Test("Each server has its newest nonce, and the memory is bounded")
     func memory() throws {
         let memory = NonceMemory()
-        let origins = try (0...NonceMemory.originLimit).map { try Origin("https://h\($0).example") }
-        memory.take(from: [.dpopNonce: "old"], of: origins[1])
-        for (index, origin) in origins.enumerated() { memory.take(from: [.dpopNonce: "n\(index)"], of: origin) }
-        #expect(memory.newest(for: origins[0]) == nil)
-        for index in 1...NonceMemory.originLimit { #expect(memory.newest(for: origins[index]) == "n\(index)") }
-        #expect(memory.newest(for: try Origin("https://h1.example:8443")) == nil)
-        #expect(memory.take(from: [:], of: origins[1]) == nil && memory.newest(for: origins[1]) == "n1")
+        let servers = try (0...NonceMemory.serverLimit).map { try server("https://h\($0).example", .resource) }
+        memory.take(from: [.dpopNonce: "old"], of: servers[1])
+        for (index, server) in servers.enumerated() { memory.take(from: [.dpopNonce: "n\(index)"], of: server) }
+        #expect(memory.newest(for: servers[0]) == nil)
+        for index in 1...NonceMemory.serverLimit { #expect(memory.newest(for: servers[index]) == "n\(index)") }
+        #expect(memory.newest(for: try server("https://h1.example:8443", .resource)) == nil)
+        #expect(memory.newest(for: try server("https://h1.example", .authorizationServer)) == nil)
+        #expect(memory.take(from: [:], of: servers[1]) == nil && memory.newest(for: servers[1]) == "n1")
+    }
+
+    @Test("An authorization server and a resource behind one origin keep each other's nonce")
+    func roles() throws {
+        let memory = NonceMemory()
+        let (first, second) = (
+            try server("https://bank.example", .authorizationServer), try server("https://bank.example", .resource)
+        )
+        memory.take(from: [.dpopNonce: "server"], of: first)
+        memory.take(from: [.dpopNonce: "resource"], of: second)
+        memory.take(from: [.dpopNonce: "newer"], of: first)
+        #expect(memory.newest(for: first) == "newer" && memory.newest(for: second) == "resource")
     }
 
     @Test("Challenges are read whatever the case of the scheme, and wherever they stand")
@@ -37,7 +66,11 @@ import Testing
             (#"Bearer, DPoP error="use_dpop_nonce""#, .nonce), (#"DPOP error="invalid_dpop_proof""#, .proof),
             (#"DPoP error="invalid_token""#, .token), (#"bearer error="invalid_token""#, .token),
             (#"DPoP error="insufficient_scope""#, nil), (#"Basic error="use_dpop_nonce""#, nil), ("DPoP", nil),
-            (#"DPoP error="use_dpop_nonce"#, nil),
+            (#"DPoP error="use_dpop_nonce"#, nil), (#"Bearer error="use_dpop_nonce""#, nil),
+            (#"bearer error="invalid_dpop_proof""#, nil),
+            (#"Bearer error="use_dpop_nonce", DPoP error="invalid_token""#, .token),
+            (#"DPoP algs="ES256", Bearer error="invalid_token""#, .token),
+            (#"Bearer error="invalid_token", DPoP error="use_dpop_nonce""#, .nonce),
         ]
         for (field, expected) in cases {
             let fields: HTTPFields = [.wwwAuthenticate: field]

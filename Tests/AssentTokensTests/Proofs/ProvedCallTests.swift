@@ -24,9 +24,11 @@ private final class ProvedBank: Sendable {
 
     var sent: [InMemoryTransport.Exchange] { exchanges.withLock { $0 } }
 
-    func transport(_ tokens: TokenManager, access: ResourceAccess = .accessToken) throws -> AuthenticatingTransport {
+    func transport(
+        _ tokens: TokenManager, access: ResourceAccess = .accessToken, origin: String = bank
+    ) throws -> AuthenticatingTransport {
         AuthenticatingTransport(
-            tokens, resources: [try Origin(bank): access], over: InMemoryTransport { [self] in answer($0) })
+            tokens, resources: [try Origin(origin): access], over: InMemoryTransport { [self] in answer($0) })
     }
 
     private func answer(_ exchange: InMemoryTransport.Exchange) -> HTTPReply {
@@ -92,6 +94,18 @@ private final class ProvedBank: Sendable {
         #expect(provider.sent("/access_token").count == 1)
     }
 
+    @Test(
+        "A nonce that is asked for under another scheme than DPoP is the service's answer, which may come after the deed"
+    )
+    func otherScheme() async throws {
+        let (provider, manager) = try await signedIn()
+        for method in [HTTPRequest.Method.post, .put, .delete] {
+            let bank = ProvedBank(ProofDoor(provider.clock, nonce: "n"), scheme: "Bearer")
+            #expect(try await bank.transport(manager).send(call(method)).status == 401)
+            #expect(bank.sent.count == 1)
+        }
+    }
+
     @Test("A nonce of a successful reply is in the next proof, and a newer one replaces it")
     func newest() async throws {
         let (provider, manager) = try await signedIn()
@@ -126,6 +140,42 @@ private final class ProvedBank: Sendable {
         #expect(bank.sent.count == 1)
         #expect(try await transport.send(self.call()).status == 200)
         #expect(bank.sent.count == 2 && bank.door.seen.map(\.nonce) == ["n"])
+    }
+
+    @Test(
+        "A nonce of the authorization server takes no resource's place behind the same origin, so a stream goes out once"
+    )
+    func sharedOrigin() async throws {
+        let provider = try FakeProvider()
+        let server = ProofDoor(provider.clock, nonce: "server", renews: true)
+        provider.binds(server)
+        let manager = try await provider.boundSignedIn(KeyRing())
+        let bank = ProvedBank(ProofDoor(provider.clock, nonce: "resource"))
+        let origin = "https://am.example.com"
+        let transport = try bank.transport(manager, origin: origin)
+        #expect(try await transport.send(call(.get, url: origin)).status == 200)
+        #expect(bank.sent.count == 2)
+        provider.clock.advance(by: 601)
+        for _ in 0..<2 {
+            var call = try call(url: origin)
+            call.body = HTTPBody(length: 2, isReplayable: false) {
+                let rest = Locked<[UInt8]?>(Array("{}".utf8))
+                return { rest.withLock { $0.take() } }
+            }
+            #expect(try await transport.send(call).status == 200)
+            provider.clock.advance(by: 601)
+        }
+        #expect(bank.sent.count == 4 && bank.door.seen.allSatisfy { $0.nonce == "resource" })
+        #expect(server.asked == 4 && provider.tokenRequests("refresh_token").count == 2)
+        // The userinfo endpoint is the authorization server's.
+        provider.change {
+            $0.other = { exchange in
+                let refusal = server.refusal(of: exchange, token: Secret("access-4"))
+                return refusal == nil ? .json(200, ["sub": "ana"]) : .json(401, [:])
+            }
+        }
+        #expect(try await manager.userInfo().sub == "ana")
+        #expect(server.asked == 6)
     }
 
     @Test("refresh-token-test: a token that the resource refuses is renewed, and its successor has its own proof")

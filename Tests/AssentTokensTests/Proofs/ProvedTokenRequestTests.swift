@@ -113,13 +113,27 @@ import Testing
         let error = await #expect(throws: TokenError.self) { try await manager.tokens() }
         #expect(error?.code == .unboundTokens && error?.suggestion?.contains("DPoP") == true)
         #expect(try await manager.storedTokens() == nil)
-        // A refresh that ends so keeps the bound tokens.
+        // They would be good for someone who has read them.
+        #expect(provider.sent("/token/revoke").map { $0.form["token"] } == ["refresh+1&=%", "access-1"])
+        // A refresh that ends so keeps the bound tokens, which a revocation of its own might end.
         provider.change { $0.tokenType = "DPoP" }
         let stored = try await manager.tokens()
         provider.change { $0.tokenType = type }
         provider.clock.advance(by: 601)
         await #expect(throws: TokenError.like(.unboundTokens)) { try await manager.tokens() }
         #expect(try await manager.storedTokens() == stored)
+        #expect(provider.sent("/token/revoke").count == 2)
+    }
+
+    @Test("A provider that does not revoke tokens which are not bound changes nothing about the error")
+    func unboundUnrevoked() async throws {
+        let provider = try FakeProvider()
+        provider.binds(ProofDoor(provider.clock), tokenType: "Bearer")
+        provider.change { $0.other = { _ in .json(503, [:]) } }
+        let manager = try await provider.boundSignedIn(KeyRing())
+        await #expect(throws: TokenError.like(.unboundTokens)) { try await manager.tokens() }
+        #expect(!provider.sent("/token/revoke").isEmpty)
+        #expect(try await manager.storedTokens() == nil)
     }
 
     @Test("Bound tokens are refused where no proof was sent")
@@ -171,5 +185,51 @@ import Testing
         }
         #expect(try await manager.userInfo().sub == "ana")
         #expect(door.asked == 2 && door.seen.count == 1)
+    }
+
+    @Test(
+        "A proof that the userinfo endpoint refuses is no reason to renew the token, and a refused token is one",
+        arguments: [
+            (#"DPoP error="invalid_dpop_proof""#, 0), (#"DPoP error="use_dpop_nonce""#, 0),
+            (#"DPoP error="invalid_token""#, 1), (#"Bearer error="invalid_token", DPoP algs="ES256""#, 1),
+            (#"DPoP algs="ES256""#, 1), (#"DPoP error="invalid_token", DPoP error="invalid_dpop_proof""#, 0),
+        ])
+    func refusedUserInfo(challenge: String, renewals: Int) async throws {
+        let provider = try FakeProvider()
+        provider.binds(ProofDoor(provider.clock))
+        let manager = try await provider.boundSignedIn(KeyRing())
+        let stored = try await manager.tokens()
+        provider.change { $0.other = { _ in .json(401, [:], headers: [.wwwAuthenticate: challenge]) } }
+        let error = await #expect(throws: TokenError.self) { try await manager.userInfo() }
+        #expect(error?.code == .userInfoRefused && error?.status == 401)
+        #expect(provider.sent("/userinfo").count == 1 + renewals)
+        #expect(provider.tokenRequests("refresh_token").count == renewals)
+        #expect(try await (manager.storedTokens() == stored) == (renewals == 0))
+    }
+
+    @Test("On a kept connection that had ended userinfo is asked once more with a new proof; a code goes out once")
+    func stale() async throws {
+        let provider = try FakeProvider()
+        provider.binds(ProofDoor(provider.clock))
+        let manager = try await provider.boundSignedIn(KeyRing())
+        _ = try await manager.tokens()
+        let door = ProofDoor(provider.clock)
+        provider.change {
+            $0.other = { exchange in
+                let refusal = door.refusal(of: exchange, token: Secret("access-1"))
+                if door.asked == 1 {
+                    throw HTTPTransportError(.connectionClosed, "").afterSending().onStaleConnection()
+                }
+                return refusal == nil ? .json(200, ["sub": "ana"]) : .json(401, [:])
+            }
+        }
+        #expect(try await manager.userInfo().sub == "ana")
+        #expect(door.asked == 2 && door.seen.count == 2)
+        provider.change {
+            $0.tokenReply = { _ in throw HTTPTransportError(.connectionClosed, "").afterSending().onStaleConnection() }
+        }
+        provider.clock.advance(by: 601)
+        await #expect(throws: TokenError.like(.transport)) { try await manager.tokens() }
+        #expect(provider.tokenRequests("refresh_token").count == 1)
     }
 }
