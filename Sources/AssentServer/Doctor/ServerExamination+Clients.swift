@@ -19,6 +19,21 @@ extension ServerExamination {
         }
     }
 
+    /// Routes that let in nobody but clients with a token that belongs to a key, where no client can have one.
+    static func closedRoutes(_ configuration: ServerConfiguration) -> [Diagnosis] {
+        (configuration.gateway?.routes ?? []).compactMap { route in
+            guard route.isSenderConstrained, case .policies(let name, _) = route.access,
+                let realm = configuration.realms.first(where: { $0.name == name }),
+                !realm.clients.contains(where: { Set(route.scopes).isSubset(of: $0.scopes) })
+            else { return nil }
+            return Diagnosis(
+                .problem,
+                "the route \(route.name) lets in nobody: senderConstrained wants an access token, and no client of \(name) "
+                    + "has the scopes [\(route.scopes.joined(separator: ", "))]. Give them to a client, or take them from "
+                    + "the route")
+        }
+    }
+
     private static func notes(_ client: OAuthClient, of realm: RealmConfiguration) -> [Diagnosis] {
         var notes: [Diagnosis] = []
         if !client.requiresPKCE {

@@ -80,6 +80,22 @@ struct ServerExaminationTests {
         #expect(!notes.contains { $0.contains("bank-app of /alpha") })
     }
 
+    @Test("A route for bound tokens alone whose scopes no client has lets in nobody, and that is said")
+    func closedRoute() async throws {
+        func problems(_ scopes: String) async throws -> [String] {
+            let place = try Place {
+                $0.replacing(/( *)senderConstrained: true\n/) {
+                    "\($0.output.1)senderConstrained: true\n\($0.output.1)scopes: [\(scopes)]\n"
+                }
+            }
+            return await place.problems().filter { $0.contains("senderConstrained") }
+        }
+        let found = try await problems("accounts, nobodys")
+        #expect(found.count == 1 && found.first?.hasPrefix("the route keyed lets in nobody") == true, "\(found)")
+        #expect(found.first?.contains("[accounts, nobodys]") == true)
+        #expect(try await problems("accounts").isEmpty)
+    }
+
     @Test("A prefix of trusted proxies that is every address is named")
     func proxies() async throws {
         func notes(_ proxies: String) async throws -> [String] {
