@@ -6,7 +6,7 @@ extension ProviderClient {
     func post(_ form: FormItems, to url: String, _ key: ProofKey?) async throws -> ProviderExchange.Reply {
         guard let key else { return try await exchange.post(url, form: form) }
         return try await proofs.exchange(.init(method: .post, url: url), key: key) { proof in
-            try await exchange.post(url, form: form, fields: [.proof: proof])
+            try await exchange.post(url, form: form, fields: [.dpop: proof])
         } read: { reply in
             (reply.fields, [400, 401].contains(reply.status) && reply.oauthError == "use_dpop_nonce")
         }
