@@ -19,18 +19,18 @@ extension ServerExamination {
         }
     }
 
-    /// Routes that let in nobody but clients with a token that belongs to a key, where no client can have one.
+    /// Routes that no client can have an access token for: the scopes, of which a session needs none, are mistyped, or
+    /// nobody has been given them.
     static func closedRoutes(_ configuration: ServerConfiguration) -> [Diagnosis] {
         (configuration.gateway?.routes ?? []).compactMap { route in
-            guard route.isSenderConstrained, case .policies(let name, _) = route.access,
+            guard route.isSenderConstrained || !route.scopes.isEmpty, case .policies(let name, _) = route.access,
                 let realm = configuration.realms.first(where: { $0.name == name }),
                 !realm.clients.contains(where: { Set(route.scopes).isSubset(of: $0.scopes) })
             else { return nil }
             return Diagnosis(
-                .problem,
-                "the route \(route.name) lets in nobody: senderConstrained wants an access token, and no client of \(name) "
-                    + "has the scopes [\(route.scopes.joined(separator: ", "))]. Give them to a client, or take them from "
-                    + "the route")
+                .note,
+                "the route \(route.name) lets in no access token: no client of \(name) has its scopes "
+                    + "[\(route.scopes.joined(separator: ", "))]. Give them to a client, or take them from the route")
         }
     }
 
