@@ -92,7 +92,8 @@ struct ServerExaminationTests {
                 .filter { $0.verdict == .note && $0.text.contains("lets in no access token") }.map(\.text)
         }
         let found = try await notes("accounts, nobodys")
-        #expect(found.count == 1 && found.first?.hasPrefix("the route keyed lets in no access token") == true, "\(found)")
+        #expect(
+            found.count == 1 && found.first?.hasPrefix("the route keyed lets in no access token") == true, "\(found)")
         #expect(found.first?.contains("[accounts, nobodys]") == true)
         #expect(try await notes("accounts").isEmpty)
     }
