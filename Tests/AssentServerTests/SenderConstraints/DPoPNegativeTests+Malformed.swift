@@ -23,7 +23,7 @@ extension DPoPNegativeTests {
             let zero = JSONValue.string(Base64URL.encode([UInt8](repeating: 0, count: 32)))
             jwk = ["kty": "EC", "crv": "P-256", "x": zero, "y": zero]
         },
-        Case("a prime of another key of RSA in jwk") { attempt in
+        Case("a private member of an RSA key in jwk") { attempt in
             let proof = try await ProofKey(.ps256).proof(attempt.subject) { header in
                 var jwk = header["jwk"]?.object ?? JSONObject()
                 jwk["p"] = "AQAB"
