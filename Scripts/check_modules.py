@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""check_modules.py: docs/conformance.md has one row for each module of the conformance suite that
+"""check_modules.py [--write]: docs/conformance.md has one row for each module of the conformance suite that
 Scripts/conformance.json lists, and each row names test suites with a test or a case of that name, or says with what it
-comes later. Prints what is wrong and exits with 1."""
+comes later. Prints what is wrong and exits with 1; with --write it names the suites that have the tests of a row that
+is marked as later."""
 import json
 import os
 import re
@@ -40,6 +41,13 @@ def names(literal, module):
     return re.search(rf"(?:^|, ){re.escape(module)}(?=$|[:,])", literal) is not None
 
 
+def having(module, known):
+    """The suites with a test of that name, with their target where others are called alike."""
+    return sorted(name if len(targets) == 1 else f"{target}.{name}"
+                  for name, targets in known.items() for target, suite in targets.items()
+                  if any(names(literal, module) for literal in suite["literals"]))
+
+
 def found_suite(name, known):
     target, _, suite = name.rpartition(".")
     declared = {place: one for place, one in known.get(suite, {}).items() if one["declared"]}
@@ -73,9 +81,8 @@ def check_row(row, known):
         elif not any(names(literal, module) for literal in suite["literals"]):
             wrong.append(f"{module}: {name} has no test of that name")
     if later:
-        wrong += [f"{module}: marked as later, but {name} has a test of that name"
-                  for name, targets in sorted(known.items()) for suite in targets.values()
-                  if any(names(literal, module) for literal in suite["literals"])]
+        wrong += [f"{module}: marked as later, but {name} has a test of that name: run 'python3 Scripts/check_modules.py "
+                  "--write'" for name in having(module, known)]
     return wrong
 
 
@@ -95,8 +102,22 @@ def check(text, listed, known):
     return wrong
 
 
+def written(text, known):
+    """The page with suites in the rows that are marked as later although there are tests."""
+    def row(match):
+        found = having(match[1], known)
+        return f"| {match[1]} | {', '.join(f'`{name}`' for name in found)} |  |" if found else match[0]
+    return re.sub(r"^\| ([^|`]+?) \|  \| [^|-]+ \|$", row, text, flags=re.M)
+
+
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-complaints = check(read(PAGE), json.loads(read(LIST)), suites())
+known = suites()
+page = read(PAGE)
+if "--write" in sys.argv[1:] and written(page, known) != page:
+    page = written(page, known)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(page)
+complaints = check(page, json.loads(read(LIST)), known)
 for complaint in complaints:
     print(f"{PAGE}: {complaint}", file=sys.stderr)
 sys.exit(1 if complaints else 0)
