@@ -81,8 +81,8 @@ def check_row(row, known):
         elif not any(names(literal, module) for literal in suite["literals"]):
             wrong.append(f"{module}: {name} has no test of that name")
     if later:
-        wrong += [f"{module}: marked as later, but {name} has a test of that name: run 'python3 Scripts/check_modules.py "
-                  "--write'" for name in having(module, known)]
+        wrong += [f"{module}: marked as later, but {name} has a test of that name: run "
+                  "'python3 Scripts/check_modules.py --write'" for name in having(module, known)]
     return wrong
 
 
