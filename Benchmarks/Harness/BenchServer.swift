@@ -1,4 +1,5 @@
 import AssentCore
+import AssentEngine
 import AssentPeers
 import AssentStore
 import AssentTokens
@@ -22,11 +23,14 @@ struct BenchServer {
 
     private let directory: String
 
-    /// Starts one in `directory`, its gateway in front of `upstream`.
-    init(in directory: String, upstream: String = "http://127.0.0.1:9") throws {
+    /// Starts one in `directory`, its gateway in front of `upstream`, on a file of its own or on `database`.
+    init(
+        in directory: String, upstream: String = "http://127.0.0.1:9", database: PostgreSQLConfiguration? = nil
+    ) throws {
         guard let executable = Bundle.main.executablePath else { throw BenchFailure("where is this program?") }
         self.directory = directory
-        process = try ChildProcess(executable, ["serve-gateway", directory, upstream])
+        let place = try database.map { ["--database", try Self.lines($0, keyFile: directory + "/key")] } ?? []
+        process = try ChildProcess(executable, ["serve-gateway", directory, upstream] + place)
         guard let line = process.line(), let ready = try? JSONValue.parse(Array(line.utf8)),
             let port = ready["port"]?.integer, let token = ready["token"]?.string,
             let session = ready["session"]?.string, let url = ready["server"]?.string
@@ -40,19 +44,41 @@ struct BenchServer {
         self.url = url
     }
 
+    /// What the configuration's file says of a database on this machine. Makes the master key, which such a file names.
+    private static func lines(_ database: PostgreSQLConfiguration, keyFile: String) throws -> String {
+        guard let host = database.hosts.first else { throw BenchFailure("the database has no host") }
+        let key = Data(SystemRandom().bytes(MasterKey.byteCount)).base64EncodedString()
+        let isMade = FileManager.default.createFile(
+            atPath: keyFile, contents: Data((key + "\n").utf8), attributes: [.posixPermissions: 0o600])
+        guard isMade else { throw BenchFailure("the master key cannot be written") }
+        return """
+            masterKeyFile: \(keyFile)
+            database:
+              postgresql:
+                hosts: ["\(host.name)"]
+                database: \(database.database)
+                user: \(database.user)
+                connections: \(database.connections)
+
+            """
+    }
+
     /// The PEM file of its certificate, with the CA behind it.
     var chainFile: String { directory + "/data/server.pem" }
 
     /// Ends it.
     func stop() { process.stop() }
 
-    /// A client's token manager, with the user signed in.
-    func manager(clock: any WallClock = SystemClock()) async throws -> TokenManager {
+    /// A client's token manager, with the user signed in; its tokens belong to a key if `dpop` says so.
+    func manager(
+        clock: any WallClock = SystemClock(), dpop: DPoPConfiguration = .off
+    ) async throws -> TokenManager {
+        var configuration = try TokenConfiguration(
+            issuer: url + "/oauth2/realms/root/realms/alpha", clientID: ServeGateway.client,
+            redirectURI: ServeGateway.redirectURI, scopes: ["accounts"])
+        configuration.dpop = dpop
         let manager = TokenManager(
-            configuration: try TokenConfiguration(
-                issuer: url + "/oauth2/realms/root/realms/alpha", clientID: ServeGateway.client,
-                redirectURI: ServeGateway.redirectURI, scopes: ["accounts"]),
-            transport: try transport(), store: MemorySecretStore(), clock: clock)
+            configuration: configuration, transport: try transport(), store: MemorySecretStore(), clock: clock)
         try await manager.install(Session(token: Secret(session)))
         return manager
     }

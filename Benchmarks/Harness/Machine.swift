@@ -25,3 +25,17 @@ struct Machine: Sendable {
         ["processor": .string(processor), "cores": .integer(Int64(cores)), "system": .string(system)]
     }
 }
+
+/// What the processors have worked for this process, in user and in kernel mode, in all its threads.
+enum ProcessTime {
+    /// In seconds.
+    static var now: Double {
+        var usage = rusage()
+        #if canImport(Glibc)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        #else
+        getrusage(RUSAGE_SELF, &usage)
+        #endif
+        return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + Double($1.tv_sec) + Double($1.tv_usec) / 1e6 }
+    }
+}

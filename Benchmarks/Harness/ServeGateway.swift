@@ -15,6 +15,9 @@ struct ServeGateway: AsyncParsableCommand {
     @Argument var home: String
     @Argument var upstream: String
 
+    @Option(help: "The lines of the configuration's file that say where the database is; else a file.")
+    var database = ""
+
     private static let realm = "/alpha"
     static let client = "bank-app"
     static let redirectURI = "http://127.0.0.1/callback"
@@ -82,7 +85,7 @@ struct ServeGateway: AsyncParsableCommand {
     @concurrent
     func run() async throws {
         let file = home + "/assent.yaml"
-        try Data(Self.yaml(upstream: upstream).utf8).write(to: URL(fileURLWithPath: file))
+        try Data((Self.yaml(upstream: upstream) + database).utf8).write(to: URL(fileURLWithPath: file))
         var logger = Logger(label: "bench", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
         let configuration = try ServerConfiguration.load(file: file)
@@ -105,11 +108,13 @@ struct ServeGateway: AsyncParsableCommand {
         _ configuration: ServerConfiguration, endpoints: Endpoints, logger: Logger
     ) async throws -> (accessToken: Secret, session: Secret) {
         let data = configuration.dataDirectory
-        let keyText = try String(contentsOfFile: data + "/master.key", encoding: .utf8)
+        let keyFile = configuration.masterKeyFile ?? data + "/master.key"
+        let keyText = try String(contentsOfFile: keyFile, encoding: .utf8)
         guard let key = Data(base64Encoded: keyText.trimmingCharacters(in: .whitespacesAndNewlines)) else {
             throw BenchFailure("no master key")
         }
-        let database = try await DatabaseLocation.sqlite(path: data + "/assent.sqlite").open(clock: SystemClock())
+        let location = configuration.postgreSQL.map(DatabaseLocation.postgresql)
+        let database = try await (location ?? .sqlite(path: data + "/assent.sqlite")).open(clock: SystemClock())
         let context = EngineContext(
             database: database, clock: SystemClock(), random: SystemRandom(),
             masterKey: try MasterKey(Secret(bytes: Array(key))), logger: logger)

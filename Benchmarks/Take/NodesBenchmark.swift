@@ -38,9 +38,9 @@ struct NodesBenchmark: Benchmark {
                 let block = Array(rest.prefix(Self.block))
                 rest = rest.dropFirst(Self.block)
                 let nodes = index % 4 == 0 || index % 4 == 3 ? [first, second] : [first]
-                let before = Self.processorSeconds
+                let before = ProcessTime.now
                 try await Self.take(block, nodes)
-                let spent = Self.processorSeconds - before
+                let spent = ProcessTime.now - before
                 if nodes.count == 1 { one += spent } else { both += spent }
             }
             guard try await first.taken(prepared) == prepared.count else {
@@ -71,10 +71,5 @@ struct NodesBenchmark: Benchmark {
     }
 
     /// What this process has spent, which is nothing but nodes while it takes.
-    private static var processorSeconds: Double {
-        var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + Double($1.tv_sec) + Double($1.tv_usec) / 1e6 }
-    }
 }
 #endif

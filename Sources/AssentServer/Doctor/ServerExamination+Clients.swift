@@ -19,6 +19,21 @@ extension ServerExamination {
         }
     }
 
+    /// Routes that no client can have an access token for: the scopes, of which a session needs none, are mistyped, or
+    /// nobody has been given them.
+    static func closedRoutes(_ configuration: ServerConfiguration) -> [Diagnosis] {
+        (configuration.gateway?.routes ?? []).compactMap { route in
+            guard route.isSenderConstrained || !route.scopes.isEmpty, case .policies(let name, _) = route.access,
+                let realm = configuration.realms.first(where: { $0.name == name }),
+                !realm.clients.contains(where: { Set(route.scopes).isSubset(of: $0.scopes) })
+            else { return nil }
+            return Diagnosis(
+                .note,
+                "the route \(route.name) lets in no access token: no client of \(name) has its scopes "
+                    + "[\(route.scopes.joined(separator: ", "))]. Give them to a client, or take them from the route")
+        }
+    }
+
     private static func notes(_ client: OAuthClient, of realm: RealmConfiguration) -> [Diagnosis] {
         var notes: [Diagnosis] = []
         if !client.requiresPKCE {

@@ -23,6 +23,7 @@ package enum ServerExamination {
         findings += unseen(configuration)
         findings += providers(configuration)
         findings += proxies(configuration)
+        findings += closedRoutes(configuration)
         let faults = StartCheck.faults(configuration)
         findings += faults.map { Diagnosis(.problem, $0.text) }
         if let certificate = certificate(configuration, now: clock.now) { findings.append(certificate) }

@@ -80,6 +80,24 @@ struct ServerExaminationTests {
         #expect(!notes.contains { $0.contains("bank-app of /alpha") })
     }
 
+    @Test("A route whose scopes no client has lets in no access token, and that is noted")
+    func closedRoutes() async throws {
+        func notes(_ scopes: String) async throws -> [String] {
+            let place = try Place {
+                $0.replacing(/( *)senderConstrained: true\n/) {
+                    "\($0.output.1)senderConstrained: true\n\($0.output.1)scopes: [\(scopes)]\n"
+                }
+            }
+            return await ServerExamination.findings(file: place.file)
+                .filter { $0.verdict == .note && $0.text.contains("lets in no access token") }.map(\.text)
+        }
+        let found = try await notes("accounts, nobodys")
+        #expect(
+            found.count == 1 && found.first?.hasPrefix("the route keyed lets in no access token") == true, "\(found)")
+        #expect(found.first?.contains("[accounts, nobodys]") == true)
+        #expect(try await notes("accounts").isEmpty)
+    }
+
     @Test("A prefix of trusted proxies that is every address is named")
     func proxies() async throws {
         func notes(_ proxies: String) async throws -> [String] {

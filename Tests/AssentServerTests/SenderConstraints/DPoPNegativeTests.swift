@@ -36,6 +36,8 @@ struct DPoPNegativeTests {
         let testDescription: String
         let error: String?
         let fields: @Sendable (Attempt) async throws -> [(String, String)]
+        /// What the request's address ends with.
+        var query = ""
 
         init(
             _ name: String, _ error: String? = "invalid_dpop_proof",
@@ -61,9 +63,12 @@ struct DPoPNegativeTests {
 
         /// A proof whose `htu` is another text, made from the right one.
         static func htu(
-            _ name: String, _ error: String? = "invalid_dpop_proof", _ change: @escaping @Sendable (String) -> String
+            _ name: String, _ error: String? = "invalid_dpop_proof", query: String = "",
+            _ change: @escaping @Sendable (String) -> String
         ) -> Case {
-            claims(name, error) { $0["htu"] = .string(change($0["htu"]?.string ?? "")) }
+            var wrong = claims(name, error) { $0["htu"] = .string(change($0["htu"]?.string ?? "")) }
+            wrong.query = query
+            return wrong
         }
     }
 
@@ -103,6 +108,7 @@ struct DPoPNegativeTests {
         },
         .claims("wrong htm") { $0["htm"] = "PUT" },
         .htu("htu with query and fragment", nil) { $0 + "?a=1&b=%2F#part" },
+        .htu("htu without query and fragment", nil, query: "?a=1") { String($0.prefix { $0 != "?" }) },
         .htu("htu of another path") { $0 + "x" },
         .claims("iat an hour ahead, with a nonce", nil) { $0["iat"] = .integer(($0["iat"]?.integer ?? 0) + 3600) },
         .claims("iat an hour ago, with a nonce", nil) { $0["iat"] = .integer(($0["iat"]?.integer ?? 0) - 3600) },
@@ -160,7 +166,9 @@ struct DPoPNegativeTests {
         },
     ]
 
-    @Test("Each case is answered as it must be, and a right proof is accepted after it", arguments: suite + further)
+    @Test(
+        "Each case is answered as it must be, and a right proof is accepted after it",
+        arguments: suite + further + malformed)
     func answered(_ wrong: Case) async throws {
         let fixture = try #require(ServerFixture.shared)
         let session = try await fixture.session()
@@ -168,7 +176,7 @@ struct DPoPNegativeTests {
             let key = try ProofKey()
             let token = try await door.boundToken(fixture, session: session, to: key)
             let name = SystemRandom().uuid()
-            let url = door.url(fixture, name)
+            let url = door.url(fixture, name) + wrong.query
             let attempt = Attempt(
                 fixture: fixture, key: key, subject: fixture.subject("GET", url, token: token), url: url)
             let fields = try await wrong.fields(attempt)
@@ -196,7 +204,7 @@ struct DPoPNegativeTests {
     }
 
     @Test(
-        "rs-dpop-auth-scheme-case-insensitivity: the scheme's case does not matter",
+        "access-token-type-header-case-sensitivity: the scheme's case does not matter",
         arguments: ["dpop", "DPOP", "dPoP"])
     func schemeCase(_ scheme: String) async throws {
         let fixture = try #require(ServerFixture.shared)

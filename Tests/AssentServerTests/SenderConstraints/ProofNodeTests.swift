@@ -47,5 +47,20 @@ struct ProofNodeTests {
             }
         }
     }
+
+    @Test("Of fifty token requests with one proof, half at each node, one gets a token; the same for three more proofs")
+    func tokenRace() async throws {
+        try await TwoNodes.run { nodes in
+            let key = try ProofKey()
+            for _ in 0..<4 {
+                let fields = try await nodes.first.provedTokenRequest(by: key)
+                let answers = try await nodes.race(50) { node, _ in try await node.shopToken(fields) }
+                #expect(answers.count { $0.status == 200 && $0.json["token_type"]?.string == "DPoP" } == 1)
+                #expect(answers.count { $0.status == 400 && $0.error == "invalid_dpop_proof" } == 49)
+                // No request with the same proof gets a token afterwards, at either node.
+                for node in nodes.both { #expect(try await node.shopToken(fields).error == "invalid_dpop_proof") }
+            }
+        }
+    }
 }
 #endif

@@ -273,7 +273,7 @@ struct TokenEndpointProofTests {
         }
     }
 
-    @Test("A client with dpopBound gets no token without a proof, and its code is not spent by that")
+    @Test("ensure-holder-of-key-required: a client with dpopBound gets no token without a proof, and spends no code")
     func boundClient() async throws {
         let fixture = try await ServerFixture(editing: {
             $0.replacing("      bank-app:\n", with: "      bank-app:\n        dpopBound: true\n")

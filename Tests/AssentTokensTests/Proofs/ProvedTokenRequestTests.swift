@@ -78,7 +78,10 @@ import Testing
 
     @Test(
         "An answer that wants a nonce and gives no usable one is final",
-        arguments: [[], [""], ["a b"], ["a\"b"], ["one", "two"], [String(repeating: "n", count: 513)]])
+        arguments: [
+            [], [""], ["a b"], ["a\"b"], ["one", "two"], [String(repeating: "n", count: 513)],
+            [String(repeating: "n", count: 64 << 10)],
+        ])
     func unusable(values: [String]) async throws {
         let provider = try FakeProvider()
         let ring = KeyRing()
