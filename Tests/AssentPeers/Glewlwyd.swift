@@ -6,9 +6,10 @@ import HTTPTypes
 
 /// glewlwyd, an OpenID provider in C, on a port and with a database and a signing key of its own.
 ///
-/// It has one user, a public and a confidential client, and two issuers: ``issuer`` gives a new refresh token with
-/// every refresh and refuses the old one, ``keepingIssuer`` gives none. Both insist on PKCE. It speaks plain HTTP on
-/// loopback, and bears one request at a time: use ``PeerClient/transport()``.
+/// It has one user, a public and a confidential client, and three issuers: ``issuer`` gives a new refresh token with
+/// every refresh and refuses the old one, ``keepingIssuer`` gives none. Both insist on PKCE. ``provedIssuer`` is as the
+/// first, and takes no proof (RFC 9449) without a nonce. It speaks plain HTTP on loopback, and bears one request at a
+/// time: use ``PeerClient/transport()``.
 package final class Glewlwyd: Sendable {
     /// The one instance of this process; it ends with the process.
     package static var shared: Glewlwyd { get async throws { try await starting.value } }
@@ -35,6 +36,12 @@ package final class Glewlwyd: Sendable {
 
     /// The issuer whose refresh tokens stay as they are.
     package var keepingIssuer: String { base + "/api/keeping" }
+
+    /// The issuer that rotates, and wants a nonce in every proof.
+    package var provedIssuer: String { base + "/api/proved" }
+
+    /// After how many proofs with the same nonce ``provedIssuer`` gives the next one, with the reply to the last.
+    package static let nonceUses = 3
 
     private let process: Locked<ChildProcess>
 
@@ -148,8 +155,9 @@ extension Glewlwyd {
         }
         try await say(.post, "/auth/", ["username": "admin", "password": "password"])
         let key = Self.signingKey()
-        for (name, rotates) in [("oidc", true), ("keeping", false)] {
-            try await say(.post, "/mod/plugin/", plugin(name, at: "\(base)/api/\(name)", key: key, rotates: rotates))
+        for (name, rotates, proves) in [("oidc", true, false), ("keeping", false, false), ("proved", true, true)] {
+            let plugin = plugin(name, at: "\(base)/api/\(name)", key: key, rotates: rotates, proves: proves)
+            try await say(.post, "/mod/plugin/", plugin)
         }
         try await say(
             .post, "/user/",
@@ -191,7 +199,9 @@ extension Glewlwyd {
         }
     }
 
-    private func plugin(_ name: String, at url: String, key: P256.Signing.PrivateKey, rotates: Bool) -> JSONValue {
+    private func plugin(
+        _ name: String, at url: String, key: P256.Signing.PrivateKey, rotates: Bool, proves: Bool = false
+    ) -> JSONValue {
         [
             "module": "oidc", "name": .string(name), "display_name": .string(name),
             "parameters": [
@@ -208,6 +218,10 @@ extension Glewlwyd {
                 "session-management-allowed": true, "session-cookie-name": "GLEWLWYD2_OIDC_SID",
                 "session-cookie-expiration": 2_419_200, "subject-type": "public", "secret-type": "pairwise",
                 "allowed-scope": ["openid"], "oauth-as-iss-id": true, "restrict-scope-client-property": "",
+                // The tests' clock stands still, or goes ahead, while this one goes on: an hour either way.
+                "oauth-dpop-allowed": .bool(proves), "oauth-dpop-iat-duration": 3600,
+                "oauth-dpop-iat-gap-duration": 3600, "oauth-dpop-nonce-mandatory": .bool(proves),
+                "oauth-dpop-nonce-counter": .integer(Int64(Self.nonceUses)),
                 "scope": [["name": "openid", "refresh-token-rolling": true]],
             ],
         ]

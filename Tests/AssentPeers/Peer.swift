@@ -24,6 +24,14 @@ package enum Peer {
         }
     }
 
+    /// Whether the Python with the packages of `requirements.txt` is installed, for tests that are skipped without it.
+    package static var hasPython: Bool { (try? python) != nil }
+
+    /// Whether all of these files of installed programs are there, for tests that are skipped without them.
+    package static func has(_ files: String...) -> Bool {
+        files.allSatisfy { FileManager.default.fileExists(atPath: $0) }
+    }
+
     /// Starts one of the scripts in a directory of its own, and waits until it says that it is ready.
     ///
     /// - Parameters:

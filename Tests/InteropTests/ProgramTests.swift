@@ -34,12 +34,15 @@ struct ProgramTests {
 
     private static let secret = Secret(SystemRandom().token())
 
-    private func run(_ body: (OurServer, Page) async throws -> Void) async throws {
+    /// Runs a server that has the clients of the page.
+    static func run(
+        clock: (any WallClock)? = nil, _ body: (OurServer, Page) async throws -> Void
+    ) async throws {
         let page = try Page()
         let clients = page.blocks("yaml").joined().replacing("https://intranet.bank.example", with: "http://127.0.0.1")
         let files = clients.matches(of: /secretFile: (\S+)/).map { String($0.1) }
         try await OurServer.run(
-            clients: clients, secrets: Dictionary(files.map { ($0, Self.secret) }, uniquingKeysWith: { $1 })
+            clients: clients, secrets: Dictionary(files.map { ($0, secret) }, uniquingKeysWith: { $1 }), clock: clock
         ) { try await body($0, page) }
     }
 
@@ -55,11 +58,11 @@ struct ProgramTests {
     @Test("Each section of the page is run by a test")
     func sections() throws {
         let page = try Page()
-        let tested = Set(Self.programs.map(\.0) + ["An API that checks tokens with PyJWT"])
+        let tested = Set(Self.programs.map(\.0) + ["An API that checks tokens with PyJWT", "idpyoidc with DPoP"])
         let python = page.text.components(separatedBy: "\n## ").filter { $0.contains("```python") }
             .compactMap { $0.components(separatedBy: "\n").first }
         #expect(Set(python) == tested)
-        #expect(page.blocks("apache").count == 2)
+        #expect(page.blocks("apache").count == 3)
         // What runs a section takes its first block of a language: a second one would be run by nobody.
         for section in page.text.components(separatedBy: "\n## ").compactMap({ $0.split(separator: "\n").first }) {
             for language in ["yaml", "python", "apache"] {
@@ -78,11 +81,17 @@ struct ProgramTests {
         ("mozilla-django-oidc", "library", ["email": "ana@bank.example"]),
         // MSAL asks for offline_access, too, which the client may not have.
         ("MSAL for Python", "desktop", ["scope": "accounts openid profile", "issuer": true]),
+        ("Authlib with DPoP", "vault", proved),
+    ]
+
+    /// What a program with proofs sees: its user, with new tokens too, which are refused as bearer tokens.
+    private static let proved: JSONValue = [
+        "name": "Ana Alvarez", "again": "Ana Alvarez", "type": "DPoP", "new": true, "stolen": [401, "invalid_token"],
     ]
 
     @Test("It signs a user in", arguments: programs)
     func program(section: String, host: String, seen: JSONValue) async throws {
-        try await run { server, page in
+        try await Self.run { server, page in
             var told = try await Peer.run("program_flow.py", job(server, page, section, host: host))
             if case .object(var object) = told, let scope = object["scope"]?.string {
                 object["scope"] = .string(scope.split(separator: " ").sorted().joined(separator: " "))
@@ -92,9 +101,20 @@ struct ProgramTests {
         }
     }
 
+    @Test("idpyoidc signs a user in, calls and refreshes with proofs, at a server that has been up for a while")
+    func idpyoidc() async throws {
+        // It answers no nonce, which the server asks for in its first two minutes.
+        let clock = OurServer.GoingClock(slowBy: 300)
+        try await Self.run(clock: clock) { server, page in
+            clock.setRight()
+            let seen = try await Peer.run("program_flow.py", job(server, page, "idpyoidc with DPoP", host: "clinic"))
+            #expect(seen == Self.proved)
+        }
+    }
+
     @Test("PyJWT takes our access token, and no ID token, none for another API and no broken one")
     func pyJWT() async throws {
-        try await run { server, page in
+        try await Self.run { server, page in
             let tokens = try await server.tokens(
                 client: "mobile", redirectURI: "http://127.0.0.1/callback", scopes: ["openid", "accounts"])
             let other = try await server.tokens(client: "desktop", redirectURI: "http://localhost/", scopes: ["openid"])
@@ -116,11 +136,11 @@ struct ProgramTests {
     }
 
     /// Starts an Apache with a block of the page, with this server's name and what only a test needs.
-    private func apache(
+    static func apache(
         _ module: String, _ block: String, more: String = "", _ server: OurServer, directory: String
     ) async throws -> (Locked<ChildProcess>, Int) {
         let settings =
-            block.replacing(Page.issuer, with: server.issuer).replacing("(the secret)", with: Self.secret.reveal())
+            block.replacing(Page.issuer, with: server.issuer).replacing("(the secret)", with: secret.reveal())
             .replacing("https://intranet.bank.example", with: "http://127.0.0.1:@PORT@") + more
         let file = directory + "/settings.conf"
         try settings.write(toFile: file, atomically: true, encoding: .utf8)
@@ -129,7 +149,7 @@ struct ProgramTests {
 
     @Test("mod_auth_openidc signs a user in, knows them by name, and signs them out here and there")
     func modAuthOpenIDC() async throws {
-        try await run { server, page in
+        try await Self.run { server, page in
             let directory = try Peer.temporaryDirectory()
             defer { try? FileManager.default.removeItem(atPath: directory) }
             let block = try #require(page.blocks("apache", of: "Apache with mod_auth_openidc").first)
@@ -139,7 +159,7 @@ struct ProgramTests {
             try FileManager.default.copyItem(atPath: authority, toPath: readable)
             defer { try? FileManager.default.removeItem(atPath: readable) }
             chmod(readable, 0o644)
-            let (process, port) = try await apache(
+            let (process, port) = try await Self.apache(
                 "auth_openidc", block, more: "OIDCCABundlePath \(readable)\n", server, directory: directory)
             defer { process.withLock { $0.stop() } }
             let here = "http://127.0.0.1:\(port)"
@@ -173,13 +193,13 @@ struct ProgramTests {
 
     @Test("mod_oauth2 takes our access token for its API, and no ID token, none for another API and no request without")
     func modOAuth2() async throws {
-        try await run { server, page in
+        try await Self.run { server, page in
             let directory = try Peer.temporaryDirectory()
             defer { try? FileManager.default.removeItem(atPath: directory) }
             // The module trusts the system's authorities only, and cannot be told of one that a test has made.
             let block = try #require(page.blocks("apache", of: "An API behind Apache with mod_oauth2").first)
                 .replacing("verify.iss=skip", with: "jwks_uri.ssl_verify=false&verify.iss=skip")
-            let (process, port) = try await apache("oauth2", block, server, directory: directory)
+            let (process, port) = try await Self.apache("oauth2", block, server, directory: directory)
             defer { process.withLock { $0.stop() } }
             let tokens = try await server.tokens(
                 client: "mobile", redirectURI: "http://127.0.0.1/callback", scopes: ["openid", "accounts"])

@@ -31,24 +31,43 @@ final class OurServer: Sendable {
     private let directory: String
     private let running: Task<Void, any Error>
 
+    /// A clock that goes, and can be set: for programs that compare the server's time with theirs to the second.
+    final class GoingClock: WallClock {
+        private let offset: Locked<TimeInterval>
+
+        /// A clock that is slow by so many seconds.
+        init(slowBy seconds: TimeInterval) { offset = Locked(-seconds) }
+
+        var now: Date { Date() + offset.withLock { $0 } }
+
+        /// Sets it right.
+        func setRight() { offset.withLock { $0 = 0 } }
+
+        func sleep(until deadline: Date) async throws {
+            try await SystemClock().sleep(until: Date() + deadline.timeIntervalSince(now))
+        }
+    }
+
     static func run(
-        clients: String = clients, secrets: [String: Secret] = [:], _ body: (OurServer) async throws -> Void
+        clients: String = clients, secrets: [String: Secret] = [:], clock: (any WallClock)? = nil,
+        _ body: (OurServer) async throws -> Void
     ) async throws {
-        let server = try await OurServer(clients: clients, secrets: secrets)
+        let server = try await OurServer(clients: clients, secrets: secrets, clock: clock)
         defer { server.stop() }
         try await body(server)
     }
 
-    /// A server with these clients, in YAML; `secrets` are the files that they name.
-    init(clients: String = clients, secrets: [String: Secret] = [:]) async throws {
+    /// A server with these clients, in YAML; `secrets` are the files that they name. It goes by `clock` where one is
+    /// given, and otherwise by its own.
+    init(clients: String = clients, secrets: [String: Secret] = [:], clock other: (any WallClock)? = nil) async throws {
         directory = try Peer.temporaryDirectory()
         for (name, secret) in secrets {
             try PrivateFile.create(directory + "/" + name, secret.revealBytes())
         }
         let logger = Logger(label: "interop") { _ in SwiftLogNoOpLogHandler() }
         let server = try await IdentityServer(
-            configuration: try .parse(Self.yaml(clients), file: directory + "/assent.yaml"), clock: clock,
-            logger: logger)
+            configuration: try .parse(Self.yaml(clients), file: directory + "/assent.yaml"),
+            clock: other ?? clock, logger: logger)
         let group = ServiceGroup(services: [server], logger: logger)
         running = Task { try await group.run() }
         endpoints = try await server.endpoints
@@ -102,12 +121,16 @@ final class OurServer: Sendable {
         client: String = "app", redirectURI: String = "http://127.0.0.1:9999/cb",
         scopes: [String] = ["openid", "profile"]
     ) async throws -> TokenSet {
+        try await manager(configuration(client: client, redirectURI: redirectURI, scopes: scopes)).tokens()
+    }
+
+    /// The SDK with a new session of Ana's. It goes by `clock` where one is given, and otherwise by the server's own.
+    func manager(_ configuration: TokenConfiguration, clock other: (any WallClock)? = nil) async throws -> TokenManager
+    {
         let manager = TokenManager(
-            configuration: try configuration(client: client, redirectURI: redirectURI, scopes: scopes),
-            transport: transport, store: MemorySecretStore(),
-            clock: clock)
+            configuration: configuration, transport: transport, store: MemorySecretStore(), clock: other ?? clock)
         try await manager.install(try await signIn())
-        return try await manager.tokens()
+        return manager
     }
 
     /// What the Python clients are told.
@@ -166,6 +189,12 @@ final class OurServer: Sendable {
           redirectURIs: ["http://127.0.0.1/cb"]
           scopes: [openid, profile]
           audience: ["https://elsewhere.example"]
+        strict:
+          redirectURIs: ["http://127.0.0.1/cb"]
+          scopes: [openid, profile]
+          audience: ["\(audience)"]
+          dpopBound: true
+          dpop: {nonce: required}
         web:
           secretHash: \(hash(webSecret))
           redirectURIs: ["http://127.0.0.1/cb"]

@@ -20,6 +20,9 @@ struct Tampering: HTTPTransport {
         calls.withLock { $0.map { "\($0.request.method) \($0.request.path ?? "")" } }
     }
 
+    /// The calls to URLs whose path ends so, in the order in which they were sent.
+    func calls(to end: String) -> [HTTPCall] { calls.withLock { $0.filter { $0.isTo(end) } } }
+
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
         calls.withLock { $0.append(call) }
         return try await change(call, try await base.send(call), base)

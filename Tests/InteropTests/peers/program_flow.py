@@ -93,6 +93,37 @@ def msal():
     return {"scope": result["scope"], "issuer": result["id_token_claims"]["iss"] == job["issuer"]}
 
 
+def stolen(token):
+    """What the userinfo endpoint says to a token that comes as a bearer token."""
+    fields = {"Authorization": "Bearer " + token}
+    reply = jobs.trusting(requests.Session(), job).get(job["issuer"] + "/userinfo", headers=fields)
+    return [reply.status_code, reply.json().get("error")]
+
+
+def authlib_dpop():
+    names = run()
+    user = names["callback"](answer(names["begin"]()))
+    first = dict(names["client"].token)
+    again = names["refresh"]()
+    return {
+        "name": user["name"], "again": again["name"], "type": first["token_type"],
+        "new": names["client"].token["access_token"] != first["access_token"], "stolen": stolen(first["access_token"])}
+
+
+def idpyoidc():
+    names = run()
+    parameters = dict(parse_qsl(urlparse(answer(names["begin"]())).query))
+    state = parameters["state"]
+    user = names["callback"](parameters)
+    first = names["handler"].get_session_information(state)
+    first = {name: first[name] for name in ("access_token", "token_type")}
+    again = names["refresh"](state)
+    second = names["handler"].get_session_information(state)["access_token"]
+    return {
+        "name": user["name"], "again": again["name"], "type": first["token_type"],
+        "new": second != first["access_token"], "stolen": stolen(first["access_token"])}
+
+
 def django(applications, urls, middleware=()):
     """Django with the page's settings and what they need around them."""
     from django.conf import settings as configured
@@ -186,4 +217,5 @@ jobs.write({
     "Flask and Authlib": flask_authlib, "Flask-OIDC": flask_oidc, "requests-oauthlib": alone, "Authlib alone": alone,
     "django-allauth": allauth, "social-auth-app-django": social, "mozilla-django-oidc": mozilla,
     "MSAL for Python": msal, "An API that checks tokens with PyJWT": pyjwt,
+    "Authlib with DPoP": authlib_dpop, "idpyoidc with DPoP": idpyoidc,
 }[job["section"]]())
