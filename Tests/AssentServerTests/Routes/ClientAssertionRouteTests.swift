@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import AssentTesting
 import Crypto
 import Foundation
 import Testing
@@ -92,7 +93,8 @@ struct ClientAssertionRouteTests {
             for path in ["introspect", "token/revoke"] {
                 for aud in [nil, "access_token", path].map({ $0.map { fixture.published(fixture.oauth($0)) } }) {
                     let answer = try await Self.post(
-                        fixture, path, [("token", path == "introspect" ? refresh : "unknown")]
+                        fixture, path,
+                        [("token", path == "introspect" ? refresh : "unknown")]
                             + Self.assertion(fixture, key, aud: aud))
                     #expect(answer.status == 200, "\(path) \(aud ?? "") \(answer.text)")
                     if path == "introspect" { #expect(answer.json["active"] == true) }
@@ -180,7 +182,7 @@ struct ClientAssertionRouteTests {
     @Test("Of a hundred requests with one assertion, half at each of two nodes, one gets a token; ten more times")
     func race() async throws {
         let key = try ProofKey()
-        try await TwoNodes.run(editing: { Self.file(key, $0) }, bothNodes: true) { nodes in
+        try await TwoNodes.run(editingBoth: { Self.file(key, $0) }) { nodes in
             for round in 1...11 {
                 let form = try await [("grant_type", "client_credentials")] + Self.assertion(nodes.first, key)
                 let answers = try await nodes.race(round == 1 ? 100 : 20) { node, _ in
