@@ -9,7 +9,7 @@ struct ClientKindLoader {
     let client: SettingsReader<Void>
     let paths: ConfigurationPaths
 
-    private static let ways = ["secretFile", "secretHash", "jwks"]
+    private static let ways = ["secretFile", "secretHash", "jwks", "jwksURI"]
 
     func kind() throws -> OAuthClient.Kind {
         let present = Self.ways.filter(client.has)
@@ -18,8 +18,12 @@ struct ClientKindLoader {
         }
         let algorithms = try algorithms()
         if client.has("jwks") { return .keyed(ClientKeys(.listed(try listed(algorithms)), algorithms: algorithms)) }
+        if let url = client.optionalString("jwksURI") {
+            if let fault = OutboundCalls.fault(in: url) { throw client.issue("jwksURI", fault) }
+            return .keyed(ClientKeys(.fetched(url), algorithms: algorithms))
+        }
         guard !client.has("assertionAlgorithms") else {
-            throw client.issue("assertionAlgorithms", "is for clients with keys: this one has no jwks")
+            throw client.issue("assertionAlgorithms", "is for clients with keys: this one has no jwks and no jwksURI")
         }
         if let hash = client.optionalString("secretHash") { return .confidential(secretHash: hash) }
         guard let file = client.optionalString("secretFile") else { return .public }

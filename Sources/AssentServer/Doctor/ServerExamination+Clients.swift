@@ -52,9 +52,16 @@ extension ServerExamination {
     ) -> [Diagnosis] {
         let name = "the client \(client.id) of \(realm.name)"
         var notes: [Diagnosis] = []
-        if case .listed(let set) = keys.source {
+        switch keys.source {
+        case .listed(let set):
             let names = set.keys.map { $0.keyID ?? $0.thumbprint }.joined(separator: ", ")
             notes.append(Diagnosis(.fine, "\(name) proves itself by a key (private_key_jwt): \(names)"))
+        case .fetched(let url):
+            notes.append(
+                Diagnosis(
+                    .fine,
+                    "\(name) proves itself by a key (private_key_jwt) of \(url), which the server fetches when the "
+                        + "client calls: each node must reach it"))
         }
         if keys.algorithms.contains(.rs256) {
             notes.append(
