@@ -201,7 +201,18 @@ struct ConfigurationLoaderTests {
                 "introspectsAll: true", "secretFile: x", at: "secretFile: x", "one of secretFile, secretHash"),
             Mistake(
                 "introspectsAll: true", "jwks: {keys: []}", at: "jwks: {keys: []}",
-                "a client has one of secretFile, secretHash, jwks"),
+                "a client has one of secretFile, secretHash, jwks, jwksURI"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "jwksURI: \"http://app.example/jwks\"", at: "jwksURI:",
+                "must be an https URL"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "jwksURI: \"https://a:b@app.example/jwks\"", at: "jwksURI:",
+                "must be an https URL"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\noutbound: {privateHosts: [\"a:1\"]}", at: "outbound:",
+                "a:1 is not a host name"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\noutbound: {hosts: [a]}", at: "outbound:", "unknown key"),
             Mistake(
                 "idTokenAlgorithm: ES256", "jwks: {keys: []}", at: "jwks: {keys: []}",
                 "has 0 keys; 1 to 32 are possible"),

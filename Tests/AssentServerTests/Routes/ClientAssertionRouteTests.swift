@@ -178,6 +178,51 @@ struct ClientAssertionRouteTests {
         }
     }
 
+    @Test(
+        "Keys at an address of a host that the file names are fetched; without its name the client is told to come later"
+    )
+    func fetched() async throws {
+        // The other server's published keys are the client's, so that its signing keys make the assertions.
+        try await ServerFixture.run { other in
+            let authorities = try #require(other.endpoints.authorityFile)
+            for isNamed in [true, false] {
+                let outbound =
+                    isNamed
+                    ? "outbound: {privateHosts: [localhost], authorities: \(authorities)}\n"
+                    : "outbound: {authorities: \(authorities)}\n"
+                let fixture = try await ServerFixture(editing: {
+                    outbound
+                        + $0.replacing(
+                            "      reader:\n",
+                            with: """
+                                      keyed:
+                                        jwksURI: \(other.oauth("connect/jwk_uri"))
+                                        scopes: [accounts]
+                                        defaultScopes: [accounts]
+                                        grantTypes: [client_credentials]
+                                      reader:
+
+                                """, maxReplacements: 1)
+                })
+                let now = Int64(fixture.clock.now.timeIntervalSince1970)
+                let assertion = try await ServerKeys(other.server.context).sign(
+                    [
+                        "iss": "keyed", "sub": "keyed", "jti": "1", "exp": .integer(now + 60),
+                        "aud": .string(fixture.published(String(fixture.oauth("").dropLast()))),
+                    ], type: "JWT", for: .idToken)
+                let answer = try await Self.post(
+                    fixture, "access_token",
+                    [
+                        ("grant_type", "client_credentials"), ("client_assertion", assertion.reveal()),
+                        ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+                    ])
+                #expect(answer.status == (isNamed ? 200 : 503), "\(answer.text)")
+                if !isNamed { #expect(answer.error == "temporarily_unavailable") }
+                await fixture.stop()
+            }
+        }
+    }
+
     #if PostgreSQL && os(Linux)
     @Test("Of a hundred requests with one assertion, half at each of two nodes, one gets a token; ten more times")
     func race() async throws {

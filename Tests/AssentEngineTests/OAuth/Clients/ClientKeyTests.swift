@@ -108,4 +108,68 @@ struct ClientKeyTests {
         }
         #expect(with["introspection_endpoint_auth_methods_supported"]?.strings?.contains("none") == false)
     }
+
+    // MARK: - Keys at an address
+
+    /// Key sets of clients, and what was asked for.
+    private final class Sets: ClientKeySets {
+        let known: [String: JWKSet]
+        let asked = Locked<[String]>([])
+
+        init(_ known: [String: JWKSet]) { self.known = known }
+
+        func keys(at url: String, keyID: String?, algorithm: SignatureAlgorithm) async throws -> JWKSet {
+            asked.withLock { $0.append("\(url) \(keyID ?? "-") \(algorithm.rawValue)") }
+            guard let set = known[url] else { throw EngineError.unavailable }
+            return set
+        }
+    }
+
+    private static func remote(_ id: String) -> OAuthClient {
+        var client = AssertionKey.client([], id: id)
+        client.kind = .keyed(ClientKeys(.fetched("https://\(id).example/jwks")))
+        return client
+    }
+
+    @Test("Keys at an address are fetched for an assertion that could be right; without them the answer is \"later\"")
+    func fetched() async throws {
+        let key = try AssertionKey(keyID: "one")
+        let fixture = try await ProviderFixture(clients: [Self.remote("office"), Self.remote("agency")])
+        let sets = Sets(["https://office.example/jwks": JWKSet([key.jwk])])
+        func provider(_ sets: Sets?) throws -> OAuthProvider {
+            try OAuthProvider(
+                fixture.context, keys: fixture.grants.keys, configuration: fixture.grants.configuration,
+                keySets: sets)
+        }
+        let node = try provider(sets)
+        let assertion = try await key.assertion(now: fixture.clock) { $0["kid"] = "one" }
+        _ = try await node.tokens(try ProviderFixture.ownToken(assertion))
+        #expect(sets.asked.withLock { $0 } == ["https://office.example/jwks one ES256"])
+        await #expect(throws: OAuthError.invalidClient) {
+            try await node.tokens(try ProviderFixture.ownToken(assertion))
+        }
+        let unknown = try await AssertionKey().assertion(now: fixture.clock) { $0["kid"] = "two" }
+        await #expect(throws: OAuthError.invalidClient) {
+            try await node.tokens(try ProviderFixture.ownToken(unknown))
+        }
+        let down = try await key.assertion(of: "agency", now: fixture.clock)
+        await #expect(throws: OAuthError.unavailable) { try await node.tokens(try ProviderFixture.ownToken(down)) }
+        let count = sets.asked.withLock { $0.count }
+        // Nothing is fetched for what cannot be right.
+        for wrong in [
+            try await AssertionKey(.rs256).assertion(now: fixture.clock),
+            try await key.assertion(of: "nobody", now: fixture.clock), "x", assertion + ".",
+        ] {
+            await #expect(throws: OAuthError.invalidClient) {
+                try await node.tokens(try ProviderFixture.ownToken(wrong))
+            }
+        }
+        #expect(sets.asked.withLock { $0.count } == count)
+        // A provider that fetches nothing lets nobody in.
+        let fresh = try await key.assertion(now: fixture.clock)
+        let without = try provider(nil)
+        await #expect(throws: OAuthError.unavailable) {
+            try await without.tokens(try ProviderFixture.ownToken(fresh))
+        }
+    }
 }
