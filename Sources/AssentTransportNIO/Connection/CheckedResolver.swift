@@ -3,8 +3,8 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// Resolves a name and gives its addresses to the connection only if all of them may be called. What was checked is what
-/// is connected to: the name is not resolved again.
+/// Resolves a name, and gives its addresses to the connection only if all of them may be called. What was checked is
+/// what is connected to: the name is not resolved again.
 final class CheckedResolver: Resolver, Sendable {
     private let eventLoop: any EventLoop
     private let isAllowed: @Sendable (SocketAddress) -> Bool
