@@ -9,12 +9,12 @@ struct ClientKindLoader {
     let client: SettingsReader<Void>
     let paths: ConfigurationPaths
 
-    private static let ways = ["secretFile", "secretHash", "jwks", "jwksURI"]
+    private static let ways = ["jwksURI", "jwks", "secretFile", "secretHash"]
 
     func kind() throws -> OAuthClient.Kind {
         let present = Self.ways.filter(client.has)
         guard present.count <= 1 else {
-            throw client.issue(present.first, "a client has one of \(Self.ways.joined(separator: ", "))")
+            throw client.issue(present.first, "a client has one of secretFile, secretHash, jwks, jwksURI")
         }
         let algorithms = try algorithms()
         if client.has("jwks") { return .keyed(ClientKeys(.listed(try listed(algorithms)), algorithms: algorithms)) }
