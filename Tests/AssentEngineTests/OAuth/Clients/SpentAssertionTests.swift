@@ -15,8 +15,7 @@ struct SpentAssertionTests {
     init() async throws {
         key = try AssertionKey()
         fixture = try await ProviderFixture(
-            clients: [AssertionKey.client([key]), AssertionKey.client([key], id: "agency"), ProviderFixture.bank],
-            operated: nil)
+            clients: [AssertionKey.client([key]), AssertionKey.client([key], id: "agency"), ProviderFixture.bank])
     }
 
     private func assertion(of client: String = "office", lifetime: Int64 = 60) async throws -> String {
@@ -188,7 +187,7 @@ struct SpentAssertionTests {
         // The backup is older.
         _ = try await fixture.database.run(SQLStatement("DELETE FROM client_assertions"))
         fixture.clock.advance(by: 10)
-        _ = try await RestoredDatabase(fixture.context).fence()
+        _ = try await RestoredDatabase(fixture.context).fence(keepingSessions: true)
         for assertion in [used, bare] { #expect(try await fixture.refusal(assertion) == "invalid_client") }
         // A clock may be ahead: what is from the moment of the restore may have been used before it.
         #expect(try await fixture.refusal(try await assertion()) == "invalid_client")
@@ -243,6 +242,31 @@ struct SpentAssertionTests {
         await #expect(throws: StoreError(.unavailable, "")) { try await exchange(code, assertion, on: node) }
         #expect(try await fixture.count("client_assertions") == 0)
         _ = try await exchange(code, assertion)
+    }
+
+    @Test("What nobody knows whether it was done is not done again by the same assertion, and goes on by a new one")
+    func lostOutcome() async throws {
+        let tokens = try await exchange(try await code(), try await assertion())
+        let lost = try await assertion()
+        let database = NodeDatabase(fixture.database, [.doneUnknown])
+        let context = EngineContext(
+            database: database, clock: fixture.clock, random: SystemRandom(), masterKey: fixture.context.masterKey,
+            logger: fixture.context.logger)
+        let node = try OAuthProvider(
+            context, keys: fixture.grants.keys, configuration: fixture.grants.configuration)
+        let error = await #expect(throws: StoreError(.outcomeUnknown, "")) {
+            try await fixture.refresh(
+                tokens.refreshToken, attempt: RefreshTests.attempt, AssertionKey.form(lost, ["client_id": nil]),
+                on: node)
+        }
+        #expect(error.map { OAuthError(answering: $0).code } == .temporarilyUnavailable)
+        #expect(
+            await isInvalidClient {
+                _ = try await refresh(tokens.refreshToken, lost, attempt: RefreshTests.attempt)
+            })
+        let again = try await refresh(tokens.refreshToken, try await assertion(), attempt: RefreshTests.attempt)
+        #expect(try await fixture.isLive(again))
+        #expect(try await fixture.count("refresh_tokens") == 2)
     }
 
     @Test(
