@@ -60,7 +60,7 @@ public final class NIOTransport: HTTPTransport {
             connections: configuration.maximumConnectionsPerOrigin, waiters: configuration.maximumWaitingPerOrigin)
         let settings = ConnectionSettings(
             idle: configuration.idleTimeout.timeAmount, keepsConnections: configuration.keepsConnections,
-            allowsPlaintext: configuration.allowsPlaintext,
+            allowsPlaintext: configuration.allowsPlaintext, addressRule: configuration.addressRule,
             parser: .init(headerBytes: configuration.headerBytes, headerFields: configuration.headerFields))
         pool = ConnectionPool(
             pins: try PinTable(configuration.pins), limits: limits, settings: settings,

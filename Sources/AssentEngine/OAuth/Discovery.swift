@@ -19,7 +19,10 @@ extension OAuthProvider {
             for scope in client.scopes where !scopes.contains(scope) { scopes.append(scope) }
         }
         let contexts = configuration.contexts.listed.map { JSONValue.string($0.value) }
-        let methods: JSONValue = ["none", "client_secret_post", "client_secret_basic"]
+        let secret = ["client_secret_post", "client_secret_basic"]
+        let assertions = configuration.assertionAlgorithms
+        let confidential = secret + (assertions.isEmpty ? [] : ["private_key_jwt"])
+        let methods = JSONValue.array((["none"] + confidential).map(JSONValue.string))
         let checksSessions = configuration.clients.values.contains(where: \.checksSessions)
         let modes =
             ["query", AuthorizationRedirect.postedMode]
@@ -27,11 +30,11 @@ extension OAuthProvider {
         var metadata: JSONObject = [
             "issuer": .string(configuration.issuer),
             "authorization_endpoint": .string("\(base)/authorize"),
-            "token_endpoint": .string("\(base)/access_token"),
+            "token_endpoint": .string(configuration.url(of: .token)),
             "userinfo_endpoint": .string("\(base)/userinfo"),
             "end_session_endpoint": .string("\(base)/connect/endSession"),
-            "revocation_endpoint": .string("\(base)/token/revoke"),
-            "introspection_endpoint": .string("\(base)/introspect"),
+            "revocation_endpoint": .string(configuration.url(of: .revocation)),
+            "introspection_endpoint": .string(configuration.url(of: .introspection)),
             "jwks_uri": .string("\(base)/connect/jwk_uri"),
             "scopes_supported": .array(scopes.map(JSONValue.string)),
             "claims_supported": .array((UserClaims.names + (contexts.isEmpty ? [] : ["acr"])).map(JSONValue.string)),
@@ -42,7 +45,7 @@ extension OAuthProvider {
             "id_token_signing_alg_values_supported": ["RS256", "ES256"],
             "token_endpoint_auth_methods_supported": methods,
             "revocation_endpoint_auth_methods_supported": methods,
-            "introspection_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+            "introspection_endpoint_auth_methods_supported": .array(confidential.map(JSONValue.string)),
             "code_challenge_methods_supported": ["S256"],
             "dpop_signing_alg_values_supported": .array(SenderProofs.algorithms.map { .string($0.rawValue) }),
             "prompt_values_supported": ["none", "login", "select_account", "consent"],
@@ -52,6 +55,13 @@ extension OAuthProvider {
             "request_uri_parameter_supported": false,
             "assent_refresh_attempt_supported": true,
         ]
+        if !assertions.isEmpty {
+            // Needed with private_key_jwt (RFC 8414 §2).
+            for endpoint in ["token", "revocation", "introspection"] {
+                metadata["\(endpoint)_endpoint_auth_signing_alg_values_supported"] =
+                    .array(assertions.map { .string($0.rawValue) })
+            }
+        }
         if !contexts.isEmpty { metadata["acr_values_supported"] = .array(contexts) }
         return .object(metadata)
     }

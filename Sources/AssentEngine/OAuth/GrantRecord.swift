@@ -108,9 +108,19 @@ extension OAuthProvider {
 
     /// Ends a grant, so that none of its tokens is valid any more. Nothing happens, and nothing is noted, when it has
     /// ended.
-    func revoke(_ grant: GrantRecord, because reason: String, event: AuditEvent) async throws {
+    ///
+    /// - Throws: ``OAuthError`` `invalid_client` when the assertion of the client that asks for it was used before;
+    ///   ``StoreError``.
+    func revoke(
+        _ grant: GrantRecord, because reason: String, event: AuditEvent, by caller: AuthenticatedClient? = nil
+    ) async throws {
+        let statements = revocation(of: grant, because: reason, event: event)
         do {
-            _ = try await context.database.run(revocation(of: grant, because: reason, event: event))
+            if let caller {
+                try await caller.run(statements)
+            } else {
+                _ = try await context.database.run(statements)
+            }
         } catch let error as StoreError where error.code == .unexpectedCount {
             return
         }

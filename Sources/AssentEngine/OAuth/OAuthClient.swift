@@ -12,12 +12,14 @@ package struct OAuthClient: Sendable, Hashable {
         case clientCredentials = "client_credentials"
     }
 
-    /// Whether the client can keep a secret (RFC 6749 §2.1).
+    /// Whether the client can keep a secret, and what it proves itself with (RFC 6749 §2.1).
     package enum Kind: Sendable, Hashable {
         /// It cannot: an app on a device, a page.
         case `public`
         /// It can; the value is ``OAuthClient/hash(ofSecret:)`` of its secret.
         case confidential(secretHash: String)
+        /// It holds a private key, and signs assertions with it (`private_key_jwt`).
+        case keyed(ClientKeys)
     }
 
     /// The value of `client_id`.
@@ -139,6 +141,7 @@ extension OAuthClient {
         if case .confidential(let hash) = kind, Base64URL.decode(hash)?.count != 32 {
             faults.append("\(id): the secret's hash is the unpadded base64url of a SHA-256")
         }
+        if case .keyed(let keys) = kind { faults += keys.faults.map { "\(id): \($0)" } }
         if kind == .public, !requiresPKCE { faults.append("\(id): a public client always needs PKCE") }
         if kind == .public, introspectsAll { faults.append("\(id): a public client cannot introspect") }
         if kind == .public, grantTypes.contains(.clientCredentials) {

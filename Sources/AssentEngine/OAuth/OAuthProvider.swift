@@ -59,6 +59,21 @@ package struct OAuthProviderConfiguration: Sendable {
     /// The client of that id.
     package func client(_ id: String) -> OAuthClient? { clients[id] }
 
+    /// The address of an endpoint at which clients authenticate.
+    func url(of endpoint: ClientEndpoint) -> String { "\(endpointBase)/\(endpoint.rawValue)" }
+
+    /// What the assertions of clients may be meant for: the issuer, the token endpoint, and the endpoint that they are
+    /// sent to (RFC 7523 §3).
+    func audiences(at endpoint: ClientEndpoint) -> Set<String> { [issuer, url(of: .token), url(of: endpoint)] }
+
+    /// What the assertions of some client may be signed with, in the order in which the metadata lists them.
+    var assertionAlgorithms: [SignatureAlgorithm] {
+        let used = clients.values.reduce(into: Set<SignatureAlgorithm>()) { used, client in
+            if case .keyed(let keys) = client.kind { used.formUnion(keys.algorithms) }
+        }
+        return ClientKeys.knownAlgorithms.filter(used.contains)
+    }
+
     /// The grant types that some client may use.
     var grantTypes: [OAuthClient.GrantType] {
         OAuthClient.GrantType.allCases.filter { type in clients.values.contains { $0.grantTypes.contains(type) } }
@@ -92,16 +107,22 @@ package final class OAuthProvider: Sendable {
     let audit: AuditLog
     let verifiedTokens = VerifiedTokens()
 
+    /// Finds out which client a request comes from.
+    package let clients: ClientAuthentication
+
     /// The keys that sign access and ID tokens.
     package let keys: ServerKeys
 
     /// How the provider is set up.
     package let configuration: OAuthProviderConfiguration
 
-    /// The provider of a realm.
+    /// The provider of a realm. Clients whose keys are at an address authenticate only if there are `keySets`.
     ///
     /// - Throws: ``EngineError`` when a client's definition is faulty or its tokens would outlive the published keys.
-    package init(_ context: EngineContext, keys: ServerKeys, configuration: OAuthProviderConfiguration) throws {
+    package init(
+        _ context: EngineContext, keys: ServerKeys, configuration: OAuthProviderConfiguration,
+        keySets: (any ClientKeySets)? = nil
+    ) throws {
         let faults = configuration.clients.values.flatMap { $0.validate() }.sorted()
         guard faults.isEmpty else { throw EngineError.internalFailure(faults.joined(separator: "; ")) }
         guard configuration.longestSignedLifetime <= keys.retention else {
@@ -112,6 +133,7 @@ package final class OAuthProvider: Sendable {
         self.sessions = Sessions(context)
         self.audit = AuditLog(context)
         self.keys = keys
+        clients = ClientAuthentication(context, configuration, keySets: keySets)
         self.configuration = configuration
     }
 
@@ -122,14 +144,24 @@ package final class OAuthProvider: Sendable {
     ///
     /// - Parameters:
     ///   - parameters: the form.
-    ///   - client: who has sent it and authenticated, as ``client(authenticating:authorization:)`` says.
+    ///   - caller: who has sent it and authenticated, as ``ClientAuthentication`` says. An assertion is spent with what
+    ///     is done, and also by a request that is refused here.
     ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has verified and spent (RFC
     ///     9449).
     /// - Returns: the tokens.
     /// - Throws: ``OAuthError``, or ``StoreError`` (see ``OAuthError/init(answering:)``).
     package func tokens(
-        _ parameters: OAuthParameters, of client: OAuthClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, of caller: AuthenticatedClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
+        try await caller.answering {
+            try await issued(parameters, by: caller, keyThumbprint: keyThumbprint)
+        }
+    }
+
+    private func issued(
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?
+    ) async throws -> IssuedTokens {
+        let client = caller.client
         let requested = try parameters.required("grant_type")
         guard let type = OAuthClient.GrantType(rawValue: requested) else {
             throw OAuthError(.unsupportedGrantType, "Grant type is not supported: \(requested.prefix(64))")
@@ -142,11 +174,11 @@ package final class OAuthProvider: Sendable {
         }
         return switch type {
         case .authorizationCode:
-            try await exchange(parameters, client: client, keyThumbprint: keyThumbprint)
+            try await exchange(parameters, by: caller, keyThumbprint: keyThumbprint)
         case .refreshToken:
-            try await refresh(parameters, client: client, keyThumbprint: keyThumbprint)
+            try await refresh(parameters, by: caller, keyThumbprint: keyThumbprint)
         case .clientCredentials:
-            try await clientCredentials(parameters, client: client, keyThumbprint: keyThumbprint)
+            try await clientCredentials(parameters, by: caller, keyThumbprint: keyThumbprint)
         }
     }
 }

@@ -1,3 +1,4 @@
+import AssentCore
 import AssentStore
 
 /// All tables, in the order in which a restored backup is fenced.
@@ -43,6 +44,10 @@ package enum TableRegister {
         RegisteredTable("oauth_codes", .follows("grants"), fence: [.delete(.codes)]),
         RegisteredTable("refresh_tokens", .follows("grants"), fence: [.delete(.refreshTokens)]),
         RegisteredTable("revoked_access_tokens", .purged, remark: "The grants of tokens revoked since have ended."),
+        RegisteredTable(
+            "client_assertions", .purged,
+            // Assertions that were used since are not here. Those that may be from before now are refused.
+            fence: [.prepared(nil) { [ClientAssertion.refusingEarlier(at: $0.clock.epochSeconds)] }]),
         RegisteredTable(
             "server_keys", .purged,
             // A key that was discarded since would be valid again.

@@ -97,6 +97,9 @@ extension ServerConfiguration {
                 "minLength", default: 8, in: (isDevelopment ? 1 : 8)...128)
             passwords.finish()
         }
+        if let reader = root.optionalMapping("outbound") {
+            configuration.outbound = try OutboundLoader(reader: reader, paths: paths).settings()
+        }
         if let reader = root.optionalMapping("pages") {
             configuration.pages = try PagesLoader(reader: reader, paths: paths).design()
         }

@@ -79,22 +79,9 @@ struct RealmLoader {
 
     private func clients() throws -> [OAuthClient] {
         try reader.mappings("clients").map { id, client in
-            var kind = OAuthClient.Kind.public
-            if client.has("secretHash"), client.has("secretFile") {
-                throw client.issue("secretFile", "a client has one of secretFile, secretHash")
-            }
-            if let hash = client.optionalString("secretHash") { kind = .confidential(secretHash: hash) }
-            if let file = client.optionalString("secretFile") {
-                let bytes = try PrivateFile.read(paths.resolve(file), limit: 4096, isNamed: true)
-                let secret = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-                guard secret.utf8.count >= 32 else {
-                    throw client.issue("secretFile", "a client's secret has at least 32 characters, made by a machine")
-                }
-                kind = .confidential(secretHash: OAuthClient.hash(ofSecret: Secret(secret)))
-            }
             var read = OAuthClient(
-                id: id, kind: kind, redirectURIs: client.strings("redirectURIs"),
-                scopes: client.strings("scopes"))
+                id: id, kind: try ClientKindLoader(client: client, paths: paths).kind(),
+                redirectURIs: client.strings("redirectURIs"), scopes: client.strings("scopes"))
             read.postLogoutRedirectURIs = client.strings("postLogoutRedirectURIs")
             read.defaultScopes = client.strings("defaultScopes")
             read.audience = client.strings("audience")
@@ -159,7 +146,7 @@ struct RealmLoader {
         read.requiresPKCE = client.bool("requirePKCE", default: true)
         if read.kind == .public, !read.requiresPKCE {
             throw client.issue(
-                "requirePKCE", "a public client always needs PKCE: only a client with a secret can go without")
+                "requirePKCE", "a public client always needs PKCE: only a client with a secret or a key can go without")
         }
     }
 

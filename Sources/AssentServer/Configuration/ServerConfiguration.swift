@@ -83,6 +83,9 @@ public struct ServerConfiguration: Sendable {
     /// compare nothing.
     package var clockDifferenceSeconds: Int? = 30
 
+    /// Whom the server may call of itself.
+    package var outbound = OutboundSettings()
+
     /// The realms.
     package let realms: [RealmConfiguration]
 

@@ -1,5 +1,7 @@
 import AssentConfiguration
+import AssentCore
 import AssentEngine
+import AssentJOSE
 
 /// What other programs must know of the OpenID providers, and what is weak in how clients use them.
 extension ServerExamination {
@@ -43,6 +45,7 @@ extension ServerExamination {
                     "the client \(client.id) of \(realm.name) goes without PKCE (requirePKCE: false): a stolen code is "
                         + "worth something to anyone who has its secret, so ask its maker for PKCE"))
         }
+        if case .keyed(let keys) = client.kind { notes += Self.notes(keys, of: client, in: realm) }
         // A grant ends with its session, and nothing else need be a use of that session between two refreshes: a public
         // client, too, may be one whose services are not behind the gateway.
         let isRefreshed = client.grantTypes.contains(.refreshToken) && client.grantTypes.contains(.authorizationCode)
@@ -55,6 +58,32 @@ extension ServerExamination {
                     "the client \(client.id) of \(realm.name) refreshes after \(client.accessTokenLifetime / 60) minutes, "
                         + "and an unused session ends after \(realm.sessionLimits.maxIdle / 60): its users sign in again "
                         + "unless accessTokenSeconds is less than sessions.idleMinutes"))
+        }
+        return notes
+    }
+
+    private static func notes(
+        _ keys: ClientKeys, of client: OAuthClient, in realm: RealmConfiguration
+    ) -> [Diagnosis] {
+        let name = "the client \(client.id) of \(realm.name)"
+        var notes: [Diagnosis] = []
+        switch keys.source {
+        case .listed(let set):
+            let names = set.keys.map { $0.keyID ?? $0.thumbprint }.joined(separator: ", ")
+            notes.append(Diagnosis(.fine, "\(name) proves itself by a key (private_key_jwt): \(names)"))
+        case .fetched(let url):
+            notes.append(
+                Diagnosis(
+                    .fine,
+                    "\(name) proves itself by a key (private_key_jwt) of \(url), which the server fetches when the "
+                        + "client calls: each node must reach it"))
+        }
+        if keys.algorithms.contains(.rs256) {
+            notes.append(
+                Diagnosis(
+                    .note,
+                    "\(name) may sign assertions with RS256, which the FAPI 2.0 profile forbids: leave it out of "
+                        + "assertionAlgorithms as soon as the client can sign with ES256, PS256 or EdDSA"))
         }
         return notes
     }

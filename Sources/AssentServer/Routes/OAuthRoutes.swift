@@ -26,14 +26,14 @@ struct OAuthRoutes: Sendable {
     func tokens(_ call: RouteCall<OAuthProvider>) async throws -> Response {
         let parameters = try await call.form()
         let provider = call.service
-        let client = try provider.client(
-            authenticating: parameters, authorization: try call.request.authorization)
+        let caller = try await provider.clients.client(
+            of: parameters, authorization: try call.request.authorization, at: .token)
         let presented = PresentedProof(call.request, origin: origin, server: .authorizationServer)
         // Before anything of the grant is spent.
         let proof = try await proofs.verify(
             presented.fields, method: presented.method, url: presented.url, accessToken: nil, at: presented.server,
-            policy: provider.configuration.noncePolicy(of: client))
-        let tokens = try await provider.tokens(parameters, of: client, keyThumbprint: proof?.thumbprint)
+            policy: provider.configuration.noncePolicy(of: caller.client))
+        let tokens = try await provider.tokens(parameters, of: caller, keyThumbprint: proof?.thumbprint)
         var response = Response.json(200, tokens.json)
         response.give(nonce: proof?.newNonce)
         return response

@@ -35,6 +35,7 @@ struct ServerParts: Sendable {
         self.keys = keys
         self.passwords = passwords
         sessions = Sessions(context)
+        let keySets = try configuration.clientKeys(context)
         var providers: [String: OAuthProvider] = [:]
         for realm in configuration.realms {
             var settings = OAuthProviderConfiguration(
@@ -42,7 +43,8 @@ struct ServerParts: Sendable {
                 clients: realm.clients, contexts: realm.contexts, scopeTexts: realm.scopeTexts)
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
-            providers[realm.name] = try OAuthProvider(context, keys: keys, configuration: settings)
+            providers[realm.name] = try OAuthProvider(
+                context, keys: keys, configuration: settings, keySets: keySets)
         }
         self.providers = providers
         signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
@@ -148,6 +150,21 @@ struct ServerParts: Sendable {
 }
 
 extension ServerConfiguration {
+    /// The addresses from which the keys of clients are fetched.
+    var keyAddresses: [String] {
+        realms.flatMap(\.clients).compactMap { client in
+            if case .keyed(let keys) = client.kind, case .fetched(let url) = keys.source { url } else { nil }
+        }
+    }
+
+    /// What fetches the keys of clients; `nil` when no client has keys at an address.
+    fileprivate func clientKeys(_ context: EngineContext) throws -> ClientKeyCache? {
+        guard !keyAddresses.isEmpty else { return nil }
+        let calls = try OutboundCalls(
+            to: keyAddresses, settings: outbound, clock: context.clock, logger: context.logger)
+        return ClientKeyCache(clock: context.clock, calls: calls)
+    }
+
     /// How the realms sign users in.
     fileprivate var signIn: [String: RealmSignIn] {
         get throws {

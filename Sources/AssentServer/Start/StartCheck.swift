@@ -2,6 +2,7 @@ import AssentConfiguration
 import AssentCore
 import AssentStore
 import Foundation
+import Logging
 
 /// What a start is refused for before it has done anything. `assent serve` stops at the first fault; `assent doctor`
 /// says all of them.
@@ -30,6 +31,17 @@ struct StartCheck: Sendable {
         StartCheck(name: "certificate") { configuration in
             guard case .files(let certificate, let privateKey) = configuration.tls else { return }
             _ = try ServerCredentials.files(certificate: certificate, privateKey: privateKey, in: configuration.file)
+        },
+        StartCheck(name: "outbound") { configuration in
+            guard !configuration.keyAddresses.isEmpty else { return }
+            do {
+                _ = try OutboundCalls(
+                    to: configuration.keyAddresses, settings: configuration.outbound, clock: SystemClock(),
+                    logger: Logger(label: "assent.outbound") { _ in SwiftLogNoOpLogHandler() })
+            } catch {
+                throw ConfigurationError(
+                    file: configuration.file, line: nil, "outbound.authorities cannot be used: \(error.explanation)")
+            }
         },
         StartCheck(name: "listen") { configuration in
             let ports = [configuration.port, configuration.gateway?.port ?? 0]

@@ -5,6 +5,20 @@ extension Migration {
     /// Since then a code may belong to a key (RFC 9449 §10).
     static let codeKeys = Migration("code keys", ["ALTER TABLE oauth_codes ADD COLUMN key_thumbprint TEXT"])
 
+    /// The assertions by which clients have proved who they are, until they expire, so that each is accepted once.
+    static let clientAssertions = Migration(
+        "client assertions",
+        [
+            """
+            CREATE TABLE client_assertions (
+                id TEXT PRIMARY KEY,
+                realm TEXT NOT NULL,
+                client_id TEXT NOT NULL,
+                expires_at BIGINT NOT NULL)
+            """,
+            "CREATE INDEX client_assertions_expiry ON client_assertions (expires_at)",
+        ])
+
     /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
     /// for what it is. A grant of a client to itself has no user and no session.
     /// `expires_at` is when nothing of the grant can be used any more.

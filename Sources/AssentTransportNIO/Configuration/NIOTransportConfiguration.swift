@@ -20,6 +20,9 @@ public struct NIOTransportConfiguration: Sendable {
     /// Whether `http://` may be used to any host: for a gateway and the services behind it, which stand in one network.
     package var allowsPlaintext = false
 
+    /// Which addresses may be connected to; `nil` for all. For URLs that others have chosen.
+    package var addressRule: AddressRule?
+
     /// Whether a connection serves more than one request. Without this each request says `Connection: close`.
     package var keepsConnections = true
 

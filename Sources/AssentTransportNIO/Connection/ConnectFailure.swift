@@ -6,6 +6,8 @@ import NIOPosix
 enum ConnectFailure: Equatable {
     /// The name has no address.
     case notResolved
+    /// The name has an address that must not be called.
+    case addressRefused
     /// The machine answered that nothing listens on the port.
     case refused
     /// No route leads there, or nothing answered.
@@ -14,7 +16,11 @@ enum ConnectFailure: Equatable {
 
     init(_ error: any Error) {
         if let failure = error as? NIOConnectionError {
-            if failure.connectionErrors.isEmpty, failure.dnsAError != nil || failure.dnsAAAAError != nil {
+            if failure.connectionErrors.isEmpty,
+                failure.dnsAError is RefusedAddress || failure.dnsAAAAError is RefusedAddress
+            {
+                self = .addressRefused
+            } else if failure.connectionErrors.isEmpty, failure.dnsAError != nil || failure.dnsAAAAError != nil {
                 self = .notResolved
             } else {
                 // One machine with several addresses: a refusal by one of them says more than silence of the others.
@@ -40,6 +46,7 @@ enum ConnectFailure: Equatable {
         case .notResolved:
             HTTPTransportError(
                 .nameNotResolved, "The name \(origin.host.text) has no address.")
+        case .addressRefused: RefusedAddress.error(origin)
         case .refused:
             HTTPTransportError(
                 .connectFailed, "\(origin.authority) refused the connection: nothing listens there.",

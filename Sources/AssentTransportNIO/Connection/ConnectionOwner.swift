@@ -27,5 +27,7 @@ struct ConnectionSettings: Sendable {
     let keepsConnections: Bool
     /// Whether `http://` may leave this machine.
     let allowsPlaintext: Bool
+    /// Which addresses may be connected to; `nil` for all.
+    let addressRule: AddressRule?
     let parser: ReplyParser.Limits
 }

@@ -52,12 +52,19 @@ final class Dial: Sendable {
     }
 
     private func connect(tls: TLSClient, eventLoop: any EventLoop) {
-        let bootstrap = ClientBootstrap(group: eventLoop)
+        var bootstrap = ClientBootstrap(group: eventLoop)
+        if settings.addressRule != nil {
+            bootstrap = bootstrap.resolver(CheckedResolver(on: eventLoop, isAllowed: isAllowed))
+        }
         let connected: EventLoopFuture<any Channel>
         if origin.host.isIPAddress {
             do {
-                connected = bootstrap.connect(
-                    to: try SocketAddress(ipAddress: origin.host.text, port: origin.port))
+                let address = try SocketAddress(ipAddress: origin.host.text, port: origin.port)
+                guard isAllowed(address) else {
+                    fail(RefusedAddress.error(origin))
+                    return
+                }
+                connected = bootstrap.connect(to: address)
             } catch {
                 fail(HTTPTransportError(.invalidRequest, "\(origin.host.text) is not an IP address."))
                 return
@@ -73,6 +80,11 @@ final class Dial: Sendable {
         }
     }
 
+    /// Whether the transport may connect to an address of the origin's host.
+    @Sendable private func isAllowed(_ address: SocketAddress) -> Bool {
+        settings.addressRule?.allows(address, of: origin.host) ?? true
+    }
+
     /// The handlers are added only to the channel that won: a name may have many addresses, tried in parallel.
     private func adopt(_ channel: any Channel, tls: TLSClient) {
         let isWanted = state.withLock { state -> Bool in
@@ -81,6 +93,10 @@ final class Dial: Sendable {
             return true
         }
         guard isWanted else { return channel.close(promise: nil) }
+        guard settings.addressRule == nil || channel.remoteAddress.map(isAllowed) == true else {
+            fail(RefusedAddress.error(origin))
+            return
+        }
         guard origin.isSecure || settings.allowsPlaintext || channel.remoteAddress?.isLoopback == true else {
             fail(
                 HTTPTransportError(

@@ -30,7 +30,9 @@ struct ClientTests {
     func accepted(form: [String: String], authorization: String?, id: String) async throws {
         let fixture = try await ProviderFixture()
         let parameters = try ProviderFixture.parameters([:], form.mapValues(Optional.some))
-        #expect(try fixture.grants.client(authenticating: parameters, authorization: authorization).id == id)
+        let caller = try await fixture.grants.clients.client(
+            of: parameters, authorization: authorization, at: .token)
+        #expect(caller.client.id == id)
     }
 
     @Test(
@@ -49,8 +51,8 @@ struct ClientTests {
     func refused(form: [String: String], authorization: String?, wanted: OAuthError.Wanted?) async throws {
         let fixture = try await ProviderFixture()
         let parameters = try ProviderFixture.parameters([:], form.mapValues(Optional.some))
-        let error = #expect(throws: OAuthError.invalidClient) {
-            try fixture.grants.client(authenticating: parameters, authorization: authorization)
+        let error = await #expect(throws: OAuthError.invalidClient) {
+            try await fixture.grants.clients.client(of: parameters, authorization: authorization, at: .token)
         }
         #expect(error?.wanted == wanted)
         #expect(error?.detail == "Client authentication failed")
@@ -61,9 +63,9 @@ struct ClientTests {
     func twoWays(form: [String: String]) async throws {
         let fixture = try await ProviderFixture()
         let parameters = try ProviderFixture.parameters([:], form.mapValues(Optional.some))
-        #expect(throws: OAuthError.expected("invalid_request")) {
-            try fixture.grants.client(
-                authenticating: parameters, authorization: Self.basic("back end", Self.secret))
+        await #expect(throws: OAuthError.expected("invalid_request")) {
+            try await fixture.grants.clients.client(
+                of: parameters, authorization: Self.basic("back end", Self.secret), at: .token)
         }
     }
 

@@ -215,7 +215,7 @@ extension OAuthProvider {
         _ parameters: OAuthParameters, authorization: String? = nil, keyThumbprint: String? = nil
     ) async throws -> IssuedTokens {
         try await tokens(
-            parameters, of: try client(authenticating: parameters, authorization: authorization),
+            parameters, of: try await clients.client(of: parameters, authorization: authorization, at: .token),
             keyThumbprint: keyThumbprint)
     }
 }

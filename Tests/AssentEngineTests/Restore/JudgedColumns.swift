@@ -25,6 +25,8 @@ struct JudgedColumns: Sendable {
         "bootstrap_tokens": JudgedColumns(
             used: "used_at",
             "hash created_at used_by sealed_token"),
+        "client_assertions": JudgedColumns(
+            "id realm client_id expires_at"),
         "consents": JudgedColumns(
             "user_id client_id realm scope granted_at used_at expires_at"),
         "grants": JudgedColumns(

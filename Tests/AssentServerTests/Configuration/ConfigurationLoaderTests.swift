@@ -199,6 +199,35 @@ struct ConfigurationLoaderTests {
                 """, at: nil, "keys of several policies in one slot"),
             Mistake(
                 "introspectsAll: true", "secretFile: x", at: "secretFile: x", "one of secretFile, secretHash"),
+            Mistake(
+                "introspectsAll: true", "jwks: {keys: []}", at: "jwks: {keys: []}",
+                "a client has one of secretFile, secretHash, jwks, jwksURI"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "jwksURI: \"http://app.example/jwks\"", at: "jwksURI:",
+                "must be an https URL"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "jwksURI: \"https://a:b@app.example/jwks\"", at: "jwksURI:",
+                "must be an https URL"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\noutbound: {privateHosts: [\"a:1\"]}", at: "outbound:",
+                "a:1 is not a host name"),
+            Mistake(
+                "passwordCost: 1024", "passwordCost: 1024\noutbound: {hosts: [a]}", at: "outbound:", "unknown key"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "jwks: {keys: []}", at: "jwks: {keys: []}",
+                "has 0 keys; 1 to 32 are possible"),
+            Mistake("idTokenAlgorithm: ES256", "jwks: keys.json", at: "jwks: keys.json", "must be a key set"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "jwks: {keys: [{kty: EC, crv: P-256, x: AA, y: AA, d: AA}]}", at: "d: AA",
+                "Only the public key belongs here"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "jwks: {keys: [{kty: oct, k: AAAA}]}", at: "k: AAAA", "key 1 cannot be used"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "assertionAlgorithms: [ES256]", at: "assertionAlgorithms:",
+                "is for clients with keys"),
+            Mistake(
+                "idTokenAlgorithm: ES256", "assertionAlgorithms: [HS256]\n        jwks: {keys: []}",
+                at: "assertionAlgorithms:", "HS256 is not supported; known: ES256, PS256, EdDSA, RS256"),
         ])
     func mistakes(_ mistake: Mistake) throws {
         let range = try #require(Self.good.range(of: mistake.find))

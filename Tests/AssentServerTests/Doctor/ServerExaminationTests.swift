@@ -98,6 +98,31 @@ struct ServerExaminationTests {
         #expect(try await notes("accounts").isEmpty)
     }
 
+    @Test("Whose keys a client has, and one that may sign with RS256")
+    func keys() async throws {
+        let key = try ProofKey()
+        let place = try Place {
+            ClientAssertionRouteTests.file(key, $0, extra: "\n        assertionAlgorithms: [ES256, RS256]")
+        }
+        let found = await ServerExamination.findings(file: place.file)
+        #expect(found.contains { $0.verdict == .fine && $0.text.hasSuffix("(private_key_jwt): \(key.thumbprint)") })
+        #expect(found.contains { $0.verdict == .note && $0.text.contains("may sign assertions with RS256") })
+    }
+
+    @Test("The authorities of what the server fetches, where they cannot be read")
+    func authorities() async throws {
+        let address = "jwksURI: \"https://app.example/jwks\""
+        for (client, isProblem) in [(address, true), ("idTokenAlgorithm: ES256", false)] {
+            let place = try Place {
+                "outbound: {authorities: missing.pem}\n"
+                    + $0.replacing("idTokenAlgorithm: ES256", with: client, maxReplacements: 1)
+            }
+            #expect(await place.problems().contains { $0.contains("outbound.authorities") } == isProblem)
+            let found = await ServerExamination.findings(file: place.file)
+            #expect(found.contains { $0.text.contains("https://app.example/jwks") } == isProblem)
+        }
+    }
+
     @Test("A prefix of trusted proxies that is every address is named")
     func proxies() async throws {
         func notes(_ proxies: String) async throws -> [String] {

@@ -20,9 +20,10 @@ struct TwoNodes: Sendable {
     /// What has come to the services behind both gateways.
     var forwarded: [TestUpstream.Request] { both.flatMap(\.upstream.requests) }
 
-    /// Runs `body` beside two nodes and stops them; with a change to the second one's file.
+    /// Runs `body` beside two nodes and stops them; with a change to the second one's file, or to both files.
     static func run(
-        editing: (String) -> String = { $0 }, configuring change: (inout ServerConfiguration) -> Void = { _ in },
+        editing: (String) -> String = { $0 }, editingBoth: (String) -> String = { $0 },
+        configuring change: (inout ServerConfiguration) -> Void = { _ in },
         _ body: (TwoNodes) async throws -> Void
     ) async throws {
         let directory = try ServerFixture.makeDirectory()
@@ -31,11 +32,12 @@ struct TwoNodes: Sendable {
         let database = try await offPool { try server.makeDatabase() }
         let proxy = try PostgreSQLProxy(database)
         var node = FixtureNode(database: proxy.configuration, keyFile: directory + "/key")
-        let first = try await ServerFixture(node: node, configuring: change)
+        let first = try await ServerFixture(node: node, editing: editingBoth, configuring: change)
         node.database = database
         node.accounts = first.accounts
         do {
-            let second = try await ServerFixture(node: node, editing: editing, configuring: change)
+            let second = try await ServerFixture(
+                node: node, editing: { editing(editingBoth($0)) }, configuring: change)
             do {
                 try await body(TwoNodes(first: first, second: second, proxy: proxy))
             } catch {

@@ -11,31 +11,19 @@ extension OAuthProvider {
     package func introspect(
         _ parameters: OAuthParameters, authorization: String? = nil
     ) async throws -> JSONValue {
-        let client = try resourceServer(parameters, authorization: authorization)
-        let token = Secret(try parameters.required("token"))
-        let answer =
-            if token.reveal().contains(".") {
-                try await introspectAccess(token, for: client)
-            } else {
-                try await introspectRefresh(token, for: client)
-            }
-        return answer.map(JSONValue.object) ?? ["active": false]
-    }
-
-    /// The client that introspects. Whatever is wrong with its credentials, and wherever they stand, is 401 here (RFC
-    /// 7662 §2.3).
-    private func resourceServer(
-        _ parameters: OAuthParameters, authorization: String?
-    ) throws(OAuthError) -> OAuthClient {
-        let failure = OAuthError(.invalidClient, OAuthError.invalidClient.detail, wanted: .clientCredentials)
-        let client: OAuthClient
-        do {
-            client = try self.client(authenticating: parameters, authorization: authorization)
-        } catch {
-            throw error.code == .invalidClient ? failure : error
+        let caller = try await clients.client(of: parameters, authorization: authorization, at: .introspection)
+        let client = caller.client
+        guard client.kind != .public else { throw caller.failure }
+        return try await caller.answering {
+            let token = Secret(try parameters.required("token"))
+            let answer =
+                if token.reveal().contains(".") {
+                    try await introspectAccess(token, for: client)
+                } else {
+                    try await introspectRefresh(token, for: client)
+                }
+            return answer.map(JSONValue.object) ?? ["active": false]
         }
-        guard client.kind != .public else { throw failure }
-        return client
     }
 
     private func introspectAccess(_ token: Secret, for client: OAuthClient) async throws -> JSONObject? {

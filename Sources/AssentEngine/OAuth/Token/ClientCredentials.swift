@@ -5,8 +5,9 @@ extension OAuthProvider {
     /// Gives a client a token of its own (RFC 6749 §4.4): there is no user, no session, no refresh token and no ID
     /// token. The subject is the client (RFC 9068 §2.2).
     func clientCredentials(
-        _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
+        let client = caller.client
         let scopes = try OAuthClient.allowed(
             parameters.scopes() ?? client.defaultScopes.filter { !OAuthClient.needsUser($0) },
             where: { client.scopes.contains($0) && !OAuthClient.needsUser($0) })
@@ -14,7 +15,7 @@ extension OAuthProvider {
         let grant = GrantRecord(id: context.random.uuid(), client: client, scopes: scopes)
         let tokens = try await mint(
             grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint, refreshToken: nil)
-        _ = try await context.database.run([
+        try await caller.run([
             SQLStatement(
                 """
                 INSERT INTO grants (id, realm, client_id, scope, is_offline, created_at, expires_at)

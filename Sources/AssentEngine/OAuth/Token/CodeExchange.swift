@@ -8,8 +8,9 @@ extension OAuthProvider {
     /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends
     /// its grant.
     func exchange(
-        _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
+        let client = caller.client
         let codeID = TokenHash.of(Secret(try parameters.required("code")))
         let redirectURI = try parameters.required("redirect_uri")
         let row = try await context.database.run(
@@ -24,7 +25,7 @@ extension OAuthProvider {
         guard let row else { throw OAuthError.invalidGrant }
         let grant = try GrantRecord(row)
         guard try row.optionalInteger("used_at") == nil else {
-            try await revoke(grant, because: "code_reuse", event: .oauthCode)
+            try await revoke(grant, because: "code_reuse", event: .oauthCode, by: caller)
             throw OAuthError.invalidGrant
         }
         let challenge = try row.text("code_challenge")
@@ -32,8 +33,7 @@ extension OAuthProvider {
             Self.verifies(parameters["code_verifier"], challenge: challenge),
             BoundKey.allows(keyThumbprint, where: try row.optionalText("code_key"))
         else {
-            _ = try await context.database.run(
-                audit.statement(record(.oauthCode, .refused, reason: "binding", grant)))
+            try await caller.run([audit.statement(record(.oauthCode, .refused, reason: "binding", grant))])
             throw OAuthError.invalidGrant
         }
 
@@ -43,14 +43,14 @@ extension OAuthProvider {
             grant, client: client, scopes: grant.scopes, nonce: try row.optionalText("nonce"),
             keyThumbprint: keyThumbprint, refreshToken: refreshToken)
         do {
-            _ = try await context.database.run(
+            try await caller.run(
                 spending(
                     codeID, redirectURI: redirectURI, challenge: challenge, client: client,
                     keyThumbprint: keyThumbprint)
                     + issuing(refreshToken, grant: grant, client: client, keyThumbprint: keyThumbprint)
                     + [audit.statement(record(.oauthCode, .success, grant))])
         } catch let error as StoreError where error.code == .unexpectedCount {
-            try await endIfSpent(codeID, grant: grant)
+            try await endIfSpent(codeID, grant: grant, by: caller)
             throw OAuthError.invalidGrant
         }
         return reply
@@ -105,11 +105,11 @@ extension OAuthProvider {
         return statements
     }
 
-    private func endIfSpent(_ codeID: String, grant: GrantRecord) async throws {
+    private func endIfSpent(_ codeID: String, grant: GrantRecord, by caller: AuthenticatedClient) async throws {
         let rows = try await context.database.run(
             .read("SELECT used_at FROM oauth_codes WHERE id = \(codeID) AND used_at IS NOT NULL"))
         guard !rows.isEmpty else { return }
-        try await revoke(grant, because: "code_reuse", event: .oauthCode)
+        try await revoke(grant, because: "code_reuse", event: .oauthCode, by: caller)
     }
 
     /// Whether a verifier belongs to a challenge, in constant time. An empty challenge goes with no verifier: who sends

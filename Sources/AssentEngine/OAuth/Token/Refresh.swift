@@ -37,28 +37,29 @@ extension OAuthProvider {
     /// The token of a public client belongs to the grant's key; without one, the first proof that comes gives it one. A
     /// confidential client authenticates, and its new access token belongs to whatever key it proves (RFC 9449 §5).
     func refresh(
-        _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
+        let client = caller.client
         let tokenID = TokenHash.of(Secret(try parameters.required("refresh_token")))
         let attemptHash = try Self.attemptHash(parameters["attempt_id"])
         guard let known = try await refreshRecord(tokenID) else { throw OAuthError.invalidGrant }
         if known.usedAt != nil {
             return try await repeated(
-                known, tokenID: tokenID, attemptHash: attemptHash, parameters, client: client,
+                known, tokenID: tokenID, attemptHash: attemptHash, parameters, by: caller,
                 keyThumbprint: keyThumbprint)
         }
         guard known.clientID == client.id,
             client.kind != .public || BoundKey.allows(keyThumbprint, where: known.grant.keyThumbprint)
         else {
-            _ = try await context.database.run(
-                audit.statement(record(.oauthRefresh, .refused, reason: "binding", known.grant)))
+            try await caller.run(
+                [audit.statement(record(.oauthRefresh, .refused, reason: "binding", known.grant))])
             throw OAuthError.invalidGrant
         }
         if let refusal = known.grant.refusal {
             // What ended the grant has its own record.
             guard refusal != .grantEnded else { throw OAuthError.invalidGrant }
-            _ = try await context.database.run(
-                audit.statement(record(.oauthRefresh, .refused, reason: refusal.rawValue, known.grant)))
+            try await caller.run(
+                [audit.statement(record(.oauthRefresh, .refused, reason: refusal.rawValue, known.grant))])
             throw OAuthError.invalidGrant
         }
         let scopes = try narrowed(parameters, grant: known.grant, client: client)
@@ -69,7 +70,7 @@ extension OAuthProvider {
             known.grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint,
             refreshToken: successor)
         do {
-            _ = try await context.database.run(
+            try await caller.run(
                 try rotating(tokenID, to: successor, attemptHash: attemptHash, client: client)
                     + issuing(successor, grant: known.grant, client: client, keyThumbprint: keyThumbprint)
                     + [audit.statement(record(.oauthRefresh, .success, known.grant))]
@@ -80,7 +81,7 @@ extension OAuthProvider {
                 throw OAuthError.invalidGrant
             }
             return try await repeated(
-                spent, tokenID: tokenID, attemptHash: attemptHash, parameters, client: client,
+                spent, tokenID: tokenID, attemptHash: attemptHash, parameters, by: caller,
                 keyThumbprint: keyThumbprint)
         }
     }
@@ -112,15 +113,16 @@ extension OAuthProvider {
     /// A second use: the same successor for the client that asks again in time, the end of the grant for anybody else.
     private func repeated(
         _ spent: RefreshRecord, tokenID: String, attemptHash: String?, _ parameters: OAuthParameters,
-        client: OAuthClient, keyThumbprint: String?
+        by caller: AuthenticatedClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
+        let client = caller.client
         guard !spent.grant.isRevoked else { throw OAuthError.invalidGrant }
         guard let usedAt = spent.usedAt, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
             spent.clientID == client.id, client.kind != .public || spent.grant.keyThumbprint == keyThumbprint,
             let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
             (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
         else {
-            try await revoke(spent.grant, because: "refresh_reuse", event: .oauthRefresh)
+            try await revoke(spent.grant, because: "refresh_reuse", event: .oauthRefresh, by: caller)
             throw OAuthError.invalidGrant
         }
         guard spent.grant.refusal == nil else { throw OAuthError.invalidGrant }

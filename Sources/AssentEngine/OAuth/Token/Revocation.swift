@@ -8,12 +8,14 @@ extension OAuthProvider {
     /// - Throws: ``OAuthError`` `invalid_grant` for a token of another client (RFC 7009 §2.1), which stays as it is;
     ///   `invalid_request` without a token.
     package func revoke(_ parameters: OAuthParameters, authorization: String? = nil) async throws {
-        let client = try client(authenticating: parameters, authorization: authorization)
-        let token = Secret(try parameters.required("token"))
-        if token.reveal().contains(".") {
-            try await revokeAccessToken(token, of: client)
-        } else {
-            try await revokeRefreshToken(token, of: client)
+        let caller = try await clients.client(of: parameters, authorization: authorization, at: .revocation)
+        try await caller.answering {
+            let token = Secret(try parameters.required("token"))
+            if token.reveal().contains(".") {
+                try await revokeAccessToken(token, by: caller)
+            } else {
+                try await revokeRefreshToken(token, by: caller)
+            }
         }
     }
 
@@ -31,13 +33,13 @@ extension OAuthProvider {
         return rows.count
     }
 
-    private func revokeAccessToken(_ token: Secret, of client: OAuthClient) async throws {
+    private func revokeAccessToken(_ token: Secret, by caller: AuthenticatedClient) async throws {
         guard let claims = try await accessClaims(token), claims.expiresAt > now else { return }
-        guard claims.clientID == client.id else { throw OAuthError.invalidGrant }
+        guard claims.clientID == caller.client.id else { throw OAuthError.invalidGrant }
         let detail: JSONObject = [
-            "client": .string(client.id), "grant": .string(claims.grantID), "token": .string(claims.tokenID),
+            "client": .string(caller.client.id), "grant": .string(claims.grantID), "token": .string(claims.tokenID),
         ]
-        _ = try await context.database.run([
+        try await caller.run([
             SQLStatement(
                 """
                 INSERT INTO revoked_access_tokens (id, grant_id, expires_at)
@@ -51,7 +53,7 @@ extension OAuthProvider {
         ])
     }
 
-    private func revokeRefreshToken(_ token: Secret, of client: OAuthClient) async throws {
+    private func revokeRefreshToken(_ token: Secret, by caller: AuthenticatedClient) async throws {
         let row = try await context.database.run(
             .read(
                 """
@@ -61,7 +63,7 @@ extension OAuthProvider {
                 """)
         ).first
         guard let grant = try row.map(GrantRecord.init) else { return }
-        guard grant.clientID == client.id else { throw OAuthError.invalidGrant }
-        try await revoke(grant, because: "refresh_token", event: .oauthRevoke)
+        guard grant.clientID == caller.client.id else { throw OAuthError.invalidGrant }
+        try await revoke(grant, because: "refresh_token", event: .oauthRevoke, by: caller)
     }
 }

@@ -1,0 +1,92 @@
+package import AssentCore
+import AssentTransportNIO
+import HTTPTypes
+import Logging
+
+/// What the operator's file says of the server's own calls.
+package struct OutboundSettings: Sendable, Hashable {
+    /// The hosts that may be called at addresses of this machine or of a private network.
+    package var privateHosts: Set<NormalizedHost> = []
+
+    /// The authorities that the certificates of called hosts must end in.
+    package var authorities = TrustRoots.system
+}
+
+/// The one place through which the server fetches what a URL of its file leads to: over https, without redirects, from
+/// addresses of the public Internet or of hosts that the file names, within five seconds, and 64 KiB at most.
+///
+/// The gateway's calls to its services are another matter: those are the operator's own, and may be in any network.
+struct OutboundCalls: Sendable {
+    /// Why nothing was fetched.
+    enum Failure: Error, Hashable {
+        /// The URL cannot be called.
+        case refusedURL
+        /// The answer has another status than 200. Redirects are not followed.
+        case status(Int)
+        /// There was no whole answer, or too long a one.
+        case failed(HTTPTransportError.Code)
+    }
+
+    /// How many bytes an answer may have.
+    static let replyBytes = 64 << 10
+
+    private static let timeout = Duration.seconds(5)
+
+    private let transport: any HTTPTransport
+
+    /// Calls by a transport, which has to have the settings of ``transport(to:settings:clock:logger:)``.
+    init(_ transport: any HTTPTransport) { self.transport = transport }
+
+    /// Calls to these URLs and to no others.
+    ///
+    /// - Throws: `NIOTransportError` when the authorities cannot be read.
+    init(to urls: [String], settings: OutboundSettings, clock: any WallClock, logger: Logger) throws {
+        self.init(try Self.transport(to: urls, settings: settings, clock: clock, logger: logger))
+    }
+
+    private static func transport(
+        to urls: [String], settings: OutboundSettings, clock: any WallClock, logger: Logger
+    ) throws -> NIOTransport {
+        let hosts = urls.compactMap { try? Origin($0) }.map { "\($0.host):\($0.port)" }
+        var configuration = NIOTransportConfiguration(
+            trustRoots: settings.authorities, pins: Dictionary(hosts.map { ($0, .unpinned) }, uniquingKeysWith: { $1 }))
+        configuration.addressRule = AddressRule(exempt: settings.privateHosts)
+        configuration.keepsConnections = false
+        configuration.maximumConnectionsPerOrigin = 2
+        configuration.maximumWaitingPerOrigin = 16
+        return try NIOTransport(configuration: configuration, clock: clock, logger: logger)
+    }
+
+    /// Why nothing can be fetched from a URL; `nil` when it can.
+    static func fault(in url: String) -> String? {
+        guard url.utf8.count <= 2048, let origin = try? Origin(url), origin.isSecure, !url.contains("#") else {
+            return "must be an https URL without user information and fragment, for example https://app.example/jwks"
+        }
+        return nil
+    }
+
+    /// Fetches what a URL leads to.
+    ///
+    /// - Parameters:
+    ///   - url: the URL.
+    ///   - accepted: the media types that the answer may have, for the field `Accept`.
+    /// - Returns: the content.
+    /// - Throws: ``Failure``.
+    func fetch(_ url: String, accepting accepted: String) async throws(Failure) -> [UInt8] {
+        guard Self.fault(in: url) == nil else { throw .refusedURL }
+        let limits = HTTPLimits(
+            connect: Self.timeout, read: Self.timeout, total: Self.timeout, replyBytes: Self.replyBytes)
+        do {
+            let call = try HTTPCall(.get, url: url, headerFields: [.accept: accepted], limits: limits)
+            let reply = try await transport.send(call)
+            guard reply.status == 200 else { throw Failure.status(reply.status) }
+            return try await reply.body.collect(upTo: Self.replyBytes)
+        } catch let error as Failure {
+            throw error
+        } catch let error as HTTPTransportError {
+            throw .failed(error.code)
+        } catch {
+            throw .refusedURL
+        }
+    }
+}
