@@ -85,6 +85,10 @@ public struct TokenError: AssentError {
         return errors.contains(oauthError) && (status == 200 || (400..<500).contains(status) && !isTransient)
     }
 
+    /// Whether a server that could not be told may be told at another try. A client key that cannot be used now, for
+    /// want of a PIN perhaps, may be used then.
+    var mayBeToldLater: Bool { isTransient || code == .clientKeyUnavailable }
+
     /// Whether there was no request, since the client could not say who it is.
     var isAboutClientKey: Bool { code == .clientKeyMissing || code == .clientKeyUnavailable }
 

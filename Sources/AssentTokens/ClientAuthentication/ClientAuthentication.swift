@@ -10,9 +10,9 @@ public struct ClientAuthentication: Sendable {
 
     /// The client signs an assertion for each request (`private_key_jwt`, OpenID Connect Core §9, RFC 7523 §3).
     ///
-    /// The key is there already, and the server knows its public half: ``ClientKey/make(named:algorithm:at:replacing:)``
-    /// or `assent clients key` makes it. Nothing makes a key while tokens are asked for, since the server would not
-    /// know it. All processes that speak for the client need the provider.
+    /// The key is there already, and the server knows its public half: `assent clients key` makes it, or
+    /// ``ClientKey/make(named:algorithm:at:replacing:)``. Nothing makes a key while tokens are asked for, since the
+    /// server would not know it. All processes that speak for the client need the provider.
     ///
     /// - Parameters:
     ///   - keys: holds the key: in software, in a PKCS#11 token, in a TPM.

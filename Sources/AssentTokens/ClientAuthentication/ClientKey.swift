@@ -5,7 +5,7 @@ public import AssentJOSE
 ///
 /// ```swift
 /// let key = try await ClientKey.make(named: "bank-app", at: keys)
-/// print(key.keySet.json.serialized())  // for the server's operator
+/// let forTheServer = key.keySet.json.serialized()
 /// configuration.clientAuthentication = .privateKeyJWT(keys: keys, named: "bank-app")
 /// ```
 public struct ClientKey: Sendable {
@@ -17,6 +17,9 @@ public struct ClientKey: Sendable {
 
     /// What an assertion may be signed with: those of FAPI 2.0 §5.4.
     public static let algorithms: Set<SignatureAlgorithm> = [.es256, .ps256, .edDSA]
+
+    /// What a key provider takes, without the beginning that these names get there.
+    private static let nameLimit = 57
 
     let key: any SigningKey
 
@@ -33,7 +36,7 @@ public struct ClientKey: Sendable {
     /// Makes a key.
     ///
     /// - Parameters:
-    ///   - name: its name: letters, digits and `. _ : -`, at most 57.
+    ///   - name: its name: 1 to 57 ASCII letters, digits, dots, underscores, colons and hyphens.
     ///   - algorithm: what it signs with: ES256, PS256 or EdDSA. Every provider knows ES256.
     ///   - provider: makes and holds it.
     ///   - replacing: whether a key of this name is destroyed first. The server then knows this client no more until it
@@ -49,11 +52,23 @@ public struct ClientKey: Sendable {
             throw TokenError(
                 .invalidConfiguration, "\(algorithm) cannot sign a client's assertions.", suggestion: advice)
         }
+        try check(name: name)
         let place = Place(provider: provider, name: name)
-        try KeyName.check(place.fullName)
         if replacing { try await provider.removeKey(named: place.fullName) }
         let key = try await provider.makeSigningKey(named: place.fullName, algorithm: algorithm)
         return try ClientKey(key, name: name)
+    }
+
+    /// Checks a key's name.
+    ///
+    /// - Throws: `KeyProviderError` with `invalidInput`.
+    public static func check(name: String) throws(KeyProviderError) {
+        guard name.utf8.count <= nameLimit, (try? KeyName.check(name)) != nil else {
+            throw KeyProviderError(
+                .invalidInput,
+                "The name of a client key has 1 to \(nameLimit) ASCII letters, digits, dots, underscores, colons and hyphens."
+            )
+        }
     }
 
     /// Finds a key.

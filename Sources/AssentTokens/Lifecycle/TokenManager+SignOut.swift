@@ -137,7 +137,7 @@ extension TokenManager {
                 try await tell(entry)
                 over.insert(entry.id)
             } catch {
-                let isKept = areNoted && Self.mayBeToldLater(error)
+                let isKept = areNoted && (error is CancellationError || (error as? TokenError)?.mayBeToldLater == true)
                 if !isKept { over.insert(entry.id) }
                 undone.append(.init(entry.step, Self.reason(error), isKept: isKept))
             }
@@ -161,12 +161,6 @@ extension TokenManager {
         case .endProviderSession: try await provider.endSession(idToken: entry.secret)
         case .endSession: try await sessions?.end(Session(token: entry.secret, realm: entry.realm))
         }
-    }
-
-    /// A client key that cannot be used now, for want of a PIN perhaps, may be used at the next try.
-    private static func mayBeToldLater(_ error: any Error) -> Bool {
-        guard let error = error as? TokenError else { return error is CancellationError }
-        return error.isTransient || error.code == .clientKeyUnavailable
     }
 
     private static func reason(_ error: any Error) -> String {
