@@ -8,7 +8,7 @@ public import AssentJOSE
 /// let forTheServer = key.keySet.json.serialized()
 /// configuration.clientAuthentication = .privateKeyJWT(keys: keys, named: "bank-app")
 /// ```
-public struct ClientKey: Sendable {
+public struct ClientKey: Sendable, CustomStringConvertible, CustomReflectable {
     /// Its public half, as the server takes it. Its `kid` is the thumbprint (RFC 7638).
     public let publicKey: JWK
 
@@ -108,6 +108,12 @@ public struct ClientKey: Sendable {
         }
         self.key = key
     }
+
+    /// The public half alone: what holds the private one may show more of it than anybody should see.
+    public var description: String { "client key \(publicKey.thumbprint) (\(key.algorithm))" }
+
+    /// The public half alone.
+    public var customMirror: Mirror { Mirror(self, children: ["publicKey": publicKey]) }
 
     private static let advice = "Make a key for ES256, PS256 or EdDSA."
 

@@ -185,7 +185,10 @@ import Testing
         dump(error, to: &shown)
         dump(undone, to: &shown)
         dump(manager.configuration.clientAuthentication, to: &shown, maxDepth: 4)
-        dump(try await ClientKey.find(named: "bank", at: ring).keySet, to: &shown)
+        let key = try await ClientKey.find(named: "bank", at: ring)
+        dump(key, to: &shown)
+        #expect(Mirror(reflecting: key).children.map(\.label) == ["publicKey"])
+        #expect("\(key)" == "client key \(key.publicKey.thumbprint) (ES256)")
         shown += "\(error.map(\.explanation) ?? "")\(manager.configuration)"
         #expect(door.texts.count >= 4)
         for text in door.texts {
