@@ -51,6 +51,15 @@ func wiring(directory: URL, primary: Pin, backup: Pin) throws -> Assent {
     return assent
 }
 
+func clientKey(_ configuration: inout Assent.Configuration, keys: any KeyProvider) async throws -> String {
+    // snippet: clientKey begin
+    let key = try await ClientKey.make(named: "bank-app", at: keys)
+    let forTheServer = key.keySet.json.serialized()
+    configuration.clientAuthentication = .privateKeyJWT(keys: keys, named: "bank-app")
+    // snippet: clientKey end
+    return forTheServer
+}
+
 func payment(_ assent: Assent, _ transfer: Transfer, on screen: some Screen) async throws -> Int {
     // snippet: payment begin
     let payment = try ResourceCall.post("https://api.bank.example/transfers", json: transfer)

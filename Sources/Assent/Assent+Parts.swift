@@ -21,6 +21,7 @@ extension Assent.Configuration {
         settings.authorizationParameters = authorizationParameters
         settings.trustedAudiences = trustedAudiences
         settings.dpop = dpop
+        settings.clientAuthentication = clientAuthentication
         return settings
     }
 }

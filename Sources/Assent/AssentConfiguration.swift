@@ -72,6 +72,11 @@ extension Assent {
         /// Give it the provider that guards the vault: it then asks for its PIN or passphrase once.
         public var dpop = DPoPConfiguration.off
 
+        /// How this app proves to the authorization server that it is the client that it says: by nothing, or by a key
+        /// of a key provider (`private_key_jwt`). The server must know the key's public half. By default it is a
+        /// public client.
+        public var clientAuthentication = ClientAuthentication.none
+
         /// How many seconds before it expires an access token is renewed.
         public var renewBefore: TimeInterval = 60
 
@@ -145,7 +150,8 @@ extension Assent {
         }
     }
 
-    /// The app's registration at the server. The client is public: it has no secret.
+    /// The app's registration at the server. The client has no secret: it is public, or has a key of its own, see
+    /// ``Configuration/clientAuthentication``.
     public struct Client: Hashable, Sendable {
         /// The client's id.
         public var id: String

@@ -7,7 +7,7 @@ public struct TokenConfiguration: Sendable {
     /// The issuer exactly as the server calls itself.
     public let issuer: String
 
-    /// The client's id. The client is public: it has no secret.
+    /// The client's id. The client is public unless ``clientAuthentication`` says otherwise.
     public let clientID: String
 
     /// The redirect URI exactly as it is registered.
@@ -39,6 +39,9 @@ public struct TokenConfiguration: Sendable {
 
     /// Whether new tokens are bound to a key (RFC 9449). Off by default.
     public var dpop = DPoPConfiguration.off
+
+    /// How the client proves that it is this client. By default it does not: it is public.
+    public var clientAuthentication = ClientAuthentication.none
 
     /// How many seconds clocks may differ.
     public var leeway: TimeInterval = 30

@@ -34,6 +34,9 @@ public struct TokenError: AssentError {
     /// What the userinfo endpoint refused, as far as it says.
     private(set) var refusal: ResourceRefusal?
 
+    /// Whether the key provider said that its failure may pass.
+    private var mayPass = false
+
     /// An error with its explanation.
     public init(
         _ code: Code, _ detail: String, suggestion: String? = nil, status: Int? = nil, oauthError: String? = nil,
@@ -72,11 +75,12 @@ public struct TokenError: AssentError {
     }
 
     /// Whether the same may work later without anybody doing anything: the network, a server that is overloaded, a busy
-    /// store.
+    /// store or key provider.
     public var isTransient: Bool {
         switch code {
         case .transport, .busy: true
         case .storageFailed: storeError?.isTransient ?? false
+        case .clientKeyUnavailable: mayPass
         default: status.map { $0 >= 500 || $0 == 429 || $0 == 408 } ?? false
         }
     }
@@ -95,6 +99,13 @@ public struct TokenError: AssentError {
         guard code == .tokenRefused, let oauthError, let status else { return false }
         return errors.contains(oauthError) && (status == 200 || (400..<500).contains(status) && !isTransient)
     }
+
+    /// Whether a server that could not be told may be told at another try. A client key that cannot be used now, for
+    /// want of a PIN perhaps, may be used then.
+    var mayBeToldLater: Bool { isTransient || code == .clientKeyUnavailable }
+
+    /// Whether there was no request, since the client could not say who it is.
+    var isAboutClientKey: Bool { code == .clientKeyMissing || code == .clientKeyUnavailable }
 
     /// Whether the token endpoint looked at the proof alone and did nothing else (RFC 9449 §5, §8).
     var isRefusalOfProof: Bool {
@@ -146,6 +157,10 @@ public struct TokenError: AssentError {
         public static let unboundTokens = Code("unboundTokens")
         /// No proof can be made for a request: it has one already, or a URL that a proof cannot name.
         public static let unprovable = Code("unprovable")
+        /// The key provider does not have the key by which this client authenticates, or has destroyed it.
+        public static let clientKeyMissing = Code("clientKeyMissing")
+        /// The key by which this client authenticates cannot be used, now or at all.
+        public static let clientKeyUnavailable = Code("clientKeyUnavailable")
         /// Another task or process was renewing the tokens for too long.
         public static let busy = Code("busy")
         /// The store failed; the detail is the store's.
@@ -154,6 +169,18 @@ public struct TokenError: AssentError {
 }
 
 extension TokenError {
+    /// What a key provider's failure means for the client: a key that was destroyed does not come back, everything else
+    /// may pass.
+    init(clientKey name: String, _ error: KeyProviderError) {
+        let key = "The client key \(ClientKey.shown(name))"
+        if error.code == .keyLost {
+            self.init(.clientKeyMissing, "\(key) was destroyed. \(error.detail)")
+        } else {
+            self.init(.clientKeyUnavailable, "\(key) cannot be used now. \(error.detail)", suggestion: error.suggestion)
+            mayPass = error.isTransient
+        }
+    }
+
     /// The user has to sign in.
     static func signInNeeded(
         _ reason: SignInReason, status: Int? = nil, isWithoutReason: Bool = false
@@ -191,7 +218,9 @@ extension TokenError {
         case .userInfoRefused: return "Sign in again, with the scope openid."
         case .signOutRefused: return "Sign out at the provider's own page."
         case .storageFailed: return "Check where session and tokens are kept."
-        case .keyUnavailable: return "Check the key provider, and try again."
+        case .keyUnavailable, .clientKeyUnavailable: return "Check the key provider, and try again."
+        case .clientKeyMissing:
+            return "Check the key's name and provider, or make a key and register it at the provider."
         case .unboundTokens: return "Ask the provider's operator to support DPoP (RFC 9449) for this client."
         default: return nil
         }

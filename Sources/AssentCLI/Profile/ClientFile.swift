@@ -1,5 +1,6 @@
 import AssentConfiguration
 import AssentCore
+import AssentTokens
 import Foundation
 
 /// What a client must know of a server: `client.yaml`, which `assent serve` writes and `assent login --config` reads.
@@ -30,6 +31,9 @@ struct ClientFile: Sendable, Equatable {
 
     /// Pins by host.
     var pins: [HostPins]
+
+    /// The name of the key by which the client authenticates, at what guards the vault; `nil` for a public client.
+    var clientKey: String?
 
     struct Resource: Sendable, Equatable {
         var origin: String
@@ -78,6 +82,16 @@ struct ClientFile: Sendable, Equatable {
             }
             return Resource(origin: origin, credential: credential)
         }
+    }
+
+    private static func clientKey(_ reader: SettingsReader<Void>) throws -> String? {
+        guard let name = reader.optionalString("clientKey") else { return nil }
+        do {
+            try ClientKey.check(name: name)
+        } catch {
+            throw reader.issue("clientKey", "is not a key's name: 'assent clients key' makes a key, and says its name")
+        }
+        return name
     }
 
     private static func hostPins(_ reader: SettingsReader<Void>) throws -> [HostPins] {
@@ -159,6 +173,7 @@ extension ClientFile {
         resources = try Self.resources(reader.optionalMapping("resources"))
         authority = reader.optionalString("authority")
         pins = try Self.hostPins(reader)
+        clientKey = try Self.clientKey(reader)
         client.finish()
     }
 
@@ -178,6 +193,7 @@ extension ClientFile {
             lines.append("resources:")
             lines += resources.map { "  \(Self.quoted($0.origin)): \($0.credential)" }
         }
+        if let clientKey { lines.append("clientKey: \(Self.quoted(clientKey))") }
         if let authority { lines.append("authority: \(Self.quoted(authority))") }
         let several = pins.filter { !$0.isSingle }
         if !several.isEmpty {

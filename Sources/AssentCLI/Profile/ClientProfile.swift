@@ -62,6 +62,9 @@ struct ClientProfile: Sendable {
         var configuration = file.configuration(
             vault: .file(at: place.directory, keys: keys, store: place.store))
         configuration.dpop = bindsTokens ? .on(keys: provider) : .kept(keys: provider)
+        if let name = file.clientKey {
+            configuration.clientAuthentication = .privateKeyJWT(keys: provider, named: name)
+        }
         configuration.transport = transport
         configuration.clock = clock
         var logger = Logger(label: "assent", factory: { StreamLogHandler.standardError(label: $0) })

@@ -9,19 +9,7 @@ struct DeviceKeyOptions: ParsableArguments {
 
     @OptionGroup var hardware: HardwareOptions
 
-    func validate() throws {
-        let (required, optional) = keys?.kind.rekeyOptions ?? ([], [])
-        if let extra = hardware.given.subtracting(required).subtracting(optional).min() {
-            let kind = KeyProviderKinds.all.first {
-                $0.rekeyOptions.required.union($0.rekeyOptions.optional).contains(extra)
-            }
-            throw ValidationError("--\(extra) belongs to --keys \(kind?.name ?? "").")
-        }
-        if keys?.kind.name == PKCS11Kind.name, !required.isSubset(of: hardware.given) {
-            throw ValidationError("--keys pkcs11 needs --module and --token.")
-        }
-        _ = try choice(standardFile: "")
-    }
+    func validate() throws { _ = try choice(standardFile: "") }
 
     /// What was chosen.
     ///
@@ -29,10 +17,6 @@ struct DeviceKeyOptions: ParsableArguments {
     /// - Returns: the kind; `nil` when nothing was chosen.
     /// - Throws: `ValidationError`.
     func choice(standardFile: String) throws -> (any KeyProviderKind)? {
-        do {
-            return try keys?.kind.init(hardware, keyFile: standardFile)
-        } catch let mistake as RekeyOptions.Mistake {
-            throw ValidationError(mistake.text)
-        }
+        try hardware.kind(keys, standardFile: standardFile)
     }
 }

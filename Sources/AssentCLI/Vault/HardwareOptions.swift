@@ -30,4 +30,29 @@ struct HardwareOptions: ParsableArguments {
         ]
         return Set(all.filter(\.1).map(\.0))
     }
+
+    /// The kind that `--keys` has named, with these options.
+    ///
+    /// - Parameters:
+    ///   - target: what `--keys` has named.
+    ///   - standardFile: the path of the key file of `--keys key-file`.
+    /// - Returns: the kind; `nil` when nothing was named.
+    /// - Throws: `ValidationError` for an option that is missing, or belongs to another kind.
+    func kind(_ target: RekeyOptions.Target?, standardFile: String) throws -> (any KeyProviderKind)? {
+        let (required, optional) = target?.kind.rekeyOptions ?? ([], [])
+        if let extra = given.subtracting(required).subtracting(optional).min() {
+            let kind = KeyProviderKinds.all.first {
+                $0.rekeyOptions.required.union($0.rekeyOptions.optional).contains(extra)
+            }
+            throw ValidationError("--\(extra) belongs to --keys \(kind?.name ?? "").")
+        }
+        if target?.kind.name == PKCS11Kind.name, !required.isSubset(of: given) {
+            throw ValidationError("--keys pkcs11 needs --module and --token.")
+        }
+        do {
+            return try target?.kind.init(self, keyFile: standardFile)
+        } catch let mistake as RekeyOptions.Mistake {
+            throw ValidationError(mistake.text)
+        }
+    }
 }

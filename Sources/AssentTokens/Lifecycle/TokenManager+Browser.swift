@@ -25,11 +25,12 @@ extension TokenManager {
     ///   - parameters: more items of the request, for example `login_hint` or `prompt`.
     /// - Returns: the tokens, and the session of the sign-in before.
     /// - Throws: ``TokenError``: `authorizationRefused` with the server's `oauthError` (for example `access_denied`),
-    ///   `foreignAnswer`, `malformedReply`, `keyUnavailable`, and what a token request throws; `CancellationError`; the
-    ///   receiver's errors.
+    ///   `foreignAnswer`, `malformedReply`, `keyUnavailable`, `clientKeyMissing` and `clientKeyUnavailable` before the
+    ///   browser opens, and what a token request throws; `CancellationError`; the receiver's errors.
     public func signIn(
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> BrowserSignIn {
+        try await provider.client.check()
         // While the user is busy elsewhere nobody is kept waiting.
         let key = try await keyForSignIn()
         let attempt = try await provider.attempt(

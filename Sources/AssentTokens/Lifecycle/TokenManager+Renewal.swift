@@ -125,7 +125,8 @@ extension TokenManager {
             return (.granted(new), isRepeated)
         } catch let error as TokenError where error.code != .invalidIDToken {
             if error.isDefiniteRefusal { return (.refused, isRepeated) }
-            if error.isRefusalOfProof, !isRepeated { try await storage.forgetAttempt() }
+            // Nothing was attempted.
+            if error.isRefusalOfProof || error.isAboutClientKey, !isRepeated { try await storage.forgetAttempt() }
             guard error.isWithoutReason || error.isRefusalOfClient else { return (.failed(error), isRepeated) }
             // It was answered, so no later attempt is one that was interrupted.
             if !isRepeated { try await storage.forgetAttempt() }

@@ -137,7 +137,7 @@ extension TokenManager {
                 try await tell(entry)
                 over.insert(entry.id)
             } catch {
-                let isKept = areNoted && (error is CancellationError || (error as? TokenError)?.isTransient == true)
+                let isKept = areNoted && (error is CancellationError || (error as? TokenError)?.mayBeToldLater == true)
                 if !isKept { over.insert(entry.id) }
                 undone.append(.init(entry.step, Self.reason(error), isKept: isKept))
             }

@@ -2,15 +2,26 @@ import AssentCore
 import HTTPTypes
 
 extension ProviderClient {
-    /// Posts a form to the token endpoint, with a proof where tokens are bound to a key.
+    /// Posts a form to the token endpoint, with a proof where tokens are bound to a key. Each sending has an assertion
+    /// of its own.
     func post(_ form: FormItems, to url: String, _ key: ProofKey?) async throws -> ProviderExchange.Reply {
-        guard let key else { return try await exchange.post(url, form: form) }
+        guard let key else { return try await exchange.post(url, form: try await client.authenticated(form)) }
         let target = ProofMaker.Target(method: .post, url: url, role: .authorizationServer)
         return try await proofs.exchange(target, key: key) { proof in
-            try await exchange.post(url, form: form, fields: [.dpop: proof])
+            try await exchange.post(url, form: try await client.authenticated(form), fields: [.dpop: proof])
         } read: { reply in
             (reply.fields, [400, 401].contains(reply.status) && reply.oauthError == "use_dpop_nonce")
         }
+    }
+
+    /// The error for a reply that refuses; one that refuses the client's assertion says so.
+    func refused(
+        _ code: TokenError.Code, _ detail: String, by reply: ProviderExchange.Reply
+    ) async -> TokenError {
+        let refusal = await client.refusal(reply.oauthError)
+        return TokenError(
+            code, refusal?.detail ?? detail, suggestion: refusal?.suggestion, status: reply.status,
+            oauthError: reply.oauthError)
     }
 
     /// Reads what the access token opens, with a proof where it is bound to a key.

@@ -12,6 +12,7 @@ actor ProviderClient {
     let exchange: ProviderExchange
     private let keys: KeySetCache
     let proofs: ProofMaker
+    let client: ClientAssertions
     private let clock: any WallClock
     private let random: any RandomSource
     let logger: Logger
@@ -26,6 +27,7 @@ actor ProviderClient {
         exchange = ProviderExchange(transport: transport, limits: configuration.limits)
         keys = KeySetCache(exchange: exchange, clock: clock)
         self.proofs = proofs
+        client = ClientAssertions(configuration, clock: clock, random: random)
         self.clock = clock
         self.random = random
         self.logger = logger
@@ -184,16 +186,13 @@ actor ProviderClient {
         let reply = try await post(form, to: metadata.tokenEndpoint, key)
         guard reply.status == 200 else {
             if reply.body.isEmpty { throw TokenError.refusedWithoutReason(status: reply.status) }
-            throw TokenError(
-                .tokenRefused, "The token endpoint gave no tokens.", status: reply.status, oauthError: reply.oauthError)
+            throw await refused(.tokenRefused, "The token endpoint gave no tokens.", by: reply)
         }
         guard let object = reply.object else {
             throw TokenError(.malformedReply, "The token endpoint's reply is not a JSON object.", status: reply.status)
         }
-        if object["access_token"] == nil, let error = reply.oauthError {
-            throw TokenError(
-                .tokenRefused, "The token endpoint gave an error with status 200.", status: reply.status,
-                oauthError: error)
+        if object["access_token"] == nil, reply.oauthError != nil {
+            throw await refused(.tokenRefused, "The token endpoint gave an error with status 200.", by: reply)
         }
         return try await accepted(try TokenReply(object), isBound: key != nil, isNewGrant: isNewGrant)
     }
@@ -256,7 +255,10 @@ actor ProviderClient {
         form.append("token", token.reveal())
         form.append("token_type_hint", kind)
         form.append("client_id", configuration.clientID)
-        try Self.checkDone(try await exchange.post(url, form: form, within: limit), "The provider revoked no token.")
+        let reply = try await exchange.post(url, form: try await client.authenticated(form), within: limit)
+        let detail = "The provider revoked no token."
+        if reply.oauthError == "invalid_client" { throw await refused(.signOutRefused, detail, by: reply) }
+        try Self.checkDone(reply, detail)
     }
 
     /// The page that ends the provider's session (OpenID Connect RP-Initiated Logout 1.0 §2).
