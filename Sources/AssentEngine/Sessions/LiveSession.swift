@@ -33,6 +33,10 @@ package struct LiveSession: Sendable, Hashable {
     /// What journeys have noted.
     package let properties: JSONObject
 
+    /// The thumbprint of the key that the session belongs to: each request that presents it proves that key (RFC 9449).
+    /// `nil` for a session that anyone may use who has its token, as AM's are.
+    package var keyThumbprint: String?
+
     /// When it ends unless it is used.
     package var idleExpiresAt: Int64 { min(latestAccess + maxIdle, expiresAt) }
 }
@@ -46,7 +50,7 @@ extension LiveSession {
     static let joinedColumns = SQL(
         verbatim: [
             "id", "audit_id", "realm", "auth_level", "created_at", "latest_access", "max_idle", "expires_at",
-            "properties",
+            "properties", "key_thumbprint",
         ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", "))
 
     /// A session from ``joinedColumns``.
@@ -57,6 +61,7 @@ extension LiveSession {
             realm: try row.text(prefix + "realm"), authLevel: Int(try row.integer(prefix + "auth_level")),
             createdAt: try row.integer(prefix + "created_at"), latestAccess: try row.integer(prefix + "latest_access"),
             maxIdle: try row.integer(prefix + "max_idle"), expiresAt: try row.integer(prefix + "expires_at"),
-            properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject())
+            properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject(),
+            keyThumbprint: try row.optionalText(prefix + "key_thumbprint"))
     }
 }

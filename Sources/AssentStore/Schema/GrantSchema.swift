@@ -5,6 +5,9 @@ extension Migration {
     /// Since then a code may belong to a key (RFC 9449 §10).
     static let codeKeys = Migration("code keys", ["ALTER TABLE oauth_codes ADD COLUMN key_thumbprint TEXT"])
 
+    /// Since then a session may belong to a key (RFC 9449).
+    static let sessionKeys = Migration("session keys", ["ALTER TABLE sessions ADD COLUMN key_thumbprint TEXT"])
+
     /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
     /// for what it is. A grant of a client to itself has no user and no session.
     /// `expires_at` is when nothing of the grant can be used any more.
