@@ -28,7 +28,8 @@ extension Authentication {
     ///   - authID: the pointer that came with the page.
     ///   - request: what the browser sends now.
     /// - Returns: the page.
-    /// - Throws: ``EngineError``: `stepAlreadyAnswered` and `stepExpired` when it waits no longer; ``SenderProofRefusal``.
+    /// - Throws: ``EngineError``: `stepAlreadyAnswered` and `stepExpired` when it waits no longer;
+    ///   ``SenderProofRefusal``.
     package func page(authID: String, _ request: AuthenticateRequest) async throws -> AuthenticatePage {
         try await context.translatingStoreErrors {
             let answering = try answering(PageAnswer(authID: authID, callbacks: nil, bytes: []), request)

@@ -1,6 +1,7 @@
 package import AssentCore
 
-/// Why an access token, or the proof that came with it or with a session, lets nobody in, and how the client hears of it.
+/// Why an access token, or the proof that came with it or with a session, lets nobody in, and how the client hears of
+/// it.
 package struct TokenRefusal: Error, Sendable, Hashable {
     /// Why, for the log.
     package let reason: AccessRefusal

@@ -1,8 +1,8 @@
 package import AssentCore
 
 extension SenderProofs {
-    /// Verifies that the sender of a request has the key that a session belongs to. Every door that takes a session asks
-    /// here, so that a session's token alone opens none of them.
+    /// Verifies that the sender of a request has the key that a session belongs to. Every door that takes a session
+    /// asks here, so that a session's token alone opens none of them.
     ///
     /// - Parameters:
     ///   - presented: what the request says about its sender's key; `nil` where a door takes no proof.
@@ -25,6 +25,7 @@ extension SenderProofs {
     ///   - key: the key's RFC 7638 thumbprint.
     ///   - accessToken: the session's token; `nil` while a journey has none yet.
     ///   - policy: whether there must be a nonce.
+    /// - Returns: the proof.
     /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
     func verify(
         _ presented: PresentedProof?, byKey key: String, accessToken: Secret?, policy: NoncePolicy

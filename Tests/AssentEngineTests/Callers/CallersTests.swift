@@ -19,7 +19,7 @@ struct CallersTests {
     private static func describe(_ caller: Caller) -> String {
         switch caller {
         case .anonymous: "anonymous"
-        case .session(let session, let carrier): "\(session.user.username) by \(carrier)"
+        case .session(let session, let carrier, _): "\(session.user.username) by \(carrier)"
         case .foreignSession(let session): "\(session.user.username) of \(session.realm)"
         case .accessToken(let grant, _): "\(grant.clientID) for \(grant.owner?.user.username ?? "itself")"
         case .refusedToken(let refusal): "refused: \(refusal.reason), \(refusal.scheme), \(refusal.error ?? "-")"
@@ -31,18 +31,22 @@ struct CallersTests {
         let fixture = try await ProviderFixture()
         let callers = Self.callers(fixture)
         let realm = fixture.session.realm
-        let cookie = SessionCredential(token: fixture.sessionToken, carrier: .cookie)
         let name = fixture.user.username
-        #expect(Self.describe(try await callers.caller(with: cookie, realm: realm)) == "\(name) by cookie")
-        let field = SessionCredential(token: fixture.sessionToken, carrier: .field)
-        #expect(Self.describe(try await callers.caller(with: field, realm: realm)) == "\(name) by field")
-        #expect(Self.describe(try await callers.caller(with: field, realm: "/other")) == "\(name) of \(realm)")
-        let unknown = SessionCredential(token: Secret("x"), carrier: .field)
-        #expect(Self.describe(try await callers.caller(with: unknown, realm: realm)) == "anonymous")
-        let none: SessionCredential? = nil
-        #expect(Self.describe(try await callers.caller(with: none, realm: realm)) == "anonymous")
+        func describe(
+            _ token: Secret?, by carrier: SessionCarrier = .field, realm: String? = nil
+        ) async throws -> String {
+            let credential = token.map { SessionCredential(token: $0, carrier: carrier) }
+            return Self.describe(
+                try await callers.caller(
+                    withSession: PresentedCredentials(session: credential), realm: realm ?? fixture.session.realm))
+        }
+        #expect(try await describe(fixture.sessionToken, by: .cookie) == "\(name) by cookie")
+        #expect(try await describe(fixture.sessionToken) == "\(name) by field")
+        #expect(try await describe(fixture.sessionToken, realm: "/other") == "\(name) of \(realm)")
+        #expect(try await describe(Secret("x")) == "anonymous")
+        #expect(try await describe(nil) == "anonymous")
         _ = try await Sessions(fixture.context).end(id: fixture.session.id)
-        #expect(Self.describe(try await callers.caller(with: field, realm: realm)) == "anonymous")
+        #expect(try await describe(fixture.sessionToken) == "anonymous")
     }
 
     @Test("An access token decides alone: a session beside a bad one does not help")

@@ -64,7 +64,8 @@ extension JourneyState {
         self.init(
             journey: journey, realm: realm, expiresAt: expiresAt, sessionID: json["session"]?.string,
             sessionUserID: json["sessionUser"]?.string, replacedSessionID: json["replaces"]?.string,
-            transactionID: json["transaction"]?.string, keyThumbprint: json["key"]?.string, noSession: noSession, progress: progress)
+            transactionID: json["transaction"]?.string, keyThumbprint: json["key"]?.string, noSession: noSession,
+            progress: progress)
     }
 
     /// The state as it is stored.
