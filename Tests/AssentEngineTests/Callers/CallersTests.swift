@@ -151,6 +151,51 @@ struct CallersTests {
         #expect(Self.describe(session) == "refused: missing, dpop, -")
     }
 
+    @Test("A session that belongs to a key lets in its key alone, also where nothing else is accepted")
+    func boundSessions() async throws {
+        let fixture = try await ProviderFixture()
+        let callers = Self.callers(fixture)
+        let url = "https://api.bank.example/accounts"
+        let (mine, other) = (try SoftwareSigningKey.generate(.es256), try SoftwareSigningKey.generate(.es256))
+        let thumbprint = try JWK(publicKeyInfo: mine.publicKeyInfo).thumbprint
+        let token = try await Sessions(fixture.context).begin(
+            userID: fixture.user.id, realm: fixture.session.realm, limits: SessionLimits(), keyThumbprint: thumbprint
+        ).token
+        let nonce = SenderProofs(fixture.context).nonce(of: .gateway)
+        func caller(
+            by key: SoftwareSigningKey?, of named: Secret?, isConstrained: Bool, realm: String? = nil
+        ) async throws -> Caller {
+            var fields: [String] = []
+            if let key {
+                fields = [
+                    try await DPoPProof.make(
+                        method: "GET", uri: url, accessToken: named, nonce: nonce, key: key, clock: fixture.clock)
+                ]
+            }
+            return try await callers.caller(
+                with: PresentedCredentials(
+                    session: SessionCredential(token: token, carrier: .field),
+                    proof: PresentedProof(fields: fields, method: "GET", url: url, server: .gateway)),
+                realm: realm ?? fixture.session.realm,
+                requirement: AccessTokenRequirement(
+                    scopes: ["accounts"], audience: [], includesIssuer: true, isSenderConstrained: isConstrained))
+        }
+        let refused = "refused: keyMismatch, dpop, invalid_dpop_proof"
+        for isConstrained in [false, true] {
+            let granted = try await caller(by: mine, of: token, isConstrained: isConstrained)
+            #expect(Self.describe(granted) == "\(fixture.user.username) by field")
+            #expect(granted.presented?.keyThumbprint == thumbprint)
+            for (key, named) in [(nil, nil), (other, token), (mine, fixture.sessionToken), (mine, nil)]
+                as [(SoftwareSigningKey?, Secret?)]
+            {
+                let caller = try await caller(by: key, of: named, isConstrained: isConstrained)
+                #expect(Self.describe(caller) == refused && caller.presented == nil)
+            }
+        }
+        let elsewhere = try await caller(by: mine, of: token, isConstrained: true, realm: "/other")
+        #expect(Self.describe(elsewhere) == "refused: missing, dpop, -")
+    }
+
     @Test("A session lives on by each use of an access token for a service, and by no use that is refused")
     func use() async throws {
         let fixture = try await ProviderFixture(limits: SessionLimits(maxSession: 86_400, maxIdle: 200))
