@@ -32,7 +32,7 @@ extension Assent {
             handler: (inout JourneyStep) async throws -> StepAction
         ) async throws -> Session {
             let session = try await client.run(
-                tree, options: options, session: try await tokens.session(), handler: handler)
+                tree, options: options, session: try await tokens.usableSession(), handler: handler)
             try await keep(session)
             return session
         }
@@ -81,7 +81,7 @@ extension Assent {
 
         private func withStoredSession(_ body: (Session?) async -> JourneyNode) async -> JourneyNode {
             do {
-                return await body(try await tokens.session())
+                return await body(try await tokens.usableSession())
             } catch {
                 return .failure(
                     JourneyFailure(.storageFailed, "The stored session cannot be read: \(Assent.explanation(error))"))

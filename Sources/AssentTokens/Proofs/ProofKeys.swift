@@ -58,7 +58,7 @@ actor ProofKeys {
         if let found, found.binding == binding, !isAnew { return found }
         guard let provider = configuration.keys else {
             throw TokenError(
-                .keyUnavailable, "The stored tokens are bound to a key, and the configuration names no key provider.",
+                .keyUnavailable, "What is stored here is bound to a key, and the configuration names no key provider.",
                 suggestion: "Set dpop in the configuration, or sign out and sign in again.")
         }
         found = nil
@@ -84,17 +84,27 @@ actor ProofKeys {
         }
     }
 
+    /// The name of the key for new tokens and sessions, where one is noted.
+    func notedName() async throws -> String? { try await storage.notedKeyName() }
+
+    /// Removes the key of a session that has ended, unless new tokens are bound to it again.
+    func discard(_ binding: KeyBinding) async throws {
+        guard let provider = configuration.keys, try await storage.notedKeyName() != binding.name else { return }
+        found = nil
+        try await keyErrorsAsTokenErrors { try await provider.removeKey(named: binding.name) }
+    }
+
     /// Forgets what was found, since using it failed.
     func forget() { found = nil }
 
     /// Removes the key, after the tokens that are bound to it were forgotten. What cannot be removed now stays noted
     /// and is used for the next tokens. Without a sign-out the name stays noted, for a new key: the next tokens of the
-    /// session are bound as well.
-    func remove(_ binding: KeyBinding?, isSignOut: Bool) async throws {
+    /// session are bound as well. A key that is still needed stays: the session's.
+    func remove(_ bindings: [KeyBinding?], except needed: KeyBinding?, isSignOut: Bool) async throws {
         found = nil
         guard let provider = configuration.keys else { return }
         let noted = try await storage.notedKeyName()
-        for name in Set([noted, binding?.name].compactMap(\.self)) {
+        for name in Set(([noted] + bindings.map { $0?.name }).compactMap(\.self)) where name != needed?.name {
             try await keyErrorsAsTokenErrors { try await provider.removeKey(named: name) }
         }
         if noted != nil, isSignOut { try await storage.forgetKeyName() }
