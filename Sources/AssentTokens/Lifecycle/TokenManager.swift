@@ -80,7 +80,8 @@ public actor TokenManager {
     ///   - logger: is told what happens, never a secret.
     package init(
         configuration: TokenConfiguration, transport: any HTTPTransport, proving sessionProofs: SessionProofs,
-        sessions: (any SessionEnding)?, clock: any WallClock, random: any RandomSource, logger: Logger
+        sessions: (any SessionEnding)?, clock: any WallClock, random: any RandomSource,
+        logger: Logger = Logger(label: "assent.tokens")
     ) {
         self.configuration = configuration
         self.clock = clock
