@@ -108,7 +108,7 @@ public final class Assent: Sendable {
         authorized = try AuthorizedClient(
             configuration: resources, journeys: journeyClient, tokens: tokens, transport: pipeline, random: random,
             logger: logger)
-        journey = Journey(client: journeyClient, tokens: tokens)
+        journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs)
         device = Device(
             configuration.deviceKeys.map { keys in
                 SigningDevice(

@@ -1,4 +1,5 @@
 public import AssentCore
+import Foundation
 
 extension TokenManager {
     /// What came of a sign-in in a browser.
@@ -31,7 +32,7 @@ extension TokenManager {
         through receiver: any RedirectReceiver, parameters: [FormItems.Item] = []
     ) async throws -> BrowserSignIn {
         // While the user is busy elsewhere nobody is kept waiting.
-        let key = try await sessionProofs.keyForSignIn()
+        let key = try await proofs.keys.forSignIn(until: clock.now.addingTimeInterval(configuration.patience))
         let attempt = try await provider.attempt(
             redirectURI: receiver.redirectURI, parameters: parameters, key: key?.binding)
         let redirect = try await receiver.receive(opening: attempt.url) { attempt.isAnswer($0) }

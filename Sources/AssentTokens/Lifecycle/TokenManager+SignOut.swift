@@ -148,22 +148,14 @@ extension TokenManager {
                 undone.append(.init(entry.step, Self.reason(error), isKept: isKept))
             }
         }
-        let failure = await errorThrown { try await self.discardKeys(of: entries, over: &over) }
+        // Before the entries are forgotten: else nobody would know of a key that is left.
+        let (left, failure) = await proofs.keys.discardKeys(of: entries.filter { over.contains($0.id) })
+        over.subtract(left)
         do {
             try await storeErrorsAsTokenErrors { try await pending.change(removing: over, now: clock.now) }
             return (undone, failure)
         } catch {
             return (undone, error as? TokenError)
-        }
-    }
-
-    /// Removes the keys of sessions that nobody needs to end any more. Before the entries are forgotten: else nobody
-    /// would know of a key that is left.
-    private func discardKeys(of entries: [PendingSignOuts.Entry], over: inout Set<String>) async throws {
-        for entry in entries {
-            guard let key = entry.key, over.remove(entry.id) != nil else { continue }
-            try await proofs.keys.discard(key)
-            over.insert(entry.id)
         }
     }
 

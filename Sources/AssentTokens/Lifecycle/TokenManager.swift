@@ -25,7 +25,6 @@ public actor TokenManager {
     let provider: ProviderClient
     let storage: TokenStorage
     let proofs: ProofMaker
-    let sessionProofs: SessionProofs
     let clock: any WallClock
     let random: any RandomSource
     let logger: Logger
@@ -87,7 +86,6 @@ public actor TokenManager {
         self.clock = clock
         self.random = random
         self.logger = logger
-        self.sessionProofs = sessionProofs
         storage = sessionProofs.storage
         proofs = sessionProofs.proofs
         provider = ProviderClient(

@@ -7,7 +7,7 @@ import HTTPTypes
 package struct SessionProofs: SessionProver {
     let storage: TokenStorage
     let proofs: ProofMaker
-    private let configuration: TokenConfiguration
+    private let patience: TimeInterval
     private let clock: any WallClock
 
     /// Proofs by the key that the configuration asks for.
@@ -20,7 +20,7 @@ package struct SessionProofs: SessionProver {
     package init(
         _ configuration: TokenConfiguration, store: any SecretStore, clock: any WallClock, random: any RandomSource
     ) {
-        self.configuration = configuration
+        patience = configuration.patience
         self.clock = clock
         storage = TokenStorage(store, configuration)
         proofs = ProofMaker(
@@ -59,20 +59,19 @@ package struct SessionProofs: SessionProver {
     /// The key of a session, or the one that a session will belong to whose journey begins; `nil` without one.
     private func key(for session: Session?) async throws -> ProofKey? {
         if let session { return try await proofs.keys.key(of: session) }
-        return try await keyForSignIn()
+        return try await proofs.keys.forSignIn(until: clock.now.addingTimeInterval(patience))
     }
 
-    /// The key for a sign-in, made when there is none; `nil` when nothing is bound to a key, and then nobody is waited
-    /// for.
+    /// The stored session, unless its key is gone: then it opens nothing, and a new sign-in begins without it.
     ///
-    /// - Throws: ``TokenError``.
-    func keyForSignIn() async throws -> ProofKey? {
-        guard configuration.dpop.keys != nil else { return nil }
-        let deadline = clock.now.addingTimeInterval(configuration.patience)
-        return try await storeErrorsAsTokenErrors {
-            try await storage.store.withExclusiveAccess(storage.leaseName, deadline: deadline) {
-                try await proofs.keys.forNewTokens()
-            }
+    /// - Throws: ``TokenError``: `keyUnavailable` when nobody can say.
+    package func usable(_ session: Session?) async throws -> Session? {
+        guard let session else { return nil }
+        do {
+            _ = try await proofs.keys.key(of: session)
+            return session
+        } catch let error as TokenError where error.signInReason == .keyLost {
+            return nil
         }
     }
 }
@@ -101,20 +100,5 @@ extension KeyBinding {
     init?(_ session: Session) {
         guard let name = session.keyName, let thumbprint = session.keyThumbprint else { return nil }
         self.init(name: name, thumbprint: thumbprint)
-    }
-}
-
-extension TokenManager {
-    /// The stored session, unless its key is gone: then it opens nothing, and a new sign-in begins without it.
-    ///
-    /// - Throws: ``TokenError``: `storageFailed`, and `keyUnavailable` when nobody can say.
-    package func usableSession() async throws -> Session? {
-        guard let session = try await session() else { return nil }
-        do {
-            _ = try await proofs.keys.key(of: session)
-            return session
-        } catch let error as TokenError where error.signInReason == .keyLost {
-            return nil
-        }
     }
 }

@@ -85,7 +85,8 @@ struct SessionKeyTests {
                 for node in world.nodes {
                     for key in [nil, world.thief] {
                         let proof = try await world.proof(by: key)
-                        #expect(try await Self.refused { try await world.send(answer, to: node, proof) } == .invalidProof)
+                        #expect(
+                            try await Self.refused { try await world.send(answer, to: node, proof) } == .invalidProof)
                     }
                 }
                 let node = world.nodes[round == 0 ? second : first]
@@ -177,7 +178,8 @@ struct SessionKeyTests {
                     == .invalidProof)
         }
         let same = try await world.send(
-            to: world.nodes[0], session: bound, world.proof(by: world.owner, of: bound)).success()
+            to: world.nodes[0], session: bound, world.proof(by: world.owner, of: bound)
+        ).success()
         #expect(try same.token == bound && same.keyThumbprint == world.thumbprint && !same.isNewSession)
     }
 }

@@ -243,7 +243,7 @@ private struct App: SessionEnding {
         #expect(try await manager.retrySignOuts().isEmpty)
         #expect(app.ended.withLock { $0.map(\.token) } == [Secret("SESS")])
         #expect(app.ring.names.count == 1)
-        #expect(try await manager.usableSession()?.token == Secret("NEXT"))
+        #expect(try await app.proofs.usable(try await manager.session())?.token == Secret("NEXT"))
         #expect(await manager.signOut().isComplete)
         #expect(app.ring.names.isEmpty)
         #expect(await provider.store.names().isEmpty)
@@ -255,7 +255,7 @@ private struct App: SessionEnding {
         let app = try App(provider)
         let manager = app.manager()
         try await manager.install(try await app.signIn())
-        #expect(try await manager.usableSession() != nil)
+        #expect(try await app.proofs.usable(try await manager.session()) != nil)
         app.ring.change { $0.keys = [:] }
         let later = try App(provider, app.ring)
         let found = try #require(try await later.manager().session())
@@ -265,13 +265,13 @@ private struct App: SessionEnding {
         #expect(error?.isLost == true && later.door.asked == 0)
         let tokens = await #expect(throws: TokenError.self) { try await later.manager().tokens() }
         #expect(tokens?.signInReason == .keyLost && provider.sent("/authorize").isEmpty)
-        #expect(try await later.manager().usableSession() == nil)
+        #expect(try await later.proofs.usable(try await later.manager().session()) == nil)
         let new = try await later.signIn("NEW")
         try await later.manager().install(new)
-        #expect(try await later.manager().usableSession()?.token == Secret("NEW"))
+        #expect(try await later.proofs.usable(try await later.manager().session())?.token == Secret("NEW"))
         // A provider that is not there now is no reason to sign in again.
         later.ring.change { $0.failure = KeyProviderError(.unavailable, "It is not there.") }
         let third = try App(provider, app.ring)
-        await #expect(throws: TokenError.like(.keyUnavailable)) { try await third.manager().usableSession() }
+        await #expect(throws: TokenError.like(.keyUnavailable)) { try await third.proofs.usable(new) }
     }
 }
