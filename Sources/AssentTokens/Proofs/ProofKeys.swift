@@ -19,6 +19,7 @@ actor ProofKeys {
     /// then nobody is waited for.
     ///
     /// - Parameter deadline: until when the lease is waited for.
+    /// - Returns: the key.
     /// - Throws: ``TokenError``.
     func forSignIn(until deadline: Date) async throws -> ProofKey? {
         guard configuration.keys != nil else { return nil }
