@@ -134,12 +134,13 @@ struct ServeGateway: AsyncParsableCommand {
         guard case .redirect(let redirect) = outcome, let code = redirect["code"] else {
             throw BenchFailure("no authorization code")
         }
+        let exchange = try OAuthParameters(
+            FormItems([
+                "grant_type": "authorization_code", "client_id": client, "redirect_uri": redirectURI, "code": code,
+                "code_verifier": verifier,
+            ]))
         let reply = try await grants.tokens(
-            OAuthParameters(
-                FormItems([
-                    "grant_type": "authorization_code", "client_id": client, "redirect_uri": redirectURI, "code": code,
-                    "code_verifier": verifier,
-                ])))
+            exchange, of: try grants.client(authenticating: exchange, authorization: nil), keyThumbprint: nil)
         try await database.close()
         return (reply.accessToken, begun.token)
     }

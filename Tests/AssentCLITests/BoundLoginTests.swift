@@ -30,7 +30,7 @@ struct BoundLoginTests {
                 return HTTPReply(
                     HTTPResponse(
                         status: .found, headerFields: [.location: "http://127.0.0.1/callback?code=c&state=\(state)"]))
-            default:
+            case "\(issuer)/access_token":
                 let name = try #require(HTTPField.Name("DPoP"))
                 var type = "Bearer"
                 if let proof = call.request.headerFields[name] {
@@ -44,6 +44,7 @@ struct BoundLoginTests {
                 return try Self.reply([
                     "access_token": .string("access-\(count)"), "token_type": .string(type), "expires_in": 600,
                 ])
+            default: return HTTPReply(HTTPResponse(status: .notFound))
             }
         }
 

@@ -179,7 +179,7 @@ public struct AuthorizedClient: Sendable {
         }
         if reply.status == 504, !call.isSafe { throw unknown }
         // Token and proof are looked at before an approval is used.
-        if let refusal = TokenRefusal(reply.response) {
+        if let refusal = ResourceRefusal(reply.response) {
             let what = refusal == .token ? "The access token" : "The proof of the access token's key"
             throw AuthorizationError(
                 .notSent, "\(what) was refused, so the approved request was not carried out.", pending: pending)

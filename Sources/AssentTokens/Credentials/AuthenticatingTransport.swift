@@ -124,7 +124,7 @@ public struct AuthenticatingTransport: HTTPTransport {
                 isUnderWay = false
                 return reply
             } read: { reply in
-                (reply.response.headerFields, TokenRefusal(reply.response) == .nonce)
+                (reply.response.headerFields, ResourceRefusal(reply.response) == .nonce)
             } drain: { reply in
                 _ = try? await reply.body.collect(upTo: 64 << 10)
             }
@@ -157,7 +157,7 @@ public struct AuthenticatingTransport: HTTPTransport {
         } catch is WireError {
             // It speaks for itself.
         }
-        switch TokenRefusal(reply.response) {
+        switch ResourceRefusal(reply.response) {
         case .token: return .invalidToken
         case .nonce, .proof: return .proof
         case nil: return .other

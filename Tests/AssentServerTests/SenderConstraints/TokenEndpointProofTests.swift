@@ -192,12 +192,11 @@ struct TokenEndpointProofTests {
             let other = try await Self.ask(
                 fixture, code.form, try await Self.proof(fixture, key), url: url + "?realm=/alpha")
             #expect(other.status == 400 && other.error == "invalid_dpop_proof")
-            let named = try await Self.proof(fixture, key) {
-                $0["htu"] = "https://other.example/am/oauth2/access_token"
-            }
+            let named = try await Self.proof(
+                fixture, key, claims: { $0["htu"] = "https://other.example/am/oauth2/access_token" })
             let host = try await Self.ask(fixture, code.form, named, fields: [("X-Forwarded-Host", "other.example")])
             #expect(host.status == 400 && host.error == "invalid_dpop_proof")
-            let right = try await Self.proof(fixture, key) { $0["htu"] = .string(fixture.published(url)) }
+            let right = try await Self.proof(fixture, key, claims: { $0["htu"] = .string(fixture.published(url)) })
             #expect(try await Self.ask(fixture, code.form, right, url: url + "?realm=/alpha").status == 200)
         }
     }
@@ -208,7 +207,7 @@ struct TokenEndpointProofTests {
             let key = try ProofKey()
             fixture.clock.advance(by: 200)
             let code = try await Self.code(fixture)
-            let bare = try await Self.proof(fixture, key) { $0["nonce"] = nil }
+            let bare = try await Self.proof(fixture, key, claims: { $0["nonce"] = nil })
             let first = try await Self.ask(fixture, code.form, bare)
             #expect(first.status == 200 && first.all("DPoP-Nonce").count == 1)
             let nonce = try #require(first["DPoP-Nonce"])
@@ -217,19 +216,19 @@ struct TokenEndpointProofTests {
                 fixture.clock.advance(by: seconds)
                 let answer = try await Self.ask(
                     fixture, ServerFixture.refreshForm(refresh, attempt: nil),
-                    try await Self.proof(fixture, key) { $0["nonce"] = .string(nonce) })
+                    try await Self.proof(fixture, key, claims: { $0["nonce"] = .string(nonce) }))
                 #expect(answer.status == 200 && (answer["DPoP-Nonce"] != nil) == isDue, "\(answer.text)")
                 refresh = try #require(answer.json["refresh_token"]?.string)
             }
             fixture.clock.advance(by: 1)
             let expired = try await Self.ask(
                 fixture, ServerFixture.refreshForm(refresh, attempt: nil),
-                try await Self.proof(fixture, key) { $0["nonce"] = .string(nonce) })
+                try await Self.proof(fixture, key, claims: { $0["nonce"] = .string(nonce) }))
             #expect(expired.status == 400 && expired.error == "use_dpop_nonce")
             let given = try #require(expired["DPoP-Nonce"])
             let renewed = try await Self.ask(
                 fixture, ServerFixture.refreshForm(refresh, attempt: nil),
-                try await Self.proof(fixture, key) { $0["nonce"] = .string(given) })
+                try await Self.proof(fixture, key, claims: { $0["nonce"] = .string(given) }))
             #expect(renewed.status == 200)
         }
     }
@@ -241,7 +240,7 @@ struct TokenEndpointProofTests {
             let code = try await Self.code(fixture)
             let nonce = fixture.nonce(of: .gateway)
             let answer = try await Self.ask(
-                fixture, code.form, try await Self.proof(fixture, key) { $0["nonce"] = .string(nonce) })
+                fixture, code.form, try await Self.proof(fixture, key, claims: { $0["nonce"] = .string(nonce) }))
             #expect(answer.status == 400 && answer.error == "use_dpop_nonce")
             #expect(try await Self.ask(fixture, code.form, try await Self.proof(fixture, key)).status == 200)
         }
@@ -264,11 +263,11 @@ struct TokenEndpointProofTests {
             let key = try ProofKey()
             let code = try await Self.code(fixture)
             let answer = try await Self.ask(
-                fixture, code.form, try await Self.proof(fixture, key) { $0["nonce"] = nil })
+                fixture, code.form, try await Self.proof(fixture, key, claims: { $0["nonce"] = nil }))
             #expect(answer.status == 400 && answer.error == "use_dpop_nonce", "\(answer.text)")
             let nonce = try #require(answer["DPoP-Nonce"])
             let right = try await Self.ask(
-                fixture, code.form, try await Self.proof(fixture, key) { $0["nonce"] = .string(nonce) })
+                fixture, code.form, try await Self.proof(fixture, key, claims: { $0["nonce"] = .string(nonce) }))
             #expect(right.status == 200, "\(right.text)")
             await fixture.stop()
         }

@@ -32,7 +32,7 @@ import Testing
 
     @Test("Challenges are read whatever the case of the scheme, and wherever they stand")
     func challenges() {
-        let cases: [(String, TokenRefusal?)] = [
+        let cases: [(String, ResourceRefusal?)] = [
             (#"DPoP error="use_dpop_nonce""#, .nonce), (#"dpop algs="ES256", error=use_dpop_nonce"#, .nonce),
             (#"Bearer, DPoP error="use_dpop_nonce""#, .nonce), (#"DPOP error="invalid_dpop_proof""#, .proof),
             (#"DPoP error="invalid_token""#, .token), (#"bearer error="invalid_token""#, .token),
@@ -41,8 +41,8 @@ import Testing
         ]
         for (field, expected) in cases {
             let fields: HTTPFields = [.wwwAuthenticate: field]
-            #expect(TokenRefusal(HTTPResponse(status: .unauthorized, headerFields: fields)) == expected, "\(field)")
-            #expect(TokenRefusal(HTTPResponse(status: .forbidden, headerFields: fields)) == nil)
+            #expect(ResourceRefusal(HTTPResponse(status: .unauthorized, headerFields: fields)) == expected, "\(field)")
+            #expect(ResourceRefusal(HTTPResponse(status: .forbidden, headerFields: fields)) == nil)
         }
     }
 }

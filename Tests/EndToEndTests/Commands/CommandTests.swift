@@ -250,13 +250,16 @@ struct CommandTests {
         }
     }
 
-    @Test("What the help of 'assent token' shows is what works, with the authority that it names")
-    func tokenExample() async throws {
+    @Test(
+        "What the help of 'assent token' shows is what works, with the authority that it names",
+        arguments: [false, true])
+    func tokenExample(isBound: Bool) async throws {
         try await Typist.run { typist in
-            #expect(try await typist.login().status == 0)
+            #expect(try await typist.login(isBound ? ["--dpop"] : []).status == 0)
             let help = try await typist.program.run("token", "--help").output
             let words = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-            let example = try #require(words.firstMatch(of: /Example: (assent token .* https:\/\/\S+)/)).1
+            let examples = words.matches(of: /Example: (assent token .*?curl -H @- https:\/\/\S+)/).map(\.1)
+            let example = try #require(examples.first { $0.contains("--proof") == isBound })
             let authority = try #require(typist.world.endpoints.authorityFile)
             #expect(words.contains("--cacert") && authority.hasSuffix("/authority.pem"))
             let gateway = try #require(typist.world.endpoints.gateway)

@@ -26,6 +26,10 @@ struct Program: Sendable {
 
     /// Runs it to its end, for ten minutes at most. After the lines its input has ended.
     func run(_ arguments: String..., typing lines: [String] = []) async throws -> Result {
+        try await run(arguments, typing: lines)
+    }
+
+    func run(_ arguments: [String], typing lines: [String] = []) async throws -> Result {
         let running = try start(arguments, typing: !lines.isEmpty)
         if !lines.isEmpty {
             try running.type(lines)

@@ -20,9 +20,9 @@ struct Typist: Sendable {
         return try TOTP(secret: world.account.totpSeed).code(at: clock.now)
     }
 
-    func login() async throws -> Program.Result {
+    func login(_ options: [String] = []) async throws -> Program.Result {
         try await program.run(
-            "login", "--config", program.clientFile,
+            ["login", "--config", program.clientFile] + options,
             typing: [world.account.username, world.account.password.reveal(), try code()])
     }
 

@@ -30,7 +30,7 @@ extension OAuthProvider {
         let challenge = try row.text("code_challenge")
         guard try row.text("client_id") == client.id, try row.text("redirect_uri") == redirectURI,
             Self.verifies(parameters["code_verifier"], challenge: challenge),
-            KeyBinding.allows(keyThumbprint, where: try row.optionalText("code_key"))
+            BoundKey.allows(keyThumbprint, where: try row.optionalText("code_key"))
         else {
             _ = try await context.database.run(
                 audit.statement(record(.oauthCode, .refused, reason: "binding", grant)))

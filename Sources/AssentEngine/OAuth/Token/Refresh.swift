@@ -48,7 +48,7 @@ extension OAuthProvider {
                 keyThumbprint: keyThumbprint)
         }
         guard known.clientID == client.id,
-            client.kind != .public || KeyBinding.allows(keyThumbprint, where: known.grant.keyThumbprint)
+            client.kind != .public || BoundKey.allows(keyThumbprint, where: known.grant.keyThumbprint)
         else {
             _ = try await context.database.run(
                 audit.statement(record(.oauthRefresh, .refused, reason: "binding", known.grant)))

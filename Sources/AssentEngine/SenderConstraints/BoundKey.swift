@@ -1,7 +1,7 @@
 import AssentCore
 
 /// What belongs to a key, as codes and the grants of public clients do (RFC 9449 §5, §10).
-enum KeyBinding {
+enum BoundKey {
     /// Whether someone who has proved the key `proved`, or none, may use what belongs to `bound`. What belongs to no
     /// key yet takes any.
     static func allows(_ proved: String?, where bound: String?) -> Bool {

@@ -2,7 +2,7 @@ import AssentCore
 package import HTTPTypes
 
 /// What a resource's reply with status 401 says about token and proof (RFC 6750 §3.1, RFC 9449 §7.1).
-package enum TokenRefusal: Sendable {
+package enum ResourceRefusal: Sendable {
     /// The token was refused, and the resource did nothing.
     case token
     /// The proof needs a nonce, and the resource did nothing.

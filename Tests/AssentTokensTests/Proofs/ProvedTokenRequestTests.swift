@@ -7,7 +7,7 @@ import Foundation
 import HTTPTypes
 import Testing
 
-@Suite("Token requests with proofs") struct BoundTokenTests {
+@Suite("Token requests with proofs") struct ProvedTokenRequestTests {
     @Test(
         "happy-path-no-dpop-nonce: code and refresh are proved by one key, with and without rotation",
         arguments: [true, false])
