@@ -50,8 +50,11 @@ extension LiveSession {
     static let joinedColumns = SQL(
         verbatim: [
             "id", "audit_id", "realm", "auth_level", "created_at", "latest_access", "max_idle", "expires_at",
-            "properties", "key_thumbprint",
-        ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", "))
+            "properties",
+        ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", ")
+            + ", s.key_thumbprint AS \(joinedKey)")
+
+    private static let joinedKey = joinedPrefix + "key"
 
     /// A session from ``joinedColumns``.
     init(joined row: SQLRow, user: User) throws {
@@ -62,6 +65,6 @@ extension LiveSession {
             createdAt: try row.integer(prefix + "created_at"), latestAccess: try row.integer(prefix + "latest_access"),
             maxIdle: try row.integer(prefix + "max_idle"), expiresAt: try row.integer(prefix + "expires_at"),
             properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject(),
-            keyThumbprint: try row.optionalText(prefix + "key_thumbprint"))
+            keyThumbprint: try row.optionalText(joinedKey))
     }
 }

@@ -50,7 +50,7 @@ package struct SessionProofs: SessionProver {
             proved.request.headerFields[.dpop] = proof
             return try await transport.send(proved)
         } read: { reply in
-            (reply.response.headerFields, TokenRefusal(reply.response) == .nonce)
+            (reply.response.headerFields, ResourceRefusal(reply.response) == .nonce)
         } drain: { reply in
             _ = try? await reply.body.collect(upTo: 64 << 10)
         }

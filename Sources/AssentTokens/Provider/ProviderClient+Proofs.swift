@@ -24,7 +24,7 @@ extension ProviderClient {
             return try await exchange.get(url, fields: proved)
         } read: { reply in
             let response = HTTPResponse(status: .init(code: reply.status), headerFields: reply.fields)
-            return (reply.fields, TokenRefusal(response) == .nonce)
+            return (reply.fields, ResourceRefusal(response) == .nonce)
         }
     }
 
