@@ -65,6 +65,6 @@ extension LiveSession {
             createdAt: try row.integer(prefix + "created_at"), latestAccess: try row.integer(prefix + "latest_access"),
             maxIdle: try row.integer(prefix + "max_idle"), expiresAt: try row.integer(prefix + "expires_at"),
             properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject(),
-            keyThumbprint: try row.optionalText(joinedKey))
+            keyThumbprint: try row.optionalText(Self.joinedKey))
     }
 }
