@@ -8,6 +8,9 @@ extension Assent {
         let client: JourneyClient
         let tokens: TokenManager
 
+        /// Knows the key that sessions belong to.
+        let proofs: SessionProofs
+
         /// Walks a journey to its end and stores its session before it returns. A session that is stored goes along.
         ///
         /// ```swift
@@ -32,7 +35,7 @@ extension Assent {
             handler: (inout JourneyStep) async throws -> StepAction
         ) async throws -> Session {
             let session = try await client.run(
-                tree, options: options, session: try await tokens.session(), handler: handler)
+                tree, options: options, session: try await proofs.usable(try await tokens.session()), handler: handler)
             try await keep(session)
             return session
         }
@@ -81,7 +84,7 @@ extension Assent {
 
         private func withStoredSession(_ body: (Session?) async -> JourneyNode) async -> JourneyNode {
             do {
-                return await body(try await tokens.session())
+                return await body(try await proofs.usable(try await tokens.session()))
             } catch {
                 return .failure(
                     JourneyFailure(.storageFailed, "The stored session cannot be read: \(Assent.explanation(error))"))

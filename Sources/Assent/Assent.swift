@@ -97,14 +97,18 @@ public final class Assent: Sendable {
                     store: resourceCookies, origins: Set(resources.resources.keys).subtracting([serverOrigin]),
                     ignoring: ignored),
             ])
-        journeyClient = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
+        let tokenSettings = try configuration.tokenConfiguration(settings)
+        let proofs = SessionProofs(tokenSettings, store: store, clock: clock, random: random)
+        var journeys = JourneyClient(configuration: settings, transport: pipeline, clock: clock, logger: logger)
+        journeys.prover = proofs
+        journeyClient = journeys
         tokens = TokenManager(
-            configuration: try configuration.tokenConfiguration(settings), transport: pipeline, store: store,
+            configuration: tokenSettings, transport: pipeline, proving: proofs,
             sessions: JourneySessions(client: journeyClient), clock: clock, random: random, logger: logger)
         authorized = try AuthorizedClient(
             configuration: resources, journeys: journeyClient, tokens: tokens, transport: pipeline, random: random,
             logger: logger)
-        journey = Journey(client: journeyClient, tokens: tokens)
+        journey = Journey(client: journeyClient, tokens: tokens, proofs: proofs)
         device = Device(
             configuration.deviceKeys.map { keys in
                 SigningDevice(

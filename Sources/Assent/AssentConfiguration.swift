@@ -68,7 +68,8 @@ extension Assent {
         public var issuer: String?
 
         /// Whether new tokens are bound to a key of this app (DPoP, RFC 9449), so that a stolen token is worth nothing
-        /// to anybody else. The server must support it. Off by default.
+        /// to anybody else. The server must support it. Off by default. Journeys are proved with the same key, and a
+        /// server that knows that, as Assent's does, binds their session to it, too.
         /// Give it the provider that guards the vault: it then asks for its PIN or passphrase once.
         public var dpop = DPoPConfiguration.off
 

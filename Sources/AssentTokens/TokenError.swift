@@ -244,7 +244,7 @@ public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
     case sessionRefused
     /// A resource refused the access token, there is no refresh token and no session.
     case accessTokenRejected
-    /// The key that the tokens were bound to is gone, and there is no session.
+    /// The key that the tokens were bound to is gone, and there is no session; or the session's key is gone.
     case keyLost
 
     /// The name.
@@ -261,7 +261,7 @@ public enum SignInReason: String, Hashable, Sendable, CustomStringConvertible {
         case .refreshInterrupted: "An earlier refresh was interrupted, and the server does not repeat its answer."
         case .sessionRefused: "The server does not accept the session any more."
         case .accessTokenRejected: "A resource refused the access token, and nothing renews it."
-        case .keyLost: "The key that the tokens were bound to is gone, so the tokens are of no use."
+        case .keyLost: "The key that the tokens or the session were bound to is gone, so they are of no use."
         }
     }
 }

@@ -71,7 +71,8 @@ import Testing
         for code in [
             JourneyFailure.Code.invalidConfiguration, .invalidResumeURL, .transport, .cancelled, .timedOut,
             .unexpectedRedirect, .unexpectedStatus, .malformedReply, .replyTooLarge, .stepInUse, .unanswered,
-            .repeatedAnswers, .tooManySteps, .suspended, .storageFailed, .declined,
+            .repeatedAnswers, .tooManySteps, .suspended, .storageFailed, .declined, .keyUnavailable, .keyLost,
+            .proofRefused,
         ] {
             #expect(JourneyFailure(code, "x").suggestion?.hasSuffix(".") == true, "\(code)")
         }

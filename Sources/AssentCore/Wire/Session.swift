@@ -9,10 +9,18 @@ public struct Session: Sendable, Equatable {
     /// The realm, for example `/alpha`; empty when the server sent none.
     public let realm: String
 
+    /// The thumbprint (RFC 7638) of the key that the session belongs to (`cnf.jkt`): each request that presents it
+    /// proves that key (DPoP, RFC 9449). `nil` for a session that its token alone opens, as AM's are.
+    public let keyThumbprint: String?
+
+    /// What that key is called at its provider; `nil` while the session is not stored.
+    package var keyName: String?
+
     /// A session.
-    public init(token: Secret, successURL: String = "", realm: String = "") {
+    public init(token: Secret, successURL: String = "", realm: String = "", keyThumbprint: String? = nil) {
         self.token = token
         self.successURL = successURL
         self.realm = realm
+        self.keyThumbprint = keyThumbprint
     }
 }

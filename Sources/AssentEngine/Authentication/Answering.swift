@@ -15,9 +15,16 @@ struct Answering: Sendable {
     /// Seconds between two looks for it.
     private static let interval: TimeInterval = 0.1
 
-    /// Read the pointer → find the step → check its session and approval → claim it → walk → store → reply.
+    /// Read the pointer → verify the proof of the journey's key → find the step → check its session and approval →
+    /// claim it → walk → store → reply.
     func reply() async throws -> AuthenticateReply {
-        let stepID = try pointer().stepID
+        let pointer = try pointer()
+        let proof = try await engine.proof(continuing: request, key: pointer.keyThumbprint)
+        return try await reply(to: pointer).giving(nonce: proof?.newNonce)
+    }
+
+    private func reply(to pointer: AuthID) async throws -> AuthenticateReply {
+        let stepID = pointer.stepID
         let digest = engine.steps.digest(of: answer.bytes, id: stepID)
         let deadline = engine.context.clock.now.addingTimeInterval(Self.patience)
         while true {
@@ -36,6 +43,7 @@ struct Answering: Sendable {
                     else { throw error }
                     return try await repeated(step, answered, digest)
                 }
+                guard turn.state.keyThumbprint == pointer.keyThumbprint else { throw EngineError(.authIDInvalid) }
                 let responses = try CallbackMatching(asked: turn.state.progress.asked)
                     .responses(in: answer.callbacks).dropFirst(turn.state.progress.added)
                 guard try await engine.inFlight.enter(stepID) else { continue }

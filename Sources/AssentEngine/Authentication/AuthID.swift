@@ -13,6 +13,9 @@ struct AuthID: Sendable {
 
     /// When the journey expires, in seconds since 1970.
     let expiresAt: Int64
+
+    /// The thumbprint of the key that each request of the journey must prove; `nil` for a journey that belongs to none.
+    var keyThumbprint: String?
 }
 
 /// Signs and verifies ``AuthID``s, with a key of its own.
@@ -33,12 +36,14 @@ struct AuthIDSigner: Sendable {
 
     /// The token. `authIndexType` and `authIndexValue` are there because AM's own pages look for them.
     func sign(_ authID: AuthID, journey: String, now: Int64) async throws -> Secret {
-        let claims: JSONValue = [
+        var claims: JSONObject = [
             "sid": .string(authID.stepID), "realm": .string(authID.realm), "authIndexType": "service",
             "authIndexValue": .string(journey), "iat": .integer(now), "exp": .integer(authID.expiresAt),
         ]
+        claims["jkt"] = authID.keyThumbprint.map(JSONValue.string)
         let header: JSONObject = ["typ": .string(Self.type), "kid": .string(keyID)]
-        return Secret(try await JWS.sign(claims.serializedBytes(), header: header, with: HMACSigningKey(key)))
+        return Secret(
+            try await JWS.sign(JSONValue.object(claims).serializedBytes(), header: header, with: HMACSigningKey(key)))
     }
 
     /// Reads a token.
@@ -58,7 +63,8 @@ struct AuthIDSigner: Sendable {
             guard let stepID = claims["sid"]?.string, let realm = claims["realm"]?.string,
                 let expiresAt = claims["exp"]?.integer
             else { throw Self.invalid }
-            return AuthID(stepID: stepID, realm: realm, expiresAt: expiresAt)
+            return AuthID(
+                stepID: stepID, realm: realm, expiresAt: expiresAt, keyThumbprint: claims["jkt"]?.string)
         } catch {
             throw Self.invalid
         }

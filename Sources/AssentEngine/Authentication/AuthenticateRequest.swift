@@ -27,6 +27,12 @@ package struct AuthenticateRequest: Sendable {
     /// The session token that came with the request, by cookie or header field.
     package var sessionToken: Secret?
 
+    /// What the request says about the key of its sender; `nil` where a door takes no proof.
+    package var proof: PresentedProof?
+
+    /// Whether the proof must have a nonce.
+    package var noncePolicy = NoncePolicy.offered
+
     /// The answer to a page; `nil` for a journey's first request.
     package var answer: PageAnswer?
 
@@ -80,6 +86,26 @@ package enum AuthenticateReply: Sendable, Equatable {
     case page(AuthenticatePage)
     /// The journey has succeeded, or there was nothing to do.
     case success(AuthenticateSuccess)
+
+    /// The value of `DPoP-Nonce` for the reply, where it is time for a new one.
+    package var newNonce: String? {
+        switch self {
+        case .page(let page): page.newNonce
+        case .success(let success): success.newNonce
+        }
+    }
+
+    /// The reply with a nonce for the client's next proof.
+    func giving(nonce: String?) -> AuthenticateReply {
+        switch self {
+        case .page(var page):
+            page.newNonce = nonce
+            return .page(page)
+        case .success(var success):
+            success.newNonce = nonce
+            return .success(success)
+        }
+    }
 }
 
 /// A page of a journey.
@@ -98,6 +124,9 @@ package struct AuthenticatePage: Sendable, Equatable {
 
     /// The name that the user has typed before, on a page that is asked again; nothing has proved it.
     package var typedName: String?
+
+    /// The value of `DPoP-Nonce` for the reply, where it is time for a new one.
+    package var newNonce: String?
 
     /// A page.
     package init(authID: Secret, content: PageContent) {
@@ -131,6 +160,12 @@ package struct AuthenticateSuccess: Sendable, Equatable {
 
     /// Why nothing was approved, in a transaction whose failure is a success on the wire, as AM's is.
     package var failure: EngineError.Code?
+
+    /// The thumbprint of the key that the session belongs to; `nil` for one that belongs to none.
+    package var keyThumbprint: String?
+
+    /// The value of `DPoP-Nonce` for the reply, where it is time for a new one.
+    package var newNonce: String?
 
     /// A success.
     package init(token: Secret?, isNewSession: Bool, successURL: String, realm: String) {

@@ -12,6 +12,7 @@ package struct Authentication: Sendable {
     let transactions: Transactions
     let services: JourneyServices
     let sessions: Sessions
+    let proofs: SenderProofs
     let audit: AuditLog
     let steps: StepStore
     let signer: AuthIDSigner
@@ -30,10 +31,11 @@ package struct Authentication: Sendable {
     ///   - passwords: what checks them.
     ///   - oneTimePasswords: what checks them.
     ///   - signing: how users sign on their devices, by realm.
+    ///   - proofs: verifies proofs of keys, for all doors of the process.
     package init(
         _ context: EngineContext, realms: [String: RealmSignIn], startsPerMinute: Int64 = 600,
         transactions: Transactions, passwords: Passwords, oneTimePasswords: OneTimePasswords,
-        signing: [String: SigningProvider] = [:]
+        signing: [String: SigningProvider] = [:], proofs: SenderProofs
     ) {
         self.context = context
         self.realms = realms
@@ -42,6 +44,7 @@ package struct Authentication: Sendable {
         services = JourneyServices(
             users: Users(context), passwords: passwords, oneTimePasswords: oneTimePasswords, signing: signing)
         sessions = Sessions(context)
+        self.proofs = proofs
         audit = AuditLog(context)
         steps = StepStore(context)
         signer = AuthIDSigner(context.masterKey)
@@ -51,6 +54,8 @@ package struct Authentication: Sendable {
     /// Answers one request to `authenticate`.
     ///
     /// - Throws: ``EngineError``. Nothing has changed when it is about the request itself, or transient.
+    ///   ``SenderProofRefusal`` when the journey, or the session that comes along, belongs to a key that the request
+    ///   does not prove: then nothing was looked up or answered.
     package func authenticate(_ request: AuthenticateRequest) async throws -> AuthenticateReply {
         guard let realm = realms[request.realm] else {
             throw EngineError(.unknownRealm, about: String(request.realm.prefix(100)))

@@ -12,13 +12,20 @@ struct Beginning: Sendable {
         let choice = try request.choice(in: realm)
         try await countStart()
         let session = try await engine.liveSession(request)
+        let proof = try await engine.proof(beginning: request, session: session)
+        return try await reply(choice, session, key: proof?.thumbprint).giving(nonce: proof?.newNonce)
+    }
+
+    private func reply(
+        _ choice: JourneyChoice, _ session: LiveSession?, key: String?
+    ) async throws -> AuthenticateReply {
         switch choice {
         case .transaction(let id):
-            return try await approve(id, session)
+            return try await approve(id, session, key: key)
         case .standard:
             if let session, !request.forceAuth, !request.replacesSession { return try await existing(session) }
             guard let name = realm.defaultJourney else { throw EngineError(.unknownJourney) }
-            return try await begin(try runnable(name), session: session)
+            return try await begin(try runnable(name), session: session, key: key)
         case .journey(let name, let always):
             let journey = try runnable(name)
             if let session, !request.forceAuth, !request.replacesSession, !always, !journey.definition.mustRun,
@@ -26,7 +33,7 @@ struct Beginning: Sendable {
             {
                 return try await existing(session)
             }
-            return try await begin(journey, session: session)
+            return try await begin(journey, session: session, key: key)
         }
     }
 
@@ -38,7 +45,7 @@ struct Beginning: Sendable {
         }
     }
 
-    private func approve(_ id: String, _ session: LiveSession?) async throws -> AuthenticateReply {
+    private func approve(_ id: String, _ session: LiveSession?, key: String?) async throws -> AuthenticateReply {
         guard let session else {
             try await engine.refuse(transactionID: id, realm: request.realm)
             throw EngineError.transactionUnreadable
@@ -50,7 +57,7 @@ struct Beginning: Sendable {
             _ = try await engine.transactions.decline(id: id, session: session)
             throw EngineError(.unknownJourney)
         }
-        return try await begin(journey, session: session, approval: approval)
+        return try await begin(journey, session: session, key: key, approval: approval)
     }
 
     private func runnable(_ name: String) throws -> Journey {
@@ -63,20 +70,22 @@ struct Beginning: Sendable {
     /// The session that there is, which is enough.
     private func existing(_ session: LiveSession) async throws -> AuthenticateReply {
         try await engine.sessions.touch(session)
-        return .success(
-            AuthenticateSuccess(
-                token: request.noSession ? nil : request.sessionToken, isNewSession: false,
-                successURL: realm.successURL, realm: request.realm))
+        var success = AuthenticateSuccess(
+            token: request.noSession ? nil : request.sessionToken, isNewSession: false,
+            successURL: realm.successURL, realm: request.realm)
+        success.keyThumbprint = request.noSession ? nil : session.keyThumbprint
+        return .success(success)
     }
 
     private func begin(
-        _ journey: Journey, session: LiveSession?, approval: PendingApproval? = nil
+        _ journey: Journey, session: LiveSession?, key: String?, approval: PendingApproval? = nil
     ) async throws -> AuthenticateReply {
         let isReplaced = request.replacesSession && approval == nil
         let kept = isReplaced ? nil : session
-        let state = JourneyState(
+        var state = JourneyState(
             journey, realm: request.realm, session: kept, replacing: isReplaced ? session : nil, approval: approval,
             noSession: request.noSession, limits: realm.sessionLimits, now: engine.context.clock.epochSeconds)
+        state.keyThumbprint = key
         let turn = JourneyTurn(
             engine: engine, realm: realm, request: request, journey: journey, session: kept, approval: approval,
             state: state)

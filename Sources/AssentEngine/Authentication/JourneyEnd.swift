@@ -24,7 +24,7 @@ struct JourneyEnd: Sendable {
                 completion += try await signing.questions.taking(approval)
             }
             return JourneyOutcome(
-                result: .success(reply(token: turn.request.sessionToken, isNew: false)),
+                result: .success(reply(token: turn.request.sessionToken, key: session.keyThumbprint, isNew: false)),
                 statements: completion + [noted(.success, userID: userID, sessionAuditID: session.auditID)])
         }
         // A session that has ended meanwhile proves nothing any more.
@@ -39,10 +39,12 @@ struct JourneyEnd: Sendable {
 
     private func newSession(userID: String) async throws -> JourneyOutcome {
         let old = turn.session
+        // A step-up keeps the key, and a session without one does not get one by it.
+        let key = old.map(\.keyThumbprint) ?? state.keyThumbprint
         let new = engine.sessions.prepare(
             userID: userID, epoch: subject.epoch, realm: state.realm,
             authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
-            limits: state.progress.sessionLimits, properties: properties(old))
+            limits: state.progress.sessionLimits, properties: properties(old), keyThumbprint: key)
         var statements = state.sessionID.map { [engine.sessions.ending(id: $0, mustExist: !subject.isProved)] } ?? []
         if let old {
             statements.append(ended(old, reason: "upgrade"))
@@ -52,7 +54,7 @@ struct JourneyEnd: Sendable {
             statements += [engine.sessions.ending(id: id, mustExist: false), ended(replaced, reason: "replaced")]
         }
         statements += [new.statement, noted(.success, userID: userID, sessionAuditID: new.auditID)]
-        return JourneyOutcome(result: .success(reply(token: new.token, isNew: true)), statements: statements)
+        return JourneyOutcome(result: .success(reply(token: new.token, key: key, isNew: true)), statements: statements)
     }
 
     private func properties(_ old: LiveSession?) -> JSONObject {
@@ -84,7 +86,10 @@ struct JourneyEnd: Sendable {
     private func told(_ cause: FailureCause?, _ error: EngineError?) -> Result<AuthenticateReply, EngineError> {
         let error = error ?? EngineError(code(of: cause))
         guard turn.approval != nil, turn.realm.failedTransaction == .success else { return .failure(error) }
-        return .success(reply(token: turn.request.sessionToken, isNew: false, failure: error.code))
+        return .success(
+            reply(
+                token: turn.request.sessionToken, key: turn.session?.keyThumbprint, isNew: false,
+                failure: error.code))
     }
 
     private func code(of cause: FailureCause?) -> EngineError.Code {
@@ -98,10 +103,13 @@ struct JourneyEnd: Sendable {
         }
     }
 
-    private func reply(token: Secret?, isNew: Bool, failure: EngineError.Code? = nil) -> AuthenticateReply {
+    private func reply(
+        token: Secret?, key: String? = nil, isNew: Bool, failure: EngineError.Code? = nil
+    ) -> AuthenticateReply {
         var success = AuthenticateSuccess(
             token: token, isNewSession: isNew, successURL: turn.realm.successURL, realm: turn.request.realm)
         success.failure = failure
+        success.keyThumbprint = key
         return .success(success)
     }
 

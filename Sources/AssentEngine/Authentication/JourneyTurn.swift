@@ -55,8 +55,9 @@ struct JourneyTurn: Sendable {
 
     private func shown(_ content: PageContent, _ state: JourneyState, stepID: String) async throws -> AuthenticatePage {
         let authID = try await engine.signer.sign(
-            AuthID(stepID: stepID, realm: state.realm, expiresAt: state.expiresAt), journey: state.journey,
-            now: engine.context.clock.epochSeconds)
+            AuthID(
+                stepID: stepID, realm: state.realm, expiresAt: state.expiresAt, keyThumbprint: state.keyThumbprint),
+            journey: state.journey, now: engine.context.clock.epochSeconds)
         var page = AuthenticatePage(authID: authID, content: content)
         page.isAskedAgain = state.progress.isAskedAgain
         page.typedName = page.isAskedAgain ? state.progress.subject.username : nil

@@ -28,23 +28,33 @@ extension Authentication {
     ///   - authID: the pointer that came with the page.
     ///   - request: what the browser sends now.
     /// - Returns: the page.
-    /// - Throws: ``EngineError``: `stepAlreadyAnswered` and `stepExpired` when it waits no longer.
+    /// - Throws: ``EngineError``: `stepAlreadyAnswered` and `stepExpired` when it waits no longer;
+    ///   ``SenderProofRefusal``.
     package func page(authID: String, _ request: AuthenticateRequest) async throws -> AuthenticatePage {
         try await context.translatingStoreErrors {
             let answering = try answering(PageAnswer(authID: authID, callbacks: nil, bytes: []), request)
-            let stepID = try answering.pointer().stepID
+            let pointer = try answering.pointer()
+            let proof = try await proof(continuing: request, key: pointer.keyThumbprint)
+            let stepID = pointer.stepID
             guard let step = try await steps.find(stepID) else { throw EngineError(.stepExpired) }
             guard case .pending(let state) = step.status else { throw EngineError(.stepAlreadyAnswered) }
-            return try await answering.turn(step, state).waiting(stepID: stepID)
+            var page = try await answering.turn(step, state).waiting(stepID: stepID)
+            page.newNonce = proof?.newNonce
+            return page
         }
     }
 
     /// Where a transaction of the request's own session stands. Nothing begins by looking.
     ///
-    /// - Throws: ``EngineError``: `transactionUnreadable` when it is unknown, of another session or expired.
+    /// - Throws: ``EngineError``: `transactionUnreadable` when it is unknown, of another session or expired;
+    ///   ``SenderProofRefusal``.
     package func stage(transactionID: String, _ request: AuthenticateRequest) async throws -> ApprovalStage {
         try await context.translatingStoreErrors {
-            guard let session = try await liveSession(request),
+            let session = try await liveSession(request)
+            if let session, let token = request.sessionToken {
+                _ = try await proofs.verify(request.proof, of: session, token: token, policy: request.noncePolicy)
+            }
+            guard let session,
                 let record = try await transactions.current(id: transactionID, session: session)
             else { throw EngineError.transactionUnreadable }
             switch record.state {

@@ -5,20 +5,22 @@ package import AssentCore
 package indirect enum Caller: Sendable {
     /// Nobody who is known: no credentials, or a session that has ended.
     case anonymous
-    /// The user of a live session of the realm.
-    case session(LiveSession, SessionCarrier)
+    /// The user of a live session of the realm, who has proved its key where it belongs to one. The nonce is for the
+    /// reply, where it is time for a new one.
+    case session(LiveSession, SessionCarrier, newNonce: String? = nil)
     /// The user of a live session of another realm.
     case foreignSession(LiveSession)
     /// A client with a valid access token of the realm and, where the token belongs to a key, a proof of that key. The
     /// nonce is for the reply, where it is time for a new one (RFC 9449 §8.2).
     case accessToken(AccessGrant, newNonce: String?)
-    /// Somebody with an access token that is not valid here, or without one that the service asks for.
+    /// Somebody with an access token that is not valid here, or without one that the service asks for; or with a
+    /// session that belongs to a key, and no valid proof of that key.
     case refusedToken(TokenRefusal)
 
     /// The session of this realm and the way in which it was presented; `nil` without one.
     package var presented: PresentedSession? {
         switch self {
-        case .session(let session, _): PresentedSession(session)
+        case .session(let session, _, _): PresentedSession(session)
         case .accessToken(let grant, _):
             grant.owner?.session.map {
                 PresentedSession($0, grantID: grant.grantID, keyThumbprint: grant.keyThumbprint)
@@ -30,8 +32,16 @@ package indirect enum Caller: Sendable {
     /// The user; `nil` for a caller who is not known, and for a client that acts for itself.
     package var user: User? {
         switch self {
-        case .session(let session, _): session.user
+        case .session(let session, _, _): session.user
         case .accessToken(let grant, _): grant.owner?.user
+        case .anonymous, .foreignSession, .refusedToken: nil
+        }
+    }
+
+    /// The nonce for the client's next proof, where it is time for a new one.
+    package var newNonce: String? {
+        switch self {
+        case .session(_, _, let nonce), .accessToken(_, let nonce): nonce
         case .anonymous, .foreignSession, .refusedToken: nil
         }
     }
@@ -41,9 +51,12 @@ package indirect enum Caller: Sendable {
         if case .accessToken(let grant, _) = self { grant.owner == nil } else { false }
     }
 
+    /// Whether the credentials were refused.
+    var isRefused: Bool { if case .refusedToken = self { true } else { false } }
+
     /// The live session of this realm, presented by its own token; `nil` without one.
     package var session: LiveSession? {
-        if case .session(let session, _) = self { session } else { nil }
+        if case .session(let session, _, _) = self { session } else { nil }
     }
 }
 
@@ -63,7 +76,7 @@ package struct PresentedCredentials: Sendable {
     /// The access token.
     package var accessToken: TokenCredentials
 
-    /// What proves the key that the access token belongs to; `nil` where no door takes a proof.
+    /// What proves the key that the access token, or the session, belongs to; `nil` where a door takes no proof.
     package var proof: PresentedProof?
 
     /// Credentials.

@@ -22,12 +22,25 @@ package struct Callers: Sendable {
     /// What clients of a realm may ask for about how their users sign in; `nil` for an unknown realm.
     func contexts(realm: String) -> AuthenticationContexts? { providers[realm]?.configuration.contexts }
 
-    /// The caller with a session's token.
+    /// The caller with a session's token and, where the session belongs to a key, a proof of that key. An access token
+    /// beside it does not count.
+    ///
+    /// The session is looked at before the proof is spent, so that only someone who has its token can fill the memory
+    /// of spent proofs.
     ///
     /// - Throws: ``StoreError`` when the database cannot serve.
-    package func caller(with credential: SessionCredential?, realm: String) async throws -> Caller {
-        guard let credential, let session = try await sessions.live(token: credential.token) else { return .anonymous }
-        return session.realm == realm ? .session(session, credential.carrier) : .foreignSession(session)
+    package func caller(withSession credentials: PresentedCredentials, realm: String) async throws -> Caller {
+        guard let credential = credentials.session, let session = try await sessions.live(token: credential.token)
+        else { return .anonymous }
+        guard session.realm == realm else { return .foreignSession(session) }
+        do {
+            let policy = providers[realm]?.configuration.noncePolicy(of: nil) ?? .offered
+            let proof = try await proofs.verify(
+                credentials.proof, of: session, token: credential.token, policy: policy)
+            return .session(session, credential.carrier, newNonce: proof?.newNonce)
+        } catch let refusal as SenderProofRefusal {
+            return .refusedToken(TokenRefusal(refusal))
+        }
     }
 
     /// The caller with an access token, whatever it is for. A session beside it does not count.
@@ -92,9 +105,10 @@ package struct Callers: Sendable {
     ) async throws -> Caller {
         var caller = try await caller(withToken: credentials, realm: realm)
         if case .anonymous = caller {
-            // A session belongs to no key: it is not even looked for.
-            if requirement.isSenderConstrained { return .refusedToken(TokenRefusal(.missing, .dpop)) }
-            caller = try await self.caller(with: credentials.session, realm: realm)
+            caller = try await self.caller(withSession: credentials, realm: realm)
+            if requirement.isSenderConstrained, !caller.isRefused, caller.session?.keyThumbprint == nil {
+                return .refusedToken(TokenRefusal(.missing, .dpop))
+            }
         }
         if case .accessToken(let grant, _) = caller, let issuer = providers[realm]?.configuration.issuer,
             let refusal = requirement.refusal(of: grant, issuer: issuer)
@@ -121,7 +135,7 @@ package struct AccessTokenRequirement: Sendable {
     /// Whether the realm's issuer is an audience too.
     package let includesIssuer: Bool
 
-    /// Whether it must belong to a key. Then nothing else lets a caller in.
+    /// Whether it must belong to a key. Then nothing else lets a caller in but a session that belongs to one.
     package let isSenderConstrained: Bool
 
     /// A requirement.

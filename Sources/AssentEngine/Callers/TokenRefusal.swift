@@ -1,6 +1,7 @@
 package import AssentCore
 
-/// Why an access token, or the proof that came with it, lets nobody in, and how the client hears of it.
+/// Why an access token, or the proof that came with it or with a session, lets nobody in, and how the client hears of
+/// it.
 package struct TokenRefusal: Error, Sendable, Hashable {
     /// Why, for the log.
     package let reason: AccessRefusal
@@ -19,6 +20,9 @@ package struct TokenRefusal: Error, Sendable, Hashable {
         self.proof = proof
     }
 
+    /// The refusal of a session that belongs to a key, since its proof is not valid or missing.
+    package init(_ proof: SenderProofRefusal) { self.init(.keyMismatch, .dpop, proof: proof) }
+
     /// The value of `error` in the challenge (RFC 6750 §3.1, RFC 9449 §7.1); `nil` when the request has no token at
     /// all, of which nothing could be wrong.
     package var error: String? {
@@ -36,7 +40,7 @@ package struct TokenRefusal: Error, Sendable, Hashable {
     package var detail: String {
         if let proof { return proof.reason }
         return switch reason {
-        case .missing: "The service wants an access token that belongs to a key, and a proof of that key."
+        case .missing: "The service wants an access token or a session that belongs to a key, and a proof of that key."
         case .keyMismatch:
             "The access token does not belong to a key that the request proves: it came as a bearer token, with another key's proof, or belongs to no key."
         case .insufficientScope: "The access token lacks a scope that this needs."

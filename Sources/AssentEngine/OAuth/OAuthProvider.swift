@@ -108,7 +108,7 @@ package final class OAuthProvider: Sendable {
     let verifiedTokens = VerifiedTokens()
 
     /// Finds out which client a request comes from.
-    package let clients: ClientAuthentication
+    package let clients: ClientAuthenticator
 
     /// The keys that sign access and ID tokens.
     package let keys: ServerKeys
@@ -133,7 +133,7 @@ package final class OAuthProvider: Sendable {
         self.sessions = Sessions(context)
         self.audit = AuditLog(context)
         self.keys = keys
-        clients = ClientAuthentication(context, configuration, keySets: keySets)
+        clients = ClientAuthenticator(context, configuration, keySets: keySets)
         self.configuration = configuration
     }
 
@@ -144,7 +144,7 @@ package final class OAuthProvider: Sendable {
     ///
     /// - Parameters:
     ///   - parameters: the form.
-    ///   - caller: who has sent it and authenticated, as ``ClientAuthentication`` says. An assertion is spent with what
+    ///   - caller: who has sent it and authenticated, as ``ClientAuthenticator`` says. An assertion is spent with what
     ///     is done, and also by a request that is refused here.
     ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has verified and spent (RFC
     ///     9449).

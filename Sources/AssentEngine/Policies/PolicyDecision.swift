@@ -8,14 +8,15 @@ package struct PresentedSession: Sendable, Hashable {
     /// The grant, when it was presented by an access token; the token itself is kept nowhere.
     package let grantID: String?
 
-    /// The thumbprint of the key that the access token is bound to (RFC 9449), when it is.
+    /// The thumbprint of the key that the access token belongs to (RFC 9449), or the session where that was presented
+    /// by its own token; `nil` when it belongs to none.
     package let keyThumbprint: String?
 
     /// A session, presented by its own token unless a grant is named.
     package init(_ session: LiveSession, grantID: String? = nil, keyThumbprint: String? = nil) {
         self.session = session
         self.grantID = grantID
-        self.keyThumbprint = keyThumbprint
+        self.keyThumbprint = grantID == nil ? session.keyThumbprint ?? keyThumbprint : keyThumbprint
     }
 }
 

@@ -9,6 +9,7 @@ extension JourneyClient {
         let reply = try await post(
             "\(configuration.server)/json/\(configuration.realm.path)/sessions?_action=getSessionInfo",
             version: "resource=4.0, protocol=1.0", [:], session)
+        if reply.refusesProof { throw Self.proofRefused }
         switch reply.status {
         case 200: return true
         case 401: return false
@@ -32,9 +33,13 @@ extension JourneyClient {
             "\(configuration.server)/json/\(configuration.realm.path)/sessions?_action=logout",
             version: "resource=3.1,protocol=1.0", body, session)
         if reply.status == 200 { return }
+        if reply.refusesProof { throw Self.proofRefused }
         guard let object = (try? JSONValue.parse(reply.body, limits: configuration.limits.json))?.object else {
             throw JourneyFailure(.malformedReply, "The reply is not a JSON object.", status: reply.status)
         }
         throw JourneyError(status: reply.status, body: object)
     }
+
+    private static let proofRefused = JourneyFailure(
+        .proofRefused, "The server did not accept the proof of the session's key.", status: 401)
 }

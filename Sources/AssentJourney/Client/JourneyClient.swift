@@ -23,6 +23,9 @@ public struct JourneyClient: Sendable {
     public let configuration: JourneyConfiguration
 
     let clock: any WallClock
+    /// Proves the key of sessions and journeys, where the app has one for them.
+    package var prover: (any SessionProver)?
+
     private let transport: any HTTPTransport
     private let logger: Logger
 
@@ -132,6 +135,9 @@ public struct JourneyClient: Sendable {
         let status: Int
         let location: String?
         let body: [UInt8]
+
+        /// Whether the server says that the proof of a key is missing or not good.
+        var refusesProof = false
     }
 
     func post(
@@ -156,16 +162,37 @@ public struct JourneyClient: Sendable {
         }
         var status: Int?
         do {
-            let reply = try await transport.send(call)
+            let reply = try await send(call, session)
             status = reply.status
             let bytes = try await reply.body.collect(upTo: configuration.limits.http.replyBytes)
-            return Reply(status: reply.status, location: reply.response.headerFields[.location], body: bytes)
+            return Reply(
+                status: reply.status, location: reply.response.headerFields[.location], body: bytes,
+                refusesProof: Self.refusesProof(reply.response))
         } catch {
             throw Self.failure(error, status: status)
         }
     }
 
+    private func send(_ call: HTTPCall, _ session: Session?) async throws -> HTTPReply {
+        guard let prover else { return try await transport.send(call) }
+        return try await prover.send(call, session: session, over: transport)
+    }
+
+    /// Whether a reply is about the proof (RFC 9449 §7.1, §9). It says nothing about the session then.
+    private static func refusesProof(_ response: HTTPResponse) -> Bool {
+        response.status == .unauthorized
+            && response.headerFields[values: .wwwAuthenticate].contains { field in
+                ((try? Challenge.parse(field)) ?? []).contains { challenge in
+                    challenge.isScheme(TokenScheme.dpop.rawValue) && challenge["error"] != nil
+                }
+            }
+    }
+
     private static func failure(_ error: any Error, status: Int?) -> JourneyFailure {
+        if let error = error as? SessionProofError {
+            return JourneyFailure(
+                error.isLost ? .keyLost : .keyUnavailable, error.detail, suggestion: error.suggestion)
+        }
         if error is CancellationError || Task.isCancelled {
             return JourneyFailure(.cancelled, "The task was cancelled.", status: status)
         }

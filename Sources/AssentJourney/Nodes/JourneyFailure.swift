@@ -81,6 +81,12 @@ public struct JourneyFailure: AssentError {
         public static let suspended = Code("suspended")
         /// The journey ended well, but its session could not be kept.
         public static let storageFailed = Code("storageFailed")
+        /// The key that the session belongs to, or would belong to, cannot be used now. Nothing was sent.
+        public static let keyUnavailable = Code("keyUnavailable")
+        /// The key that the session belongs to is gone, so the session is of no use. Nothing was sent.
+        public static let keyLost = Code("keyLost")
+        /// The server did not accept the proof of the session's key.
+        public static let proofRefused = Code("proofRefused")
         /// The user declined.
         public static let declined = Code("declined")
     }
@@ -101,6 +107,9 @@ extension JourneyFailure.Code {
         case .repeatedAnswers: "Start the journey again with another answer."
         case .suspended: "Open the link to go on."
         case .storageFailed: "Check where session and tokens are kept, and sign in again."
+        case .keyUnavailable: "Check the key provider, and try again."
+        case .keyLost: "Sign in again."
+        case .proofRefused: "Sign in again if it happens twice."
         case .declined: "Start again if that was a mistake."
         default: nil
         }

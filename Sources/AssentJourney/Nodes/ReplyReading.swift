@@ -77,6 +77,6 @@ struct ReplyReading {
         return .success(
             Session(
                 token: Secret(token), successURL: object["successUrl"]?.string ?? "",
-                realm: object["realm"]?.string ?? ""))
+                realm: object["realm"]?.string ?? "", keyThumbprint: object["cnf"]?["jkt"]?.string))
     }
 }

@@ -108,7 +108,7 @@ struct Gateway: RequestHandler {
                 credentials: credentials, accessToken: visit.route.requirement(origin: origin)))
         if let refusal = try refusal(of: admission.caller, visit, realm: realm) { return refusal }
         var response = try await settled(visit, admission, credentials, realm: realm)
-        if case .accessToken(_, let newNonce) = admission.caller { response.give(nonce: newNonce) }
+        response.give(nonce: admission.caller.newNonce)
         return response
     }
 
@@ -178,12 +178,12 @@ struct Gateway: RequestHandler {
             var response = Response.problem(status, refusal.detail, headers: [.wwwAuthenticate: challenge])
             response.give(nonce: refusal.nonce)
             return response
-        case .session(_, .cookie):
+        case .session(_, .cookie, _):
             guard mayUseCookie(visit.request, visit.pages) else {
                 return .problem(403, "A request with the session cookie must come from an allowed origin.")
             }
             return nil
-        case .session(_, .field), .accessToken, .anonymous, .foreignSession: return nil
+        case .session(_, .field, _), .accessToken, .anonymous, .foreignSession: return nil
         }
     }
 

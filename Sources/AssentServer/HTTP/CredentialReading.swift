@@ -13,6 +13,17 @@ extension PresentedCredentials {
     }
 }
 
+extension PresentedCredentials {
+    /// What a session's token in the header, and the proof beside it, say who sends the request.
+    init(
+        sessionOf request: Request, cookie: SessionCookie, origin: String, server: ProofServer = .authorizationServer
+    ) {
+        self.init(
+            session: cookie.credential(request.headers),
+            proof: PresentedProof(request, origin: origin, server: server))
+    }
+}
+
 extension PresentedProof {
     /// The request's proof. Its URL has the path as the client sent it, behind the origin by which clients know the
     /// door: `Host` is the client's own word, and a proxy may have changed it.

@@ -36,6 +36,14 @@ extension Response {
         body["detail"] = detail
         return json(status, .object(body), headers: headers)
     }
+
+    /// The same to a session that belongs to a key, without a valid proof of that key (RFC 9449 §7.1).
+    static func crest(_ refusal: TokenRefusal) -> Response {
+        var response = crest(401, refusal.detail)
+        response.headers[.wwwAuthenticate] = try? TokenChallenge(refusal).fieldValue()
+        response.give(nonce: refusal.nonce)
+        return response
+    }
 }
 
 extension HTTPField.Name {

@@ -49,6 +49,9 @@ struct SignInMessage {
         }
     }
 
+    /// What is said to somebody with a session that belongs to an app's key.
+    init(_ refusal: SenderProofRefusal) { self.init(.doesNotWork, .detail(refusal.reason)) }
+
     private init(_ title: PageText, _ text: Text, again: String? = nil, isError: Bool = true) {
         self.title = title
         self.text = text

@@ -20,7 +20,7 @@ extension SignInRoute {
     /// Ends the session of the browser that has sent our form.
     func signOut(_ visit: SignInVisit) async throws -> Response {
         let fields = visit.request.headers
-        let caller = try await callers.caller(with: cookie.credential(fields), realm: visit.wanted.realm)
+        let caller = try await caller(visit)
         if let session = caller.session {
             let record = AuditRecord(
                 .sessionEnd, .success, reason: "logout", realm: session.realm, userID: session.user.id,

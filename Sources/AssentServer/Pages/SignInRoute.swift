@@ -61,7 +61,9 @@ struct SignInRoute: Sendable {
             }
             let visit = SignInVisit(
                 request: request, wanted: wanted, target: target, client: client, path: "\(basePath)/UI/Login",
-                frame: frame)
+                frame: frame,
+                proof: PresentedProof(request, origin: origin.description, server: .authorizationServer),
+                noncePolicy: grants.configuration.noncePolicy(of: nil))
             do {
                 return try await answer(visit)
             } catch {
@@ -96,8 +98,7 @@ struct SignInRoute: Sendable {
         case .done:
             if let target = visit.target { return go(to: target.url, from: target, visit) }
             // The session may have ended since, and somebody else sit there.
-            let caller = try await callers.caller(
-                with: cookie.credential(visit.request.headers), realm: visit.wanted.realm)
+            let caller = try await caller(visit)
             return caller.session == nil ? try await begin(visit, nil) : signedInPage(visit)
         case .page(let authID, let notice, let name):
             do {
@@ -150,6 +151,17 @@ struct SignInRoute: Sendable {
             guard case .page(let authID, _, let name) = state else { return lead(to: run, state, visit) }
             return lead(to: run, .page(authID: authID, notice: .answeredBefore, name: name), visit)
         }
+    }
+
+    /// Whose session the browser has.
+    ///
+    /// - Throws: `SenderProofRefusal` for a session that belongs to a key: a browser cannot prove one.
+    func caller(_ visit: SignInVisit) async throws -> Caller {
+        let credentials = PresentedCredentials(
+            sessionOf: visit.request, cookie: cookie, origin: origin.description)
+        let caller = try await callers.caller(withSession: credentials, realm: visit.wanted.realm)
+        if case .refusedToken(let refusal) = caller, let proof = refusal.proof { throw proof }
+        return caller
     }
 
     func show(
@@ -238,6 +250,12 @@ struct SignInRoute: Sendable {
         let again = isApproval ? nil : visit?.address()
         if let error = error as? RequestError {
             return SignInMessage(error, again: again).document(frame).response(error.status)
+        }
+        if let refusal = error as? SenderProofRefusal {
+            var response = SignInMessage(refusal).document(frame).response(401)
+            response.headers[.wwwAuthenticate] = try? TokenChallenge(TokenRefusal(refusal)).fieldValue()
+            response.give(nonce: refusal.code.nonce)
+            return response
         }
         if let error = error as? EngineError {
             return SignInMessage(error, again: again).document(frame).response(AMError(error).status)

@@ -19,15 +19,24 @@ struct SignInVisit {
     /// What is around each page.
     let frame: PageFrame
 
+    /// What the request says about the key of its sender.
+    let proof: PresentedProof
+
+    /// Whether a proof must have a nonce.
+    let noncePolicy: NoncePolicy
+
     /// A page that only says something.
     func says(_ message: SignInMessage, _ status: Int) -> Response { message.document(frame).response(status) }
 
     /// What the engine is asked, without a journey and without an answer.
     func step(_ cookie: SessionCookie) -> AuthenticateRequest {
         let fields = request.headers
-        return AuthenticateRequest(
+        var step = AuthenticateRequest(
             realm: wanted.realm, sessionToken: cookie.cookieToken(fields), clientAddress: client.limitKey,
             header: { name in HTTPField.Name(name).flatMap { fields[$0] } })
+        step.proof = proof
+        step.noncePolicy = noncePolicy
+        return step
     }
 
     /// What the engine is asked for the first page.

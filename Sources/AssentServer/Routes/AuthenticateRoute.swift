@@ -8,25 +8,31 @@ struct AuthenticateRoute: Sendable {
     let authentication: Authentication
     let cookie: SessionCookie
 
+    /// The public origin of the server, which is in the URLs that proofs are about.
+    let origin: String
+
     /// Answers a step of a realm.
     func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let request = call.request
         let raw = try await call.body()
         let fields = request.headers
-        let reply = try await authentication.authenticate(
-            AuthenticateRequest(
-                realm: call.realm, authIndexType: try request.query("authIndexType"),
-                authIndexValue: try request.query("authIndexValue"), forceAuth: try request.flag("ForceAuth"),
-                noSession: try request.flag("noSession"), suspendedID: try request.query("suspendedId"),
-                sessionToken: cookie.token(fields),
-                answer: try PageAnswer(
-                    Request.jsonObject(raw, contentType: fields[.contentType]), bytes: raw),
-                clientAddress: call.client.limitKey,
-                header: { name in HTTPField.Name(name).flatMap { fields[$0] } }))
+        var step = AuthenticateRequest(
+            realm: call.realm, authIndexType: try request.query("authIndexType"),
+            authIndexValue: try request.query("authIndexValue"), forceAuth: try request.flag("ForceAuth"),
+            noSession: try request.flag("noSession"), suspendedID: try request.query("suspendedId"),
+            sessionToken: cookie.token(fields),
+            answer: try PageAnswer(
+                Request.jsonObject(raw, contentType: fields[.contentType]), bytes: raw),
+            clientAddress: call.client.limitKey,
+            header: { name in HTTPField.Name(name).flatMap { fields[$0] } })
+        step.proof = PresentedProof(request, origin: origin, server: .authorizationServer)
+        step.noncePolicy = call.service.configuration.noncePolicy(of: nil)
+        let reply = try await authentication.authenticate(step)
         var headers: HTTPFields = [.contentAPIVersion: "resource=2.1"]
         if case .success(let success) = reply, success.isNewSession, let token = success.token {
             headers[values: .setCookie] = cookie.setting(token, answering: fields)
         }
+        headers[.dpopNonce] = reply.newNonce
         return .json(200, reply.json, headers: headers)
     }
 }

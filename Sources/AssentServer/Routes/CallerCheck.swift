@@ -44,12 +44,17 @@ struct CallerCheck: Sendable {
             let asked = request.headers.contains(.authorization) ? first : otherwise
             return try await caller(of: request, rule, asking: asked, realm: realm, service: service, wire)
         case .optionalSession:
-            let caller = try await callers.caller(with: cookie.credential(request.headers), realm: realm)
-            guard case .session(let session, let carrier) = caller else { return Found(caller: .unknown) }
-            return Found(caller: .session(session, carrier))
+            switch try await callers.caller(withSession: session(of: request), realm: realm) {
+            case .session(let session, let carrier, let nonce):
+                return Found(caller: .session(session, carrier), newNonce: nonce)
+            case .refusedToken(let refusal): throw RouteRefusal.tokenRefused(refusal)
+            case .anonymous, .foreignSession, .accessToken: return Found(caller: .unknown)
+            }
         case .session(let foreign):
-            switch try await callers.caller(with: cookie.credential(request.headers), realm: realm) {
-            case .session(let session, let carrier): return Found(caller: .session(session, carrier))
+            switch try await callers.caller(withSession: session(of: request), realm: realm) {
+            case .session(let session, let carrier, let nonce):
+                return Found(caller: .session(session, carrier), newNonce: nonce)
+            case .refusedToken(let refusal): throw RouteRefusal.tokenRefused(refusal)
             case .foreignSession where foreign == .forbidden: throw RouteRefusal.foreignSession
             default: throw RouteRefusal.sessionRequired
             }
@@ -70,6 +75,11 @@ struct CallerCheck: Sendable {
             guard client.kind != .public else { throw RouteRefusal.publicClient }
             return Found(caller: .confidentialClient(client), newNonce: nonce)
         }
+    }
+
+    /// The session and what proves its key.
+    private func session(of request: Request) -> PresentedCredentials {
+        PresentedCredentials(sessionOf: request, cookie: cookie, origin: origin)
     }
 
     /// The token and what proves its key. A session beside it is not read.

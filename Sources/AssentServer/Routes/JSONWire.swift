@@ -37,6 +37,8 @@ struct JSONWire: RouteWire {
         case let error as StoreError:
             logger.error("the database failed", metadata: ["error": "\(error)"])
             return AMError(EngineError(error)).response
+        case RouteRefusal.tokenRefused(let refusal): return .crest(refusal)
+        case let refusal as SenderProofRefusal: return .crest(TokenRefusal(refusal))
         case let refusal as RouteRefusal: return AMError(refusal, of: rule).response
         default: throw error
         }

@@ -163,8 +163,9 @@ struct OAuthRoutes: Sendable {
             guard request.isOfPerson else {
                 throw OAuthError.invalidRequest("Request is missing a required parameter: id_token_hint")
             }
-            let caller = try await callers.caller(with: cookie.credential(request.headers), realm: realm)
-            if case .session(let live, .cookie) = caller { session = live }
+            let caller = try await callers.caller(withSession: presented(request), realm: realm)
+            if case .refusedToken(let refusal) = caller { throw RouteRefusal.tokenRefused(refusal) }
+            if case .session(let live, .cookie, _) = caller { session = live }
         }
         let frame = design.frame(request.headers, below: basePath, locales: parameters["ui_locales"])
         var response: Response
@@ -188,11 +189,15 @@ struct OAuthRoutes: Sendable {
             ).response()
         }
         // The ID token of another session says nothing about the one that this browser has.
-        let remaining = try await callers.caller(with: cookie.credential(request.headers), realm: realm)
+        let remaining = try await callers.caller(withSession: presented(request), realm: realm)
         if case .anonymous = remaining {
             response.headers[values: .setCookie] = cookie.clearing(answering: request.headers)
         }
         return response
+    }
+
+    private func presented(_ request: Request) -> PresentedCredentials {
+        PresentedCredentials(sessionOf: request, cookie: cookie, origin: origin)
     }
 
     private func goingOn(to location: String, _ frame: PageFrame) -> Response {

@@ -33,7 +33,10 @@ struct PolicyRoutes: Sendable {
         guard let object = json.object else { throw RequestError(400, "Invalid value subject") }
         if let token = object["ssoToken"]?.string {
             guard Self.mayBeSessionToken(token) else { throw RequestError(400, "Invalid value subject") }
-            guard let session = try await sessions.live(token: Secret(token)) else { return .anonymous }
+            // Who asks about a session that belongs to a key cannot prove that key, unless the session is their own.
+            guard let session = try await sessions.live(token: Secret(token)),
+                session.keyThumbprint == nil || session.id == caller.id
+            else { return .anonymous }
             return .session(PresentedSession(session))
         }
         guard object["jwt"] != nil || object["claims"] != nil else {

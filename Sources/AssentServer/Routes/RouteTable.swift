@@ -17,7 +17,8 @@ enum RouteTable {
             try await $0.authenticate.respond(to: $1)
         },
 
-        // Free of the caller and of the realm: someone who has a session's token may ask about that session and end it.
+        // Free of the caller and of the realm: someone who has a session's token, and its key where it belongs to one,
+        // may ask about that session and end it.
         // AM's clients name the session in the body, the query, a field or the cookie, and send this to the realm that
         // they are configured for, also about a session of another realm.
         Route(RouteRule("sessions", methods: [.post], caller: .anyone, bodyLimit: 1 << 20, takesAction: true)) {

@@ -71,7 +71,7 @@ enum RouteRefusal: Error, Hashable {
     case foreignSession
     /// There is no access token.
     case tokenRequired
-    /// The access token, or the proof beside it, is not valid here.
+    /// The access token, or the proof beside it or beside a session, is not valid here.
     case tokenRefused(TokenRefusal)
     /// The client has no secret, so that anyone could pass for it.
     case publicClient

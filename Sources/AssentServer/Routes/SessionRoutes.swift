@@ -9,11 +9,29 @@ struct SessionRoutes: Sendable {
     let sessions: Sessions
     let cookie: SessionCookie
 
+    /// Verifies proofs of keys, for all doors of the process.
+    let proofs: SenderProofs
+
+    /// The public origin of the server, which is in the URLs that proofs are about.
+    let origin: String
+
     /// Answers an action on the session that the request names.
     func respond(to call: RouteCall<OAuthProvider>) async throws -> Response {
         let body = try await call.jsonObject()
         let token = try target(of: call.request, body: body)
         let session: LiveSession? = if let token { try await sessions.live(token: token) } else { nil }
+        var proof: SenderProof?
+        if let session, let token {
+            proof = try await proofs.verify(
+                PresentedProof(call.request, origin: origin, server: .authorizationServer), of: session, token: token,
+                policy: call.service.configuration.noncePolicy(of: nil))
+        }
+        var response = try await answer(call, session)
+        response.give(nonce: proof?.newNonce)
+        return response
+    }
+
+    private func answer(_ call: RouteCall<OAuthProvider>, _ session: LiveSession?) async throws -> Response {
         switch try call.action() {
         case "getSessionInfo": return .json(200, try Self.required(session).info)
         case "getSessionInfoAndResetIdleTime":

@@ -57,7 +57,7 @@ struct ServerParts: Sendable {
         authentication = Authentication(
             context, realms: try configuration.signIn, startsPerMinute: Int64(configuration.journeyStartsPerMinute),
             transactions: transactions, passwords: passwords, oneTimePasswords: OneTimePasswords(context),
-            signing: signing)
+            signing: signing, proofs: proofs)
     }
 
     /// Transaction signing, by realm. An issuer is named by the address that clients know.
@@ -97,19 +97,20 @@ struct ServerParts: Sendable {
     /// - Throws: `WireError` when an address is not a URL.
     func serverHandler() throws -> ServerHandler {
         let basePath = URLComponents(string: endpoints.server)?.path ?? ""
-        let origins = WebOrigins(configuration.realms, own: try Origin(endpoints.server))
-        let check = CallerCheck(
-            callers: callers, cookie: cookie, clients: providers, origin: try Origin(endpoints.server).description)
+        let own = try Origin(endpoints.server)
+        let origin = own.description
+        let origins = WebOrigins(configuration.realms, own: own)
+        let check = CallerCheck(callers: callers, cookie: cookie, clients: providers, origin: origin)
         return ServerHandler(
             basePath: basePath, hosts: try hosts,
             json: RouteRunner(
-                JSONWire(logger: context.logger), RouteTable.json, handlers: jsonRoutes, services: providers,
+                JSONWire(logger: context.logger), RouteTable.json, handlers: jsonRoutes(origin), services: providers,
                 callers: check, origins: origins),
             oauth: RouteRunner(
                 OAuthWire(design: configuration.pages, basePath: basePath), RouteTable.oauth,
                 handlers: OAuthRoutes(
                     callers: callers, cookie: cookie, proofs: proofs,
-                    origin: try Origin(endpoints.server).description, serverURL: endpoints.server,
+                    origin: origin, serverURL: endpoints.server,
                     design: configuration.pages),
                 services: providers, callers: check, origins: origins),
             signing: RouteRunner(
@@ -117,16 +118,16 @@ struct ServerParts: Sendable {
                 callers: check, origins: origins),
             signIn: SignInRoute(
                 authentication: authentication, callers: callers, sessions: sessions, grants: providers, cookie: cookie,
-                origin: try Origin(endpoints.server), gateway: try endpoints.gateway.map { try Origin($0) },
+                origin: own, gateway: try endpoints.gateway.map { try Origin($0) },
                 routes: configuration.gateway?.routes ?? [], basePath: basePath, design: configuration.pages,
                 logger: context.logger),
             health: HealthRoutes(database: context.database, passwords: passwords, watch: watch))
     }
 
-    private var jsonRoutes: JSONRoutes {
+    private func jsonRoutes(_ origin: String) -> JSONRoutes {
         JSONRoutes(
-            authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie),
-            sessions: SessionRoutes(sessions: sessions, cookie: cookie),
+            authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie, origin: origin),
+            sessions: SessionRoutes(sessions: sessions, cookie: cookie, proofs: proofs, origin: origin),
             policies: PolicyRoutes(sessions: sessions, access: access),
             administration: AdministrationRoutes(
                 administration: Administration(context),

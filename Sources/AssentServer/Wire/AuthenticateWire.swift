@@ -33,12 +33,14 @@ extension PageContent {
 }
 
 extension AuthenticateSuccess {
+    /// AM's members and, for a session that belongs to a key, `cnf` as in tokens (RFC 7800 §3, RFC 9449 §6.1).
     var json: JSONObject {
         var object = JSONObject()
         object["tokenId"] = token.map { .string($0.reveal()) }
         object["successUrl"] = .string(successURL)
         object["realm"] = .string(realm)
         object["failure"] = failure.map { .string($0.rawValue) }
+        object["cnf"] = keyThumbprint.map { ["jkt": .string($0)] }
         return object
     }
 }

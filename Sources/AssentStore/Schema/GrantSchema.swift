@@ -19,6 +19,9 @@ extension Migration {
             "CREATE INDEX client_assertions_expiry ON client_assertions (expires_at)",
         ])
 
+    /// Since then a session may belong to a key (RFC 9449).
+    static let sessionKeys = Migration("session keys", ["ALTER TABLE sessions ADD COLUMN key_thumbprint TEXT"])
+
     /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
     /// for what it is. A grant of a client to itself has no user and no session.
     /// `expires_at` is when nothing of the grant can be used any more.

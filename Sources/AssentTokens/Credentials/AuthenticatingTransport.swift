@@ -63,6 +63,7 @@ public struct AuthenticatingTransport: HTTPTransport {
     private struct Outgoing {
         var call: HTTPCall
         var token: Secret?
+        /// The key of the token, or of the session that goes without a token.
         var key: ProofKey?
         var session: Session?
     }
@@ -105,19 +106,24 @@ public struct AuthenticatingTransport: HTTPTransport {
         return try await transmit(again)
     }
 
-    /// Sends a call, with a proof where its token is bound to a key.
+    /// Sends a call, with a proof where its token, or its session, is bound to a key.
     private func transmit(_ outgoing: Outgoing) async throws -> HTTPReply {
         let call = outgoing.call
-        guard let token = outgoing.token, let key = outgoing.key else { return try await transport.send(call) }
+        guard let key = outgoing.key else { return try await transport.send(call) }
         let target = ProofMaker.Target(
-            method: call.request.method, url: call.request.url ?? "", role: .resource, token: token)
+            method: call.request.method, url: call.request.url ?? "", role: .resource,
+            token: outgoing.token ?? outgoing.session?.token)
         var isUnderWay = false
         do {
             return try await tokens.proofs.exchange(
                 target, key: key, mayRepeat: call.hasReplayableBody, isHarmless: call.mayBeRepeated
             ) { proof in
                 var proved = call
-                proved.request.headerFields.setBound(token, proof: proof)
+                if let token = outgoing.token {
+                    proved.request.headerFields.setBound(token, proof: proof)
+                } else {
+                    proved.request.headerFields[.dpop] = proof
+                }
                 isUnderWay = true
                 let reply = try await transport.send(proved)
                 isUnderWay = false
@@ -169,9 +175,7 @@ public struct AuthenticatingTransport: HTTPTransport {
         var outgoing = Outgoing(call: original)
         if access.sendsAccessToken, original.request.headerFields[.authorization] == nil {
             guard original.request.headerFields[.dpop] == nil else {
-                throw TokenError(
-                    .unprovable, "The call brings a field DPoP of its own, and no Authorization that it belongs to.",
-                    suggestion: "Leave the field out: the proof is made here.")
+                throw Self.foreignProof
             }
             let set = try await tokens.tokens(rejecting: rejected)
             outgoing.token = set.accessToken
@@ -191,7 +195,21 @@ public struct AuthenticatingTransport: HTTPTransport {
             let cookie = "\(others)\(tokens.configuration.sessionCookieName)=\(token)"
             outgoing.call.request.headerFields.setCookie(cookie)
             if let sessionField { outgoing.call.request.headerFields[sessionField] = token }
+            if outgoing.token == nil { outgoing.key = try await key(of: session, for: original) }
         }
         return outgoing
     }
+
+    /// The key that proves a session which goes without an access token of ours; `nil` when it belongs to none. Where
+    /// the call brings an `Authorization` and a proof of its own, these decide.
+    private func key(of session: Session, for call: HTTPCall) async throws -> ProofKey? {
+        let fields = call.request.headerFields
+        guard session.keyThumbprint != nil, fields[.authorization] == nil || fields[.dpop] == nil else { return nil }
+        guard fields[.dpop] == nil else { throw Self.foreignProof }
+        return try await tokens.proofs.keys.key(of: session)
+    }
+
+    private static let foreignProof = TokenError(
+        .unprovable, "The call brings a field DPoP of its own, and no Authorization that it belongs to.",
+        suggestion: "Leave the field out: the proof is made here.")
 }

@@ -16,6 +16,8 @@ struct PendingSignOuts: Sendable {
         var accessToken: Secret?
         /// The realm of a session.
         let realm: String
+        /// The key that a session belongs to: it is kept until the server was told.
+        var key: KeyBinding?
         let since: Date
     }
 
@@ -65,12 +67,12 @@ extension PendingSignOuts.Entry {
         var entries: [PendingSignOuts.Entry] = []
         func add(
             _ step: SignOutResult.Step, _ secret: Secret, isRefreshToken: Bool = false, accessToken: Secret? = nil,
-            realm: String = ""
+            realm: String = "", key: KeyBinding? = nil
         ) {
             entries.append(
                 PendingSignOuts.Entry(
                     id: random.token(byteCount: 9), step: step, secret: secret, isRefreshToken: isRefreshToken,
-                    accessToken: accessToken, realm: realm, since: now))
+                    accessToken: accessToken, realm: realm, key: key, since: now))
         }
         if let tokens {
             if let refreshToken = tokens.refreshToken {
@@ -82,17 +84,28 @@ extension PendingSignOuts.Entry {
             // token's.
             if session == nil, let idToken = tokens.idToken { add(.endProviderSession, idToken.text) }
         }
-        if let session, !session.token.isEmpty { add(.endSession, session.token, realm: session.realm) }
+        if let session, !session.token.isEmpty {
+            add(.endSession, session.token, realm: session.realm, key: KeyBinding(session))
+        }
         return entries
     }
 
+    /// The session that is to be ended.
+    var session: Session {
+        var session = Session(token: secret, realm: realm, keyThumbprint: key?.thumbprint)
+        session.keyName = key?.name
+        return session
+    }
+
     fileprivate var json: JSONValue {
-        [
+        var object: JSONObject = [
             "id": .string(id), "step": .string(step.rawValue), "secret": .string(secret.reveal()),
             "refresh": .bool(isRefreshToken), "access": accessToken.map { .string($0.reveal()) } ?? .null,
             "realm": .string(realm),
             "since": .integer(Int64(since.timeIntervalSince1970.rounded(.down))),
         ]
+        object["dpop"] = key?.json
+        return .object(object)
     }
 
     fileprivate init?(_ json: JSONValue) {
@@ -102,6 +115,6 @@ extension PendingSignOuts.Entry {
         self.init(
             id: id, step: step, secret: Secret(secret), isRefreshToken: json["refresh"]?.bool ?? false,
             accessToken: json["access"]?.string.map { Secret($0) }, realm: json["realm"]?.string ?? "",
-            since: Date(timeIntervalSince1970: Double(since)))
+            key: json["dpop"].flatMap(KeyBinding.init), since: Date(timeIntervalSince1970: Double(since)))
     }
 }

@@ -1,4 +1,5 @@
 public import AssentCore
+import Foundation
 
 extension TokenManager {
     /// What came of a sign-in in a browser.
@@ -32,7 +33,7 @@ extension TokenManager {
     ) async throws -> BrowserSignIn {
         try await provider.client.check()
         // While the user is busy elsewhere nobody is kept waiting.
-        let key = try await keyForSignIn()
+        let key = try await proofs.keys.forSignIn(until: clock.now.addingTimeInterval(configuration.patience))
         let attempt = try await provider.attempt(
             redirectURI: receiver.redirectURI, parameters: parameters, key: key?.binding)
         let redirect = try await receiver.receive(opening: attempt.url) { attempt.isAnswer($0) }
@@ -40,12 +41,6 @@ extension TokenManager {
         let replaced = try await takeOver(tokens)
         if let old = replaced.tokens { await revokeOrphans(old) }
         return BrowserSignIn(tokens: tokens, replacedSession: replaced.session)
-    }
-
-    /// The key for tokens that are about to be asked for; `nil` for bearer tokens, which wait for nobody.
-    private func keyForSignIn() async throws -> ProofKey? {
-        guard configuration.dpop.keys != nil else { return nil }
-        return try await exclusively { try await proofs.keys.forNewTokens() }
     }
 
     /// Stores tokens in place of whoever was signed in.

@@ -8,7 +8,8 @@ extension TokenManager {
 
     /// Forgets session and tokens, whatever the server says, then tells the server: revokes the refresh token and the
     /// access token, ends AM's session, or, where there is none, the provider's by the ID token. The key that the
-    /// tokens were bound to is removed as soon as they are forgotten.
+    /// tokens were bound to is removed as soon as they are forgotten; the key of a session, as soon as the server has
+    /// heard that the session ends.
     ///
     /// What the server is to be told is noted, sealed, before anything is forgotten: a sign-out that is interrupted, or
     /// that the network prevents, is finished by ``retrySignOuts()``.
@@ -110,8 +111,13 @@ extension TokenManager {
         forgotten.failure = await errorThrown { try await self.storage.removeTokens() }
         if forgotten.failure == nil {
             // Only now: nothing may be left that cannot be used. Revoking needs no proof (RFC 7009 §2.1).
-            let binding = tokens?.key
-            forgotten.failure = await errorThrown { try await self.proofs.keys.remove(binding, isSignOut: endsSession) }
+            let (tokenKey, sessionKey) = (tokens?.key, session.flatMap(KeyBinding.init))
+            // The session's key also proves that the session may be ended.
+            let isNeeded = !endsSession || forgotten.entries.contains { $0.key != nil }
+            forgotten.failure = await errorThrown {
+                try await self.proofs.keys.remove(
+                    [tokenKey, sessionKey], except: isNeeded ? sessionKey : nil, isSignOut: endsSession)
+            }
         }
         if endsSession {
             forgotten.session = session
@@ -142,9 +148,12 @@ extension TokenManager {
                 undone.append(.init(entry.step, Self.reason(error), isKept: isKept))
             }
         }
+        // Before the entries are forgotten: else nobody would know of a key that is left.
+        let (left, failure) = await proofs.keys.discardKeys(of: entries.filter { over.contains($0.id) })
+        over.subtract(left)
         do {
             try await storeErrorsAsTokenErrors { try await pending.change(removing: over, now: clock.now) }
-            return (undone, nil)
+            return (undone, failure)
         } catch {
             return (undone, error as? TokenError)
         }
@@ -159,7 +168,7 @@ extension TokenManager {
                 try await provider.revoke(refreshToken: nil, accessToken: entry.secret)
             }
         case .endProviderSession: try await provider.endSession(idToken: entry.secret)
-        case .endSession: try await sessions?.end(Session(token: entry.secret, realm: entry.realm))
+        case .endSession: try await sessions?.end(entry.session)
         }
     }
 

@@ -58,17 +58,37 @@ public actor TokenManager {
         random: any RandomSource = SystemRandom(),
         logger: Logger = Logger(label: "assent.tokens")
     ) {
+        self.init(
+            configuration: configuration, transport: transport,
+            proving: SessionProofs(configuration, store: store, clock: clock, random: random), sessions: sessions,
+            clock: clock, random: random, logger: logger)
+    }
+
+    /// A manager whose sessions' keys are proved in journeys, too.
+    ///
+    /// - Parameters:
+    ///   - configuration: the authorization server and this client's registration there.
+    ///   - transport: carries requests.
+    ///   - sessionProofs: knows the store and the key; it was made with the same configuration.
+    ///   - sessions: ends AM's session when the user signs out; `nil` leaves that to the caller.
+    ///   - clock: where the time comes from.
+    ///   - random: where PKCE verifiers, `state`, nonces and the names of proofs come from.
+    ///   - logger: is told what happens, never a secret.
+    package init(
+        configuration: TokenConfiguration, transport: any HTTPTransport, proving sessionProofs: SessionProofs,
+        sessions: (any SessionEnding)?, clock: any WallClock, random: any RandomSource,
+        logger: Logger = Logger(label: "assent.tokens")
+    ) {
         self.configuration = configuration
         self.clock = clock
         self.random = random
         self.logger = logger
-        storage = TokenStorage(store, configuration)
-        proofs = ProofMaker(
-            keys: ProofKeys(configuration.dpop, storage: storage, random: random), clock: clock, random: random)
+        storage = sessionProofs.storage
+        proofs = sessionProofs.proofs
         provider = ProviderClient(
             configuration, transport: transport, proofs: proofs, clock: clock, random: random, logger: logger)
         self.sessions = sessions
-        pending = PendingSignOuts(store: store, name: storage.pendingSignOuts)
+        pending = PendingSignOuts(store: storage.store, name: storage.pendingSignOuts)
     }
 
     /// The stored session, or `nil` when nobody is signed in.
@@ -105,10 +125,14 @@ public actor TokenManager {
 
     /// Takes over the session of a new sign-in. Tokens of another session are removed, and revoked as far as possible.
     ///
-    /// - Throws: ``TokenError`` with code `storageFailed` or `busy`; then the old session is still there.
+    /// - Throws: ``TokenError`` with code `storageFailed` or `busy`, and `signInNeeded` or `keyUnavailable` when the
+    ///   session belongs to a key that is not there; then the old session is still there.
     public func install(_ session: Session) async throws {
         let old: TokenSet? = try await exclusively {
             let contents = try await storage.load()
+            var session = session
+            // Somebody may have signed out meanwhile, and so removed the key.
+            session.keyName = try await proofs.keys.key(of: session, isAnew: true)?.binding.name
             try await storage.save(session)
             guard let tokens = contents.tokens, !tokens.belongs(to: session) else { return nil }
             try await storage.removeTokens()

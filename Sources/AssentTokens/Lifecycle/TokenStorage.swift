@@ -154,19 +154,29 @@ struct TokenStorage: Sendable {
         suggestion: "Use the newest version, or sign out and sign in again.")
 
     private static func stored(_ session: Session) -> Secret {
-        let json: JSONValue = [
-            "v": 1, "token": .string(session.token.reveal()), "successUrl": .string(session.successURL),
-            "realm": .string(session.realm),
+        let binding = KeyBinding(session)
+        var json: JSONObject = [
+            "v": binding == nil ? 1 : 2, "token": .string(session.token.reveal()),
+            "successUrl": .string(session.successURL), "realm": .string(session.realm),
         ]
-        return Secret(bytes: json.serializedBytes())
+        json["dpop"] = binding?.json
+        return Secret(bytes: JSONValue.object(json).serializedBytes())
     }
 
     private static func session(_ stored: Secret) -> Session? {
-        guard let json = try? JSONValue.parse(stored.revealBytes()), json["v"]?.integer == 1,
-            let token = json["token"]?.string
-        else { return nil }
-        return Session(
-            token: Secret(token), successURL: json["successUrl"]?.string ?? "", realm: json["realm"]?.string ?? "")
+        guard let json = try? JSONValue.parse(stored.revealBytes()), let token = json["token"]?.string else {
+            return nil
+        }
+        // The second form names a key: without it, or read as the first, it would be sent without a proof.
+        let binding = json["dpop"].flatMap(KeyBinding.init)
+        guard json["v"]?.integer == (binding == nil ? 1 : 2), (json["dpop"] == nil) == (binding == nil) else {
+            return nil
+        }
+        var session = Session(
+            token: Secret(token), successURL: json["successUrl"]?.string ?? "", realm: json["realm"]?.string ?? "",
+            keyThumbprint: binding?.thumbprint)
+        session.keyName = binding?.name
+        return session
     }
 }
 

@@ -4,7 +4,8 @@ public import AssentCore
 ///
 /// A token that is bound to a key is worth nothing to somebody who has only the token. The key is made by the provider
 /// before the first tokens are asked for, and removed by the sign-out. All processes that share the store share the
-/// key, so all of them need the provider.
+/// key, so all of them need the provider. In an app, journeys are proved with the same key, so that a server that knows
+/// this binds their session to it.
 public struct DPoPConfiguration: Sendable {
     /// New tokens are bearer tokens. Stored tokens that are bound to a key stay so, and cannot be used without the
     /// provider.

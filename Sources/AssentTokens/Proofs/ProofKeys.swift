@@ -1,4 +1,5 @@
 import AssentCore
+import Foundation
 
 /// Finds, makes and removes the key that tokens are bound to. The name is noted in the store before the key is made, so
 /// that a crash between the two leaves no key that nobody knows of.
@@ -12,6 +13,21 @@ actor ProofKeys {
         self.configuration = configuration
         self.storage = storage
         self.random = random
+    }
+
+    /// The key for a sign-in that is about to begin, made when there is none; `nil` when nothing is bound to a key, and
+    /// then nobody is waited for.
+    ///
+    /// - Parameter deadline: until when the lease is waited for.
+    /// - Returns: the key.
+    /// - Throws: ``TokenError``.
+    func forSignIn(until deadline: Date) async throws -> ProofKey? {
+        guard configuration.keys != nil else { return nil }
+        return try await storeErrorsAsTokenErrors {
+            try await storage.store.withExclusiveAccess(storage.leaseName, deadline: deadline) {
+                try await forNewTokens()
+            }
+        }
     }
 
     /// The key for new tokens, made when there is none; `nil` when new tokens are not bound. The caller has the lease:
@@ -58,7 +74,8 @@ actor ProofKeys {
         if let found, found.binding == binding, !isAnew { return found }
         guard let provider = configuration.keys else {
             throw TokenError(
-                .keyUnavailable, "The stored tokens are bound to a key, and the configuration names no key provider.",
+                .keyUnavailable,
+                "The stored tokens or the session are bound to a key, and the configuration names no key provider.",
                 suggestion: "Set dpop in the configuration, or sign out and sign in again.")
         }
         found = nil
@@ -84,17 +101,39 @@ actor ProofKeys {
         }
     }
 
+    /// The name of the key for new tokens and sessions, where one is noted.
+    func notedName() async throws -> String? { try await storage.notedKeyName() }
+
+    /// Removes the keys of sessions that nobody needs to end any more, unless new tokens are bound to them again.
+    ///
+    /// - Returns: of which entries the key is left, and why.
+    func discardKeys(of entries: [PendingSignOuts.Entry]) async -> (left: Set<String>, failure: TokenError?) {
+        var (left, failure): (Set<String>, TokenError?) = ([], nil)
+        for entry in entries {
+            guard let provider = configuration.keys, let name = entry.key?.name else { continue }
+            found = nil
+            do {
+                guard try await storage.notedKeyName() != name else { continue }
+                try await keyErrorsAsTokenErrors { try await provider.removeKey(named: name) }
+            } catch {
+                left.insert(entry.id)
+                failure = error as? TokenError ?? TokenError(.keyUnavailable, "The key of a session is left.")
+            }
+        }
+        return (left, failure)
+    }
+
     /// Forgets what was found, since using it failed.
     func forget() { found = nil }
 
     /// Removes the key, after the tokens that are bound to it were forgotten. What cannot be removed now stays noted
     /// and is used for the next tokens. Without a sign-out the name stays noted, for a new key: the next tokens of the
-    /// session are bound as well.
-    func remove(_ binding: KeyBinding?, isSignOut: Bool) async throws {
+    /// session are bound as well. A key that is still needed stays: the session's.
+    func remove(_ bindings: [KeyBinding?], except needed: KeyBinding?, isSignOut: Bool) async throws {
         found = nil
         guard let provider = configuration.keys else { return }
         let noted = try await storage.notedKeyName()
-        for name in Set([noted, binding?.name].compactMap(\.self)) {
+        for name in Set(([noted] + bindings.map { $0?.name }).compactMap(\.self)) where name != needed?.name {
             try await keyErrorsAsTokenErrors { try await provider.removeKey(named: name) }
         }
         if noted != nil, isSignOut { try await storage.forgetKeyName() }

@@ -24,6 +24,21 @@ extension ProviderClient {
             oauthError: reply.oauthError)
     }
 
+    /// Reads what a session opens, with a proof where that belongs to a key.
+    func get(_ url: String, _ fields: HTTPFields, _ session: Session) async throws -> ProviderExchange.Reply {
+        guard let key = try await proofs.keys.key(of: session) else {
+            return try await exchange.get(url, fields: fields)
+        }
+        let target = ProofMaker.Target(method: .get, url: url, role: .authorizationServer, token: session.token)
+        return try await proofs.exchange(target, key: key, isHarmless: true) { proof in
+            var proved = fields
+            proved[.dpop] = proof
+            return try await exchange.get(url, fields: proved)
+        } read: { reply in
+            (reply.fields, ResourceRefusal(reply.response) == .nonce)
+        }
+    }
+
     /// Reads what the access token opens, with a proof where it is bound to a key.
     func get(_ url: String, _ tokens: TokenSet) async throws -> ProviderExchange.Reply {
         guard let binding = tokens.key else {

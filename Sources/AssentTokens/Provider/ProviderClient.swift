@@ -113,7 +113,7 @@ actor ProviderClient {
         var fields = HTTPFields()
         if let name = HTTPField.Name(configuration.sessionCookieName) { fields[name] = session.token.reveal() }
         fields[.acceptAPIVersion] = "resource=2.1,protocol=1.0"
-        let reply = try await exchange.get(attempt.url, fields: fields)
+        let reply = try await get(attempt.url, fields, session)
         switch reply.status {
         case 302, 303:
             guard let location = reply.fields[.location] else {

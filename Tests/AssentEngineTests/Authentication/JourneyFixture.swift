@@ -75,7 +75,7 @@ final class JourneyFixture: Sendable {
         let beta = try RealmSignIn(journeys: [login], defaultJourney: "Login")
         return Authentication(
             context, realms: ["/alpha": alpha, "/beta": beta], transactions: transactions, passwords: passwords,
-            oneTimePasswords: oneTimePasswords)
+            oneTimePasswords: oneTimePasswords, proofs: SenderProofs(context))
     }
 
     private static func user(_ name: String, _ context: EngineContext, _ passwords: Passwords) async throws -> User {

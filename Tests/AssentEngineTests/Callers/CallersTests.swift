@@ -19,7 +19,7 @@ struct CallersTests {
     private static func describe(_ caller: Caller) -> String {
         switch caller {
         case .anonymous: "anonymous"
-        case .session(let session, let carrier): "\(session.user.username) by \(carrier)"
+        case .session(let session, let carrier, _): "\(session.user.username) by \(carrier)"
         case .foreignSession(let session): "\(session.user.username) of \(session.realm)"
         case .accessToken(let grant, _): "\(grant.clientID) for \(grant.owner?.user.username ?? "itself")"
         case .refusedToken(let refusal): "refused: \(refusal.reason), \(refusal.scheme), \(refusal.error ?? "-")"
@@ -31,18 +31,22 @@ struct CallersTests {
         let fixture = try await ProviderFixture()
         let callers = Self.callers(fixture)
         let realm = fixture.session.realm
-        let cookie = SessionCredential(token: fixture.sessionToken, carrier: .cookie)
         let name = fixture.user.username
-        #expect(Self.describe(try await callers.caller(with: cookie, realm: realm)) == "\(name) by cookie")
-        let field = SessionCredential(token: fixture.sessionToken, carrier: .field)
-        #expect(Self.describe(try await callers.caller(with: field, realm: realm)) == "\(name) by field")
-        #expect(Self.describe(try await callers.caller(with: field, realm: "/other")) == "\(name) of \(realm)")
-        let unknown = SessionCredential(token: Secret("x"), carrier: .field)
-        #expect(Self.describe(try await callers.caller(with: unknown, realm: realm)) == "anonymous")
-        let none: SessionCredential? = nil
-        #expect(Self.describe(try await callers.caller(with: none, realm: realm)) == "anonymous")
+        func describe(
+            _ token: Secret?, by carrier: SessionCarrier = .field, realm: String? = nil
+        ) async throws -> String {
+            let credential = token.map { SessionCredential(token: $0, carrier: carrier) }
+            return Self.describe(
+                try await callers.caller(
+                    withSession: PresentedCredentials(session: credential), realm: realm ?? fixture.session.realm))
+        }
+        #expect(try await describe(fixture.sessionToken, by: .cookie) == "\(name) by cookie")
+        #expect(try await describe(fixture.sessionToken) == "\(name) by field")
+        #expect(try await describe(fixture.sessionToken, realm: "/other") == "\(name) of \(realm)")
+        #expect(try await describe(Secret("x")) == "anonymous")
+        #expect(try await describe(nil) == "anonymous")
         _ = try await Sessions(fixture.context).end(id: fixture.session.id)
-        #expect(Self.describe(try await callers.caller(with: field, realm: realm)) == "anonymous")
+        #expect(try await describe(fixture.sessionToken) == "anonymous")
     }
 
     @Test("An access token decides alone: a session beside a bad one does not help")
@@ -145,6 +149,51 @@ struct CallersTests {
             requirement: AccessTokenRequirement(
                 scopes: [], audience: [], includesIssuer: true, isSenderConstrained: true))
         #expect(Self.describe(session) == "refused: missing, dpop, -")
+    }
+
+    @Test("A session that belongs to a key lets in its key alone, also where nothing else is accepted")
+    func boundSessions() async throws {
+        let fixture = try await ProviderFixture()
+        let callers = Self.callers(fixture)
+        let url = "https://api.bank.example/accounts"
+        let (mine, other) = (try SoftwareSigningKey.generate(.es256), try SoftwareSigningKey.generate(.es256))
+        let thumbprint = try JWK(publicKeyInfo: mine.publicKeyInfo).thumbprint
+        let token = try await Sessions(fixture.context).begin(
+            userID: fixture.user.id, realm: fixture.session.realm, limits: SessionLimits(), keyThumbprint: thumbprint
+        ).token
+        let nonce = SenderProofs(fixture.context).nonce(of: .gateway)
+        func caller(
+            by key: SoftwareSigningKey?, of named: Secret?, isConstrained: Bool, realm: String? = nil
+        ) async throws -> Caller {
+            var fields: [String] = []
+            if let key {
+                fields = [
+                    try await DPoPProof.make(
+                        method: "GET", uri: url, accessToken: named, nonce: nonce, key: key, clock: fixture.clock)
+                ]
+            }
+            return try await callers.caller(
+                with: PresentedCredentials(
+                    session: SessionCredential(token: token, carrier: .field),
+                    proof: PresentedProof(fields: fields, method: "GET", url: url, server: .gateway)),
+                realm: realm ?? fixture.session.realm,
+                requirement: AccessTokenRequirement(
+                    scopes: ["accounts"], audience: [], includesIssuer: true, isSenderConstrained: isConstrained))
+        }
+        let refused = "refused: keyMismatch, dpop, invalid_dpop_proof"
+        for isConstrained in [false, true] {
+            let granted = try await caller(by: mine, of: token, isConstrained: isConstrained)
+            #expect(Self.describe(granted) == "\(fixture.user.username) by field")
+            #expect(granted.presented?.keyThumbprint == thumbprint)
+            for (key, named) in [(nil, nil), (other, token), (mine, fixture.sessionToken), (mine, nil)]
+                as [(SoftwareSigningKey?, Secret?)]
+            {
+                let caller = try await caller(by: key, of: named, isConstrained: isConstrained)
+                #expect(Self.describe(caller) == refused && caller.presented == nil)
+            }
+        }
+        let elsewhere = try await caller(by: mine, of: token, isConstrained: true, realm: "/other")
+        #expect(Self.describe(elsewhere) == "refused: missing, dpop, -")
     }
 
     @Test("A session lives on by each use of an access token for a service, and by no use that is refused")

@@ -77,7 +77,7 @@ struct JourneyProgressTests {
     func state() throws {
         let full = JourneyState(
             journey: "Login", realm: "/alpha", expiresAt: 300, sessionID: "s", sessionUserID: "u",
-            replacedSessionID: "r", transactionID: "t", noSession: true, progress: Self.full)
+            replacedSessionID: "r", transactionID: "t", keyThumbprint: "k", noSession: true, progress: Self.full)
         let bare = JourneyState(
             journey: "Login", realm: "/alpha", expiresAt: 300, sessionID: nil, sessionUserID: nil,
             replacedSessionID: nil, transactionID: nil, noSession: false, progress: Self.begun())

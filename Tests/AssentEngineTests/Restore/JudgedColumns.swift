@@ -56,7 +56,10 @@ struct JudgedColumns: Sendable {
         "server_state": JudgedColumns(
             "name value"),
         "sessions": JudgedColumns(
-            "id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties epoch"),
+            """
+            id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties epoch \
+            key_thumbprint
+            """),
         "signing_certificates": JudgedColumns(
             "kid iss identity cert"),
         "signing_confirms": JudgedColumns(

@@ -42,7 +42,8 @@ struct SignTransactionNodeTests {
                         journeys: [sign], defaultJourney: nil, failedTransaction: failedTransaction)
                 ],
                 transactions: journeys.transactions, passwords: journeys.passwords,
-                oneTimePasswords: journeys.oneTimePasswords, signing: ["/alpha": provider])
+                oneTimePasswords: journeys.oneTimePasswords, signing: ["/alpha": provider],
+                proofs: SenderProofs(journeys.context))
             session = try await journeys.signIn()
         }
 

@@ -30,6 +30,15 @@ struct DoorRow: Sendable, CustomTestStringConvertible {
         case oldProof = "… with an old proof without a nonce"
         case foreignNonce = "… with the other server's nonce"
         case twoFields = "two `Authorization` fields"
+        case boundSession = "a bound session in its field, with its proof"
+        case boundSessionInCookie = "a bound session in the cookie, with its proof"
+        case boundSessionAlone = "a bound session, without a proof"
+        case boundSessionTwoProofs = "a bound session, with two proofs"
+        case boundSessionOtherKey = "a bound session, with another key's proof"
+        case boundSessionOtherSession = "a bound session, with a proof for another session"
+        case boundSessionNoHash = "a bound session, with a proof for none"
+        case boundSessionRepeated = "a bound session, with a proof that was used before"
+        case boundSessionOldProof = "a bound session, with an old proof without a nonce"
     }
 
     let credential: Credential
@@ -53,6 +62,12 @@ struct DoorRow: Sendable, CustomTestStringConvertible {
     private init(_ credential: Credential, everywhere answer: String) {
         self.credential = credential
         answers = ResourceDoor.allCases.map { _ in answer }
+    }
+
+    /// A row about sessions, which two of the doors do not look at.
+    private init(session credential: Credential, _ answer: String) {
+        self.credential = credential
+        answers = ResourceDoor.allCases.map { $0.takesSessions ? answer : "401 `Bearer`" }
     }
 
     static let rows: [DoorRow] = [
@@ -82,6 +97,15 @@ struct DoorRow: Sendable, CustomTestStringConvertible {
         DoorRow(.oldProof, everywhere: nonce),
         DoorRow(.foreignNonce, everywhere: nonce),
         DoorRow(.twoFields, "400 `invalid_request`", key, key, key, key),
+        DoorRow(session: .boundSession, "yes"),
+        DoorRow(session: .boundSessionInCookie, "yes"),
+        DoorRow(session: .boundSessionAlone, proof),
+        DoorRow(session: .boundSessionTwoProofs, proof),
+        DoorRow(session: .boundSessionOtherKey, proof),
+        DoorRow(session: .boundSessionOtherSession, proof),
+        DoorRow(session: .boundSessionNoHash, proof),
+        DoorRow(session: .boundSessionRepeated, proof),
+        DoorRow(session: .boundSessionOldProof, nonce),
     ]
 
     /// The table as the page has it.

@@ -65,7 +65,7 @@ struct DoorTableTests {
         #expect(control.status == 200, "\(control.text)")
     }
 
-    @Test("Doors that ask for a session look at no token and at no proof")
+    @Test("Doors that ask for a session look at no token, and at no proof beside a session without a key")
     func sessions() async throws {
         let fixture = try #require(ServerFixture.shared)
         let session = try await fixture.session()
@@ -106,6 +106,7 @@ struct DoorBench {
     private let key: ProofKey
     private let bound: String
     private let unbound: String
+    private let boundSession: String
 
     init(_ fixture: ServerFixture, _ door: ResourceDoor, session: String) async throws {
         self.fixture = fixture
@@ -115,6 +116,7 @@ struct DoorBench {
         key = try ProofKey()
         bound = try await door.boundToken(fixture, session: session, to: key)
         unbound = try await door.bearerToken(fixture, session: session)
+        boundSession = try await fixture.boundSession(to: key)
     }
 
     private func proof(
@@ -149,7 +151,42 @@ struct DoorBench {
         case .noProof: return ServerFixture.dpop(bound)
         case .noProofAndSession: return ServerFixture.dpop(bound) + field + cookie
         case .twoFields: return ServerFixture.bearer(unbound) + ServerFixture.dpop(bound, try await proof(of: bound))
+        case .boundSession, .boundSessionInCookie, .boundSessionAlone, .boundSessionTwoProofs, .boundSessionOtherKey,
+            .boundSessionOtherSession, .boundSessionNoHash, .boundSessionRepeated, .boundSessionOldProof:
+            return try await sessionFields(credential)
         default: return try await wrongProof(credential)
+        }
+    }
+
+    private func sessionFields(_ credential: DoorRow.Credential) async throws -> [(String, String)] {
+        let field = ServerFixture.session(boundSession)
+        switch credential {
+        case .boundSessionInCookie:
+            return [
+                ("Cookie", "\(ServerFixture.cookieName)=\(boundSession)"), ("DPoP", try await proof(of: boundSession)),
+            ]
+        case .boundSessionAlone: return field
+        case .boundSessionTwoProofs:
+            return field + [("DPoP", try await proof(of: boundSession)), ("DPoP", try await proof(of: boundSession))]
+        case .boundSessionOtherKey: return field + [("DPoP", try await proof(of: boundSession, by: ProofKey()))]
+        case .boundSessionOtherSession:
+            return field + [("DPoP", try await proof(of: try await fixture.boundSession(to: key)))]
+        case .boundSessionNoHash: return field + [try await fixture.proof("GET", url, by: key)]
+        case .boundSessionOldProof:
+            return field + [
+                (
+                    "DPoP",
+                    try await proof(of: boundSession) {
+                        $0.issuedAt -= 61
+                        $0.nonce = nil
+                    }
+                )
+            ]
+        default:
+            let fields = field + [("DPoP", try await proof(of: boundSession))]
+            guard credential == .boundSessionRepeated else { return fields }
+            #expect(door.accepts(try await fixture.send("GET", url, fields)) == door.takesSessions)
+            return fields
         }
     }
 

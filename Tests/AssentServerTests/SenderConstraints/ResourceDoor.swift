@@ -17,6 +17,9 @@ enum ResourceDoor: String, CaseIterable, Sendable, CustomTestStringConvertible {
     /// Whose tokens it takes.
     var isOfParty: Bool { self == .party || self == .evidence }
 
+    /// Whether a session may open it.
+    var takesSessions: Bool { self != .userInfo && self != .party }
+
     /// Whose nonces it takes.
     var server: ProofServer { self == .gateway || self == .constrained ? .gateway : .authorizationServer }
 

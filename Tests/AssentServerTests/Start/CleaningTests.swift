@@ -63,7 +63,7 @@ struct CleaningTests {
             ],
             authentication: Authentication(
                 context, realms: [:], transactions: transactions, passwords: Passwords(context),
-                oneTimePasswords: OneTimePasswords(context)), keys: keys,
+                oneTimePasswords: OneTimePasswords(context), proofs: SenderProofs(context)), keys: keys,
             proofs: SenderProofs(context),
             watch: NodeWatch(context, location, hold, clockLimit: nil), policies: "")
         try await housekeeping.report()

@@ -23,6 +23,9 @@ struct JourneyState: Sendable, Hashable {
     /// The transaction that is to be approved.
     let transactionID: String?
 
+    /// The thumbprint of the key that each request of the journey proves; `nil` for a journey that belongs to none.
+    var keyThumbprint: String?
+
     /// Whether the client wants no session. It may say so at any step.
     var noSession: Bool
 
@@ -61,7 +64,8 @@ extension JourneyState {
         self.init(
             journey: journey, realm: realm, expiresAt: expiresAt, sessionID: json["session"]?.string,
             sessionUserID: json["sessionUser"]?.string, replacedSessionID: json["replaces"]?.string,
-            transactionID: json["transaction"]?.string, noSession: noSession, progress: progress)
+            transactionID: json["transaction"]?.string, keyThumbprint: json["key"]?.string, noSession: noSession,
+            progress: progress)
     }
 
     /// The state as it is stored.
@@ -74,6 +78,7 @@ extension JourneyState {
         object["sessionUser"] = sessionUserID.map(JSONValue.string)
         object["replaces"] = replacedSessionID.map(JSONValue.string)
         object["transaction"] = transactionID.map(JSONValue.string)
+        object["key"] = keyThumbprint.map(JSONValue.string)
         return .object(object)
     }
 }

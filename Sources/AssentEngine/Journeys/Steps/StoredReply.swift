@@ -26,6 +26,7 @@ struct StoredReply: Sendable {
                 token: json["token"]?.string.map { Secret($0) }, isNewSession: json["new"]?.bool ?? false,
                 successURL: url, realm: realm)
             success.failure = json["failure"]?.string.map(EngineError.Code.init)
+            success.keyThumbprint = json["key"]?.string
             result = .success(.success(success))
         } else if let code = json["code"]?.string, let detail = json["detail"]?.string {
             result = .failure(
@@ -49,6 +50,7 @@ struct StoredReply: Sendable {
             object["successUrl"] = .string(success.successURL)
             object["realm"] = .string(success.realm)
             object["failure"] = success.failure.map { .string($0.rawValue) }
+            object["key"] = success.keyThumbprint.map(JSONValue.string)
         case .failure(let error):
             object["code"] = .string(error.code.rawValue)
             object["detail"] = .string(error.detail)

@@ -4,7 +4,7 @@ import Foundation
 import Logging
 
 /// Finds out which client a request to the token, revocation or introspection endpoint comes from.
-package struct ClientAuthentication: Sendable {
+package struct ClientAuthenticator: Sendable {
     private let context: EngineContext
     private let configuration: OAuthProviderConfiguration
     private let keySets: (any ClientKeySets)?

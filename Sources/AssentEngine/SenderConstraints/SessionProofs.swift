@@ -1,0 +1,50 @@
+package import AssentCore
+
+extension SenderProofs {
+    /// Verifies that the sender of a request has the key that a session belongs to. Every door that takes a session
+    /// asks here, so that a session's token alone opens none of them.
+    ///
+    /// - Parameters:
+    ///   - presented: what the request says about its sender's key; `nil` where a door takes no proof.
+    ///   - session: the session that the request presents.
+    ///   - token: its token, which the proof must name.
+    ///   - policy: whether there must be a nonce.
+    /// - Returns: the proof; `nil` for a session that belongs to no key: a proof beside it is not read.
+    /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
+    package func verify(
+        _ presented: PresentedProof?, of session: LiveSession, token: Secret, policy: NoncePolicy
+    ) async throws -> SenderProof? {
+        guard let key = session.keyThumbprint else { return nil }
+        return try await verify(presented, byKey: key, accessToken: token, policy: policy)
+    }
+
+    /// Verifies a request's proof, which must be there and be by this key.
+    ///
+    /// - Parameters:
+    ///   - presented: what the request says about its sender's key.
+    ///   - key: the key's RFC 7638 thumbprint.
+    ///   - accessToken: the session's token; `nil` while a journey has none yet.
+    ///   - policy: whether there must be a nonce.
+    /// - Returns: the proof.
+    /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
+    func verify(
+        _ presented: PresentedProof?, byKey key: String, accessToken: Secret?, policy: NoncePolicy
+    ) async throws -> SenderProof {
+        guard let presented, let proof = try await verify(presented, accessToken: accessToken, policy: policy) else {
+            throw SenderProofRefusal(.invalidProof, "The request has no field DPoP with a proof of the session's key.")
+        }
+        guard ConstantTime.equal(key, proof.thumbprint) else {
+            throw SenderProofRefusal(.invalidProof, "The proof is by another key than the session's.")
+        }
+        return proof
+    }
+
+    /// Verifies and spends a request's proof; `nil` without one.
+    func verify(
+        _ presented: PresentedProof, accessToken: Secret?, policy: NoncePolicy
+    ) async throws -> SenderProof? {
+        try await verify(
+            presented.fields, method: presented.method, url: presented.url, accessToken: accessToken,
+            at: presented.server, policy: policy)
+    }
+}

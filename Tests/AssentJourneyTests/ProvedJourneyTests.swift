@@ -1,0 +1,84 @@
+import AssentCore
+import AssentTesting
+import HTTPTypes
+import Testing
+
+@testable import AssentJourney
+
+/// Notes for which session a call is proved, and fails as it is told.
+private final class Prover: SessionProver {
+    let sessions = Locked<[Session?]>([])
+    let failure: SessionProofError?
+
+    init(_ failure: SessionProofError? = nil) { self.failure = failure }
+
+    @concurrent func send(
+        _ call: HTTPCall, session: Session?, over transport: any HTTPTransport
+    ) async throws -> HTTPReply {
+        if let failure { throw failure }
+        sessions.withLock { $0.append(session) }
+        var proved = call
+        proved.request.headerFields[.dpop] = "proof"
+        return try await transport.send(proved)
+    }
+}
+
+@Suite("Journeys whose requests are proved") struct ProvedJourneyTests {
+    private static let bound = Session(token: Secret("B"), realm: "/alpha", keyThumbprint: "k")
+    private static let refusal = HTTPReply.json(
+        401, ["code": 401, "message": "The proof was used before."],
+        headers: [.wwwAuthenticate: #"DPoP error="invalid_dpop_proof",algs="ES256""#])
+
+    private func client(_ replies: [HTTPReply], _ prover: Prover) throws -> JourneyClient {
+        var client = try AssentJourneyTests.client(script(replies))
+        client.prover = prover
+        return client
+    }
+
+    @Test("Every request is proved for the session that it carries, and the reply says to which key a session belongs")
+    func proved() async throws {
+        let success = HTTPReply.json(200, ["tokenId": "T", "realm": "/alpha", "cnf": ["jkt": "k"]])
+        for session in [nil, Self.bound] {
+            let prover = Prover()
+            let client = try client([step([name]), success], prover)
+            var next = try #require(await client.start("Login", session: session).step)
+            next[NameCallback.self]?.name = "ana"
+            let given = try #require(await client.next(next).session)
+            #expect(given.keyThumbprint == "k")
+            #expect(prover.sessions.withLock { $0 } == [session, session])
+        }
+    }
+
+    @Test("AM's reply names no key")
+    func unbound() async throws {
+        let client = try client([success], Prover())
+        let session = try #require(await client.start("Login").session)
+        #expect(session.keyThumbprint == nil && session.keyName == nil)
+    }
+
+    @Test("A key that is lost, or not there now, is an error of its own")
+    func failures() async throws {
+        for (isLost, code) in [(true, JourneyFailure.Code.keyLost), (false, .keyUnavailable)] {
+            let prover = Prover(SessionProofError(isLost: isLost, detail: "Why.", suggestion: "Do it."))
+            let client = try client([success], prover)
+            let failure = await client.start("Login").failure
+            #expect(failure?.code == code && failure?.detail == "Why." && failure?.suggestion == "Do it.")
+            await #expect(throws: JourneyFailure.self) { try await client.signOut(Self.bound) }
+        }
+    }
+
+    @Test("A refused proof says nothing about the session: it is neither ended nor gone")
+    func refused() async throws {
+        let client = try client([Self.refusal], Prover())
+        for ask in [
+            { _ = try await client.isAccepted(Self.bound) }, { try await client.signOut(Self.bound) },
+        ] as [@Sendable () async throws -> Void] {
+            let failure = await #expect(throws: JourneyFailure.self) { try await ask() }
+            #expect(failure?.code == .proofRefused)
+        }
+        #expect(await client.start("Login", session: Self.bound).error?.status == 401)
+        // AM's own words about a session that has ended.
+        let ended = try self.client([.json(401, ["code": 401, "message": "Access Denied"])], Prover())
+        #expect(try await !ended.isAccepted(Self.bound))
+    }
+}
