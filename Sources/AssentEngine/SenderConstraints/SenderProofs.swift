@@ -33,11 +33,28 @@ package struct SenderProofs: Sendable {
     private let replays: DPoPReplays
 
     /// A verifier. There is one for a process.
-    package init(_ context: EngineContext) {
+    ///
+    /// - Parameters:
+    ///   - context: the database and the clock.
+    ///   - isDatabaseTimed: whether nodes that share a database say by its server's clock from when on spent proofs are
+    ///     remembered, so that no node's wrong clock keeps the others from accepting proofs.
+    package init(_ context: EngineContext, isDatabaseTimed: Bool = false) {
+        self.init(context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed))
+    }
+
+    /// Lets nodes that share a database remember spent proofs from now on, before the first one comes. Parameters as of
+    /// ``init(_:isDatabaseTimed:)``.
+    ///
+    /// - Throws: ``StoreError``.
+    package static func begin(_ context: EngineContext, isDatabaseTimed: Bool = false) async throws {
+        try await DPoPReplays(context, isDatabaseTimed: isDatabaseTimed).begin()
+    }
+
+    init(_ context: EngineContext, _ replays: DPoPReplays) {
         self.context = context
         server = DPoPNonces(context, of: .authorizationServer)
         gateway = DPoPNonces(context, of: .gateway)
-        replays = DPoPReplays(context)
+        self.replays = replays
     }
 
     /// A new nonce of a server.
@@ -73,14 +90,15 @@ package struct SenderProofs: Sendable {
         let madeAt = proof.nonce.flatMap(nonces.madeAt)
         let window = try window(of: proof, nonceMadeAt: madeAt, policy: policy, nonces)
         let claim = try await replays.claim(
-            DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti), earliest: window.lowerBound,
-            expiresAt: window.upperBound)
+            DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti), of: proof.thumbprint,
+            earliest: window.lowerBound, expiresAt: window.upperBound)
         switch claim {
         case .first: break
         case .repeated: throw SenderProofRefusal(.invalidProof, "The proof was used before.")
-        case .unknown:
+        case .unknown(let since):
             throw SenderProofRefusal(
-                .useNonce(nonces.make()), "Nobody knows any more whether the proof was used: it needs a newer nonce.")
+                .useNonce(nonces.make(since: since)),
+                "The proof may have been used before: repeat it with this nonce.")
         }
         let isDue = madeAt.map(nonces.isAging) ?? true
         return SenderProof(thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil)

@@ -83,6 +83,9 @@ public struct ServerConfiguration: Sendable {
     /// compare nothing.
     package var clockDifferenceSeconds: Int? = 30
 
+    /// Whether the database server's clock goes as the nodes' do, so that it may say what they go by.
+    var isDatabaseTimed: Bool { clockDifferenceSeconds != nil }
+
     /// The realms.
     package let realms: [RealmConfiguration]
 
