@@ -123,12 +123,14 @@ package final class OAuthProvider: Sendable {
     /// - Parameters:
     ///   - parameters: the form.
     ///   - client: who has sent it and authenticated, as ``client(authenticating:authorization:)`` says.
-    ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has verified and spent (RFC
-    ///     9449).
+    ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has checked (RFC 9449).
+    ///   - claim: spends that proof. It is asked once at most: when everything else of the request is valid, and before
+    ///     anything is spent. What it throws is thrown on.
     /// - Returns: the tokens.
     /// - Throws: ``OAuthError``, or ``StoreError`` (see ``OAuthError/init(answering:)``).
     package func tokens(
-        _ parameters: OAuthParameters, of client: OAuthClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, of client: OAuthClient, keyThumbprint: String?,
+        claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         let requested = try parameters.required("grant_type")
         guard let type = OAuthClient.GrantType(rawValue: requested) else {
@@ -142,11 +144,11 @@ package final class OAuthProvider: Sendable {
         }
         return switch type {
         case .authorizationCode:
-            try await exchange(parameters, client: client, keyThumbprint: keyThumbprint)
+            try await exchange(parameters, client: client, keyThumbprint: keyThumbprint, claim)
         case .refreshToken:
-            try await refresh(parameters, client: client, keyThumbprint: keyThumbprint)
+            try await refresh(parameters, client: client, keyThumbprint: keyThumbprint, claim)
         case .clientCredentials:
-            try await clientCredentials(parameters, client: client, keyThumbprint: keyThumbprint)
+            try await clientCredentials(parameters, client: client, keyThumbprint: keyThumbprint, claim)
         }
     }
 }

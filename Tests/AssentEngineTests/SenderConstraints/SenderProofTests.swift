@@ -34,8 +34,11 @@ struct SenderProofTests {
     private static func verify(
         _ proofs: SenderProofs, _ fields: [String], at server: ProofServer = .authorizationServer,
         policy: NoncePolicy = .offered
-    ) async throws -> SenderProof? {
-        try await proofs.verify(fields, method: "POST", url: url, accessToken: nil, at: server, policy: policy)
+    ) async throws -> CheckedProof? {
+        let presented = PresentedProof(fields: fields, method: "POST", url: url, server: server)
+        guard let proof = try proofs.check(presented, accessToken: nil, policy: policy) else { return nil }
+        try await proofs.claim(proof)
+        return proof
     }
 
     /// The code of the refusal; `nil` when the proof was accepted.

@@ -103,6 +103,6 @@ extension OAuthProvider {
     ) async throws -> IssuedTokens {
         try await tokens(
             parameters, of: try client(authenticating: parameters, authorization: authorization),
-            keyThumbprint: keyThumbprint)
+            keyThumbprint: keyThumbprint, claimingProof: {})
     }
 }

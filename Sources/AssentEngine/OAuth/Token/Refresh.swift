@@ -37,12 +37,16 @@ extension OAuthProvider {
     /// The token of a public client belongs to the grant's key; without one, the first proof that comes gives it one. A
     /// confidential client authenticates, and its new access token belongs to whatever key it proves (RFC 9449 §5).
     func refresh(
-        _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, client: OAuthClient, keyThumbprint: String?,
+        _ claimProof: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         let tokenID = TokenHash.of(Secret(try parameters.required("refresh_token")))
         let attemptHash = try Self.attemptHash(parameters["attempt_id"])
         guard let known = try await refreshRecord(tokenID) else { throw OAuthError.invalidGrant }
         if known.usedAt != nil {
+            guard !known.grant.isRevoked else { throw OAuthError.invalidGrant }
+            // A request that is sent a second time, with its proof, ends nothing.
+            try await claimProof()
             return try await repeated(
                 known, tokenID: tokenID, attemptHash: attemptHash, parameters, client: client,
                 keyThumbprint: keyThumbprint)
@@ -61,7 +65,9 @@ extension OAuthProvider {
                 audit.statement(record(.oauthRefresh, .refused, reason: refusal.rawValue, known.grant)))
             throw OAuthError.invalidGrant
         }
+        guard known.expiresAt > now else { throw OAuthError.invalidGrant }
         let scopes = try narrowed(parameters, grant: known.grant, client: client)
+        try await claimProof()
 
         // Signed before the token is spent: if signing fails, the token is still whole.
         let successor = Secret(context.random.token())
