@@ -199,6 +199,26 @@ struct SenderProofTests {
     }
 
     @Test(
+        "A new table, as in a copy, and a fenced one ask for nonces of their own time",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func copies() async throws {
+        let fixture = try await TransactionFixture()
+        let proofs = SenderProofs(fixture.context)
+        for isFenced in [false, true] {
+            let nonce = proofs.nonce(of: .authorizationServer)
+            let used = try await Self.made(fixture, nonce: nonce)
+            if isFenced { #expect(try await Self.refusal(proofs, [used]) == nil) }
+            fixture.clock.advance(by: 1)
+            if isFenced { _ = try await RestoredDatabase(fixture.context).fence() }
+            for proof in [used, try await Self.made(fixture, nonce: nonce), try await Self.made(fixture)] {
+                #expect(try await Self.refusal(proofs, [proof]) == "use_dpop_nonce")
+            }
+            let told = try await Self.made(fixture, nonce: proofs.nonce(of: .authorizationServer))
+            #expect(try await Self.refusal(proofs, [told]) == nil)
+        }
+    }
+
+    @Test(
         "A clock that is set back after a start does not keep proofs out: the nonce that is told is accepted at once",
         arguments: [0.001, 20, 30, 31, 7200] as [TimeInterval])
     func clockSetBack(seconds: TimeInterval) async throws {
