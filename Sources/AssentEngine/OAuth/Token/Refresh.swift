@@ -116,13 +116,17 @@ extension OAuthProvider {
     }
 
     /// A second use: the same successor for the client that asks again in time, the end of the grant for anybody else.
+    ///
+    /// It gives no grant a key, also where the client has come to one since: otherwise somebody with a copy of what was
+    /// sent could take the grant from its owner, whose use of the successor would not show it. The successor does.
     private func repeated(
         _ spent: RefreshRecord, tokenID: String, attemptHash: String?, _ parameters: OAuthParameters,
         client: OAuthClient, keyThumbprint: String?
     ) async throws -> IssuedTokens {
         guard !spent.grant.isRevoked else { throw OAuthError.invalidGrant }
         guard let usedAt = spent.usedAt, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
-            spent.clientID == client.id, client.kind != .public || spent.grant.keyThumbprint == keyThumbprint,
+            spent.clientID == client.id,
+            client.kind != .public || [nil, keyThumbprint].contains(spent.grant.keyThumbprint),
             let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
             (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
         else {
