@@ -145,7 +145,8 @@ struct ServeGateway: AsyncParsableCommand {
                 "code_verifier": verifier,
             ]))
         let reply = try await grants.tokens(
-            exchange, of: try grants.client(authenticating: exchange, authorization: nil), keyThumbprint: nil)
+            exchange, of: try grants.client(authenticating: exchange, authorization: nil), keyThumbprint: nil,
+            claimingProof: {})
         try await database.close()
         return (reply.accessToken, begun.token)
     }

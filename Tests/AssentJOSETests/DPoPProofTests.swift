@@ -38,6 +38,33 @@ struct DPoPProofTests {
         #expect(try JWTClaims(payload: UnverifiedJWS.parse(again).payload).jti != proof.jti)
     }
 
+    @Test("A query of any length does not matter, and a path may have 8 KiB with its origin")
+    func longAddress() async throws {
+        let key = try TestKeys.key(.es256)
+        let long = String(repeating: "q", count: 8100)
+        for query in ["?" + long, "#" + long, "?\u{308}ä"] {
+            let uri = Self.uri + query
+            let text = try await DPoPProof.make(method: "GET", uri: uri, key: key, clock: Self.clock)
+            #expect(try JWTClaims(payload: UnverifiedJWS.parse(text).payload)["htu"] == .string(Self.uri))
+            _ = try DPoPProof.verify(text, method: "GET", uri: uri, clock: Self.clock)
+            expectWrongPath(text, uri.replacing("/b", with: "/c", maxReplacements: 1))
+        }
+        // Longer than such a path, no proof is read.
+        let longest = "https://rs.example/" + String(repeating: "p", count: (8 << 10) - 19)
+        _ = try await DPoPProof.make(method: "GET", uri: longest, key: key, clock: Self.clock)
+        for uri in [longest + "p", Self.uri + "ä", Self.uri + "\u{308}?q"] {
+            await #expect(throws: JOSEError(.malformed)) {
+                try await DPoPProof.make(method: "GET", uri: uri, key: key, clock: Self.clock)
+            }
+        }
+    }
+
+    private func expectWrongPath(_ text: String, _ uri: String) {
+        #expect(throws: JOSEError(.wrongURI)) {
+            try DPoPProof.verify(text, method: "GET", uri: uri, clock: Self.clock)
+        }
+    }
+
     @Test("ath is the digest that RFC 9449 §7.1 gives for its token")
     func ath() async throws {
         let text = try await DPoPProof.make(

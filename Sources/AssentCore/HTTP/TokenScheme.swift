@@ -12,9 +12,9 @@ package enum TokenScheme: String, Sendable, Hashable, CaseIterable {
     package func field(_ token: Secret) -> String { "\(rawValue) \(token.reveal())" }
 
     /// The scheme at the beginning of an `Authorization` field; `nil` for any other. Its case does not matter (RFC 9110
-    /// §11.1).
+    /// §11.1). It also ends at a tab, which no token may follow: a field with a scheme of ours never counts as none.
     init?(of field: String) {
-        let name = Substring(field.utf8.prefix { $0 != UInt8(ascii: " ") })
+        let name = Substring(field.utf8.prefix { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") })
         guard let scheme = Self.allCases.first(where: { name.equalsIgnoringASCIICase($0.rawValue) }) else { return nil }
         self = scheme
     }

@@ -12,7 +12,7 @@ extension Authentication {
     /// - Returns: the proof; `nil` for a journey that belongs to no key. A session without a key stays without one in a
     ///   step-up, since its token may have been in other hands: a proof beside it is not read.
     /// - Throws: ``SenderProofRefusal``; `StoreError`.
-    func proof(beginning request: AuthenticateRequest, session: LiveSession?) async throws -> SenderProof? {
+    func proof(beginning request: AuthenticateRequest, session: LiveSession?) async throws -> CheckedProof? {
         if let session, let token = request.sessionToken, session.keyThumbprint != nil {
             return try await proofs.verify(request.proof, of: session, token: token, policy: request.noncePolicy)
         }
@@ -27,7 +27,7 @@ extension Authentication {
     ///   - key: the thumbprint of the journey's key.
     /// - Returns: the proof; `nil` when the journey belongs to no key.
     /// - Throws: ``SenderProofRefusal``; `StoreError`.
-    func proof(continuing request: AuthenticateRequest, key: String?) async throws -> SenderProof? {
+    func proof(continuing request: AuthenticateRequest, key: String?) async throws -> CheckedProof? {
         guard let key else { return nil }
         let session = try await liveSession(request)
         let token = session?.keyThumbprint == nil ? nil : request.sessionToken

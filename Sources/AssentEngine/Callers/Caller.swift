@@ -104,6 +104,18 @@ package struct PresentedProof: Sendable {
     /// Whose nonces are valid at the door.
     package let server: ProofServer
 
+    /// The one proof; `nil` without a field.
+    ///
+    /// - Throws: ``SenderProofRefusal`` for more than one (RFC 9449 §4.3).
+    var field: String? {
+        get throws(SenderProofRefusal) {
+            guard fields.count <= 1 else {
+                throw SenderProofRefusal(.invalidProof, "The request has more than one DPoP field.")
+            }
+            return fields.first
+        }
+    }
+
     /// A proof.
     package init(fields: [String], method: String, url: String, server: ProofServer) {
         self.fields = fields

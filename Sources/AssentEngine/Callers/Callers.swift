@@ -69,14 +69,11 @@ package struct Callers: Sendable {
 
     /// The caller with a token that belongs to a key, and a proof of the key (RFC 9449 §7.1).
     ///
-    /// The token is looked at before the proof is spent, so that only someone who has a valid token can fill the
-    /// memory of spent proofs.
+    /// The token is looked at before the proof, and the proof is spent last, so that only someone who has a valid token
+    /// and its key can fill the memory of spent proofs.
     private func proved(_ token: Secret, _ presented: PresentedProof?, realm: String) async throws -> Caller {
-        guard let presented, !presented.fields.isEmpty else {
+        guard let presented, try presented.field != nil else {
             throw SenderProofRefusal(.invalidProof, "The request has no field DPoP with a proof of the token's key.")
-        }
-        guard presented.fields.count == 1 else {
-            throw SenderProofRefusal(.invalidProof, "The request has more than one DPoP field.")
         }
         guard let provider = providers[realm] else { return .refusedToken(TokenRefusal(.notOurs, .dpop)) }
         let grant: AccessGrant
@@ -87,12 +84,13 @@ package struct Callers: Sendable {
         case .refused(let reason): return .refusedToken(TokenRefusal(reason, .dpop))
         }
         guard let bound = grant.keyThumbprint else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
-        let proof = try await proofs.verify(
-            presented.fields, method: presented.method, url: presented.url, accessToken: token, at: presented.server,
+        let proof = try proofs.check(
+            presented, accessToken: token,
             policy: provider.configuration.noncePolicy(of: provider.configuration.client(grant.clientID)))
         guard let proof, ConstantTime.equal(bound, proof.thumbprint) else {
             return .refusedToken(TokenRefusal(.keyMismatch, .dpop))
         }
+        try await proofs.claim(proof)
         return .accessToken(grant, newNonce: proof.newNonce)
     }
 

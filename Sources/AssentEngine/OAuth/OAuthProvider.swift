@@ -145,21 +145,24 @@ package final class OAuthProvider: Sendable {
     /// - Parameters:
     ///   - parameters: the form.
     ///   - caller: who has sent it and authenticated, as ``ClientAuthenticator`` says. An assertion is spent with what
-    ///     is done, and also by a request that is refused here.
-    ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has verified and spent (RFC
-    ///     9449).
+    ///     is done, and also by a request that is refused here, unless that is for its proof.
+    ///   - keyThumbprint: the RFC 7638 thumbprint of the key whose DPoP proof the route has checked (RFC 9449).
+    ///   - claim: spends that proof. It is asked once at most: when everything else of the request is valid, and before
+    ///     anything is spent. What it throws is thrown on.
     /// - Returns: the tokens.
     /// - Throws: ``OAuthError``, or ``StoreError`` (see ``OAuthError/init(answering:)``).
     package func tokens(
-        _ parameters: OAuthParameters, of caller: AuthenticatedClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, of caller: AuthenticatedClient, keyThumbprint: String?,
+        claimingProof claim: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         try await caller.answering {
-            try await issued(parameters, by: caller, keyThumbprint: keyThumbprint)
+            try await issued(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         }
     }
 
     private func issued(
-        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
+        _ claim: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         let client = caller.client
         let requested = try parameters.required("grant_type")
@@ -174,11 +177,11 @@ package final class OAuthProvider: Sendable {
         }
         return switch type {
         case .authorizationCode:
-            try await exchange(parameters, by: caller, keyThumbprint: keyThumbprint)
+            try await exchange(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         case .refreshToken:
-            try await refresh(parameters, by: caller, keyThumbprint: keyThumbprint)
+            try await refresh(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         case .clientCredentials:
-            try await clientCredentials(parameters, by: caller, keyThumbprint: keyThumbprint)
+            try await clientCredentials(parameters, by: caller, keyThumbprint: keyThumbprint, claim)
         }
     }
 }

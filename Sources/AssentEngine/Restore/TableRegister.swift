@@ -96,6 +96,11 @@ package enum TableRegister {
             isCopied: false),
         RegisteredTable(
             "spent_proofs", .purged,
-            remark: "A backup has none of its rows, so that proofs from before it need a new nonce.", isCopied: false),
+            // With its rows goes the one that says from when on it is complete: proofs from before need a new nonce.
+            fence: [
+                .prepared(nil) { context in
+                    context.database.isShared ? [SQLStatement("DELETE FROM spent_proofs RETURNING id")] : []
+                }
+            ], isCopied: false),
     ]
 }

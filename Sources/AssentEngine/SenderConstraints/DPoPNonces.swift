@@ -36,9 +36,11 @@ struct DPoPNonces: Sendable {
         key = context.masterKey.derivedSecret(for: server.purpose).symmetricKey
     }
 
-    /// A new nonce.
-    func make() -> String {
-        let time = Self.bytes(clock.epochMilliseconds)
+    /// A new nonce: of now or, where `since` lies ahead by no more than the clocks of two nodes may differ, of that
+    /// time, in milliseconds since 1970.
+    func make(since: Int64 = 0) -> String {
+        let now = clock.epochMilliseconds
+        let time = Self.bytes(max(now, min(since, now + Self.tolerance)))
         return Base64URL.encode(time + tag(time))
     }
 

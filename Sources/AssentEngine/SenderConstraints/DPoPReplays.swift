@@ -14,12 +14,10 @@ final class DPoPReplays: Sendable {
         case first
         /// Somebody has.
         case repeated
-        /// Nobody knows. A nonce that is made now, or later, helps.
-        case unknown
+        /// The proof may have been used before what is remembered is complete: from this time on, in milliseconds since
+        /// 1970. A nonce of that time or a later one helps.
+        case unknown(since: Int64)
     }
-
-    /// How many proofs one process remembers.
-    static let mostRemembered = 1 << 17
 
     /// The row that says from when on the table is complete. No proof has this name: theirs have 43 characters.
     private static let since = "since"
@@ -27,24 +25,21 @@ final class DPoPReplays: Sendable {
     /// How many rows are deleted at once.
     static let batch = 5_000
 
-    private struct Memory {
-        /// When a proof expires, in milliseconds since 1970, by its name.
-        var spent: [String: Int64] = [:]
-        /// From when on the memory is complete.
-        var since: Int64
-        /// When it is worth to look for expired ones again.
-        var nextSweep: Int64
-    }
-
     private let database: any SQLDatabase
     private let clock: any WallClock
-    private let memory: Locked<Memory>
+    private let isDatabaseTimed: Bool
+    private let memory: Locked<ReplayMemory>
 
-    init(_ context: EngineContext) {
+    /// - Parameters:
+    ///   - context: the database and the clock.
+    ///   - isDatabaseTimed: whether a shared table says from when on it is complete by the clock of the database's
+    ///     server, which no node's wrong clock changes.
+    ///   - limit: how many proofs one process remembers.
+    init(_ context: EngineContext, isDatabaseTimed: Bool, limit: Int = ReplayMemory.usualLimit) {
         database = context.database
         clock = context.clock
-        let now = context.clock.epochMilliseconds
-        memory = Locked(Memory(since: now, nextSweep: now))
+        self.isDatabaseTimed = isDatabaseTimed
+        memory = Locked(ReplayMemory(at: context.clock.epochMilliseconds, limit: limit))
     }
 
     /// What a proof is remembered by: its key and its `jti`, which only that key's owner has chosen.
@@ -52,16 +47,35 @@ final class DPoPReplays: Sendable {
         Base64URL.encode(Array(SHA256.hash(data: Array("\(thumbprint).\(jti)".utf8))))
     }
 
+    /// Lets a table that all nodes share be complete from now on, unless it is from an earlier moment on.
+    ///
+    /// - Throws: ``StoreError``.
+    func begin() async throws {
+        guard database.isShared else { return }
+        _ = try await database.run(
+            .unlogged(
+                """
+                INSERT INTO spent_proofs (id, expires_at) VALUES (\(Self.since), \(time))
+                ON CONFLICT (id) DO NOTHING
+                """))
+    }
+
     /// Spends a proof.
     ///
     /// - Parameters:
     ///   - name: what it is remembered by.
+    ///   - key: the thumbprint of its key.
     ///   - earliest: when it could have been accepted first, in milliseconds since 1970.
     ///   - expiresAt: from when on no node accepts it any more.
     /// - Returns: whether this is its first use.
     /// - Throws: ``StoreError``.
-    func claim(_ name: String, earliest: Int64, expiresAt: Int64) async throws -> Claim {
-        guard database.isShared else { return remember(name, earliest: earliest, expiresAt: expiresAt) }
+    func claim(_ name: String, of key: String, earliest: Int64, expiresAt: Int64) async throws -> Claim {
+        guard database.isShared else {
+            let now = clock.epochMilliseconds
+            return memory.withLock {
+                $0.claim(name, of: key, earliest: earliest, expiresAt: expiresAt, now: now)
+            }
+        }
         let rows = try await database.run(
             .unlogged(
                 """
@@ -75,39 +89,36 @@ final class DPoPReplays: Sendable {
 
     /// Why no row was inserted. Where a crash has emptied the table, it is complete from now on.
     private func reason(earliest: Int64) async throws -> Claim {
-        let reading = SQLStatement.read("SELECT expires_at FROM spent_proofs WHERE id = \(Self.since)")
-        if let row = try await database.run(reading).first {
-            return try row.integer("expires_at") <= earliest ? .repeated : .unknown
+        if let since = try await storedSince() {
+            if since <= earliest { return .repeated }
+            // The clock by which it was written was set back: clients must not wait until it has caught up.
+            if since - clock.epochMilliseconds > DPoPNonces.tolerance { try await bringBack() }
+        } else {
+            try await begin()
         }
+        return .unknown(since: try await storedSince() ?? clock.epochMilliseconds)
+    }
+
+    private func storedSince() async throws -> Int64? {
+        try await database.run(.read("SELECT expires_at FROM spent_proofs WHERE id = \(Self.since)")).first?
+            .integer("expires_at")
+    }
+
+    /// Lets the table be complete from now on where it says that it will be later.
+    private func bringBack() async throws {
         _ = try await database.run(
             .unlogged(
                 """
-                INSERT INTO spent_proofs (id, expires_at) VALUES (\(Self.since), \(clock.epochMilliseconds))
-                ON CONFLICT (id) DO NOTHING
+                UPDATE spent_proofs SET expires_at = \(time)
+                WHERE id = \(Self.since) AND expires_at > \(time) + \(DPoPNonces.tolerance)
                 """))
-        return .unknown
     }
 
-    private func remember(_ name: String, earliest: Int64, expiresAt: Int64) -> Claim {
-        let now = clock.epochMilliseconds
-        return memory.withLock { memory in
-            guard memory.since <= earliest else { return .unknown }
-            guard memory.spent[name] == nil else { return .repeated }
-            if memory.spent.count >= Self.mostRemembered {
-                if now >= memory.nextSweep {
-                    memory.spent = memory.spent.filter { $0.value > now }
-                    memory.nextSweep = now + 1_000
-                }
-                guard memory.spent.count < Self.mostRemembered else {
-                    // Forgetting one of them would let it be used again, so all proofs need a newer nonce.
-                    memory.spent = [:]
-                    memory.since = now + 1
-                    return .unknown
-                }
-            }
-            memory.spent[name] = expiresAt
-            return .first
-        }
+    /// Now, in milliseconds since 1970.
+    private var time: SQL {
+        isDatabaseTimed
+            ? "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+            : "CAST(\(clock.epochMilliseconds) AS BIGINT)"
     }
 
     /// Forgets what nobody accepts any more, a limited number of rows at a time.
@@ -116,7 +127,7 @@ final class DPoPReplays: Sendable {
     func purge() async throws {
         let now = clock.epochMilliseconds
         guard database.isShared else {
-            return memory.withLock { memory in memory.spent = memory.spent.filter { $0.value > now } }
+            return memory.withLock { $0.sweep(now: now) }
         }
         while true {
             let deleted = try await database.run(

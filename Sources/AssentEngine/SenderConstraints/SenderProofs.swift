@@ -3,14 +3,23 @@ import AssentJOSE
 import Foundation
 import Logging
 
-/// The key that the sender of a request has proved to hold.
-package struct SenderProof: Sendable, Hashable {
+/// A proof that is valid for its request, unless it was used before: nobody knows until it is claimed.
+package struct CheckedProof: Sendable {
     /// The key's RFC 7638 thumbprint, as in a token's `cnf.jkt`.
     package let thumbprint: String
 
     /// The value of `DPoP-Nonce` for the reply, when it is time for a new one; it is valid from the next request on
     /// (RFC 9449 §8.2).
     package let newNonce: String?
+
+    /// What it is remembered by.
+    fileprivate let name: String
+
+    /// In which time it could be accepted, in milliseconds since 1970.
+    fileprivate let window: ClosedRange<Int64>
+
+    /// Whose nonces it may have.
+    fileprivate let server: ProofServer
 }
 
 /// Whether a proof must have a nonce.
@@ -33,57 +42,79 @@ package struct SenderProofs: Sendable {
     private let replays: DPoPReplays
 
     /// A verifier. There is one for a process.
-    package init(_ context: EngineContext) {
+    ///
+    /// - Parameters:
+    ///   - context: the database and the clock.
+    ///   - isDatabaseTimed: whether nodes that share a database say by its server's clock from when on spent proofs are
+    ///     remembered, so that no node's wrong clock keeps the others from accepting proofs.
+    package init(_ context: EngineContext, isDatabaseTimed: Bool = false) {
+        self.init(context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed))
+    }
+
+    /// Lets nodes that share a database remember spent proofs from now on, before the first one comes. Parameters as of
+    /// ``init(_:isDatabaseTimed:)``.
+    ///
+    /// - Throws: ``StoreError``.
+    package static func begin(_ context: EngineContext, isDatabaseTimed: Bool = false) async throws {
+        try await DPoPReplays(context, isDatabaseTimed: isDatabaseTimed).begin()
+    }
+
+    init(_ context: EngineContext, _ replays: DPoPReplays) {
         self.context = context
         server = DPoPNonces(context, of: .authorizationServer)
         gateway = DPoPNonces(context, of: .gateway)
-        replays = DPoPReplays(context)
+        self.replays = replays
     }
 
     /// A new nonce of a server.
     package func nonce(of server: ProofServer) -> String { nonces(server).make() }
 
-    /// Verifies the proof of a request and spends it. Nothing else of the request may be used before.
+    /// Checks the proof of a request, and remembers nothing. It counts only once ``claim(_:)`` has accepted it.
     ///
     /// - Parameters:
-    ///   - fields: the values of the request's `DPoP` fields.
-    ///   - method: the request's method.
-    ///   - url: the request's URL by the server's public address, never by what the request calls its host.
-    ///   - accessToken: the token, or a session's token, that came with the request; `nil` at the token endpoint.
-    ///   - server: which server's nonces are valid.
+    ///   - presented: what the request says.
+    ///   - accessToken: the token that came with the request; `nil` at the token endpoint.
     ///   - policy: whether there must be a nonce.
     /// - Returns: the proof; `nil` when there is no field.
-    /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
-    package func verify(
-        _ fields: [String], method: String, url: String, accessToken: Secret?, at server: ProofServer,
-        policy: NoncePolicy = .offered
-    ) async throws -> SenderProof? {
-        guard let field = fields.first else { return nil }
-        guard fields.count == 1 else {
-            throw SenderProofRefusal(.invalidProof, "The request has more than one DPoP field.")
-        }
+    /// - Throws: ``SenderProofRefusal``.
+    package func check(
+        _ presented: PresentedProof, accessToken: Secret?, policy: NoncePolicy = .offered
+    ) throws(SenderProofRefusal) -> CheckedProof? {
+        guard let field = try presented.field else { return nil }
         let proof: DPoPProof
         do {
-            proof = try DPoPProof.verifyUndated(field, method: method, uri: url, accessToken: accessToken)
+            proof = try DPoPProof.verifyUndated(
+                field, method: presented.method, uri: presented.url, accessToken: accessToken)
         } catch {
             context.logger.debug("a DPoP proof was refused", metadata: ["reason": "\(error.code.rawValue)"])
             throw SenderProofRefusal(.invalidProof, error.detail)
         }
-        let nonces = nonces(server)
+        let nonces = nonces(presented.server)
         let madeAt = proof.nonce.flatMap(nonces.madeAt)
         let window = try window(of: proof, nonceMadeAt: madeAt, policy: policy, nonces)
+        let isDue = madeAt.map(nonces.isAging) ?? true
+        return CheckedProof(
+            thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil,
+            name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti), window: window,
+            server: presented.server)
+    }
+
+    /// Spends a proof. It comes when all else of the request is known to be valid, so that nobody without a code or a
+    /// token can fill the memory of spent proofs, and before anything else is spent.
+    ///
+    /// - Throws: ``SenderProofRefusal`` when it was used before, or may have been; ``StoreError`` when the database
+    ///   cannot serve.
+    package func claim(_ proof: CheckedProof) async throws {
         let claim = try await replays.claim(
-            DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti), earliest: window.lowerBound,
-            expiresAt: window.upperBound)
+            proof.name, of: proof.thumbprint, earliest: proof.window.lowerBound, expiresAt: proof.window.upperBound)
         switch claim {
         case .first: break
         case .repeated: throw SenderProofRefusal(.invalidProof, "The proof was used before.")
-        case .unknown:
+        case .unknown(let since):
             throw SenderProofRefusal(
-                .useNonce(nonces.make()), "Nobody knows any more whether the proof was used: it needs a newer nonce.")
+                .useNonce(nonces(proof.server).make(since: since)),
+                "The proof may have been used before: repeat it with this nonce.")
         }
-        let isDue = madeAt.map(nonces.isAging) ?? true
-        return SenderProof(thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil)
     }
 
     /// Forgets the proofs that nobody accepts any more.

@@ -13,7 +13,7 @@ extension SenderProofs {
     /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
     package func verify(
         _ presented: PresentedProof?, of session: LiveSession, token: Secret, policy: NoncePolicy
-    ) async throws -> SenderProof? {
+    ) async throws -> CheckedProof? {
         guard let key = session.keyThumbprint else { return nil }
         return try await verify(presented, byKey: key, accessToken: token, policy: policy)
     }
@@ -29,22 +29,23 @@ extension SenderProofs {
     /// - Throws: ``SenderProofRefusal``; ``StoreError`` when the database cannot serve.
     func verify(
         _ presented: PresentedProof?, byKey key: String, accessToken: Secret?, policy: NoncePolicy
-    ) async throws -> SenderProof {
-        guard let presented, let proof = try await verify(presented, accessToken: accessToken, policy: policy) else {
+    ) async throws -> CheckedProof {
+        guard let presented, let proof = try check(presented, accessToken: accessToken, policy: policy) else {
             throw SenderProofRefusal(.invalidProof, "The request has no field DPoP with a proof of the session's key.")
         }
         guard ConstantTime.equal(key, proof.thumbprint) else {
             throw SenderProofRefusal(.invalidProof, "The proof is by another key than the session's.")
         }
+        try await claim(proof)
         return proof
     }
 
     /// Verifies and spends a request's proof; `nil` without one.
     func verify(
         _ presented: PresentedProof, accessToken: Secret?, policy: NoncePolicy
-    ) async throws -> SenderProof? {
-        try await verify(
-            presented.fields, method: presented.method, url: presented.url, accessToken: accessToken,
-            at: presented.server, policy: policy)
+    ) async throws -> CheckedProof? {
+        guard let proof = try check(presented, accessToken: accessToken, policy: policy) else { return nil }
+        try await claim(proof)
+        return proof
     }
 }

@@ -5,11 +5,17 @@ import AssentCore
 struct HTTPTarget: Hashable, Sendable {
     let text: String
 
+    /// How many bytes it may have. A query before it is cut off may have any number: what reads requests bounds
+    /// them.
+    private static let limit = 8 << 10
+
     /// `nil` for anything but an absolute `http` or `https` URI. User information and dot segments have no place in a
     /// target and are refused rather than resolved.
     init?(_ uri: String) {
-        guard uri.utf8.count <= 4096, uri.utf8.allSatisfy(\.isASCIIVisible) else { return nil }
-        let target = uri.prefix { $0 != "?" && $0 != "#" }
+        // By its bytes: a mark behind "?" would join it to another character.
+        let bytes = uri.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+        guard bytes.count <= Self.limit, bytes.allSatisfy(\.isASCIIVisible) else { return nil }
+        let target = Substring(bytes)
         guard let colon = target.firstIndex(of: ":"), target[colon...].hasPrefix("://") else { return nil }
         let scheme = target[..<colon].lowercased()
         guard scheme == "https" || scheme == "http" else { return nil }

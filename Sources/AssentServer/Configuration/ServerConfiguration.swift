@@ -86,6 +86,9 @@ public struct ServerConfiguration: Sendable {
     /// Whom the server may call of itself.
     package var outbound = OutboundSettings()
 
+    /// Whether the database server's clock goes as the nodes' do, so that it may say what they go by.
+    var isDatabaseTimed: Bool { clockDifferenceSeconds != nil }
+
     /// The realms.
     package let realms: [RealmConfiguration]
 

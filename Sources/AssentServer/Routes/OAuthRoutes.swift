@@ -28,12 +28,12 @@ struct OAuthRoutes: Sendable {
         let provider = call.service
         let caller = try await provider.clients.client(
             of: parameters, authorization: try call.request.authorization, at: .token)
-        let presented = PresentedProof(call.request, origin: origin, server: .authorizationServer)
-        // Before anything of the grant is spent.
-        let proof = try await proofs.verify(
-            presented.fields, method: presented.method, url: presented.url, accessToken: nil, at: presented.server,
+        let proof = try proofs.check(
+            PresentedProof(call.request, origin: origin, server: .authorizationServer), accessToken: nil,
             policy: provider.configuration.noncePolicy(of: caller.client))
-        let tokens = try await provider.tokens(parameters, of: caller, keyThumbprint: proof?.thumbprint)
+        let tokens = try await provider.tokens(parameters, of: caller, keyThumbprint: proof?.thumbprint) {
+            if let proof { try await proofs.claim(proof) }
+        }
         var response = Response.json(200, tokens.json)
         response.give(nonce: proof?.newNonce)
         return response

@@ -20,7 +20,7 @@ struct SessionRoutes: Sendable {
         let body = try await call.jsonObject()
         let token = try target(of: call.request, body: body)
         let session: LiveSession? = if let token { try await sessions.live(token: token) } else { nil }
-        var proof: SenderProof?
+        var proof: CheckedProof?
         if let session, let token {
             proof = try await proofs.verify(
                 PresentedProof(call.request, origin: origin, server: .authorizationServer), of: session, token: token,

@@ -43,6 +43,9 @@ struct OpenedStore {
         directory.endFirstStart()
         let audit = AuditLog(context)
         try await location.explaining { try await audit.resume() }
+        try await location.explaining {
+            try await SenderProofs.begin(context, isDatabaseTimed: configuration.isDatabaseTimed)
+        }
     }
 
     private static func database(

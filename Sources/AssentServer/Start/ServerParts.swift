@@ -48,7 +48,7 @@ struct ServerParts: Sendable {
         }
         self.providers = providers
         signing = try Self.signing(context, configuration.realms, endpoints: endpoints, notifier: notifier)
-        proofs = SenderProofs(context)
+        proofs = SenderProofs(context, isDatabaseTimed: configuration.isDatabaseTimed)
         callers = Callers(sessions: sessions, providers: providers, proofs: proofs)
         let transactions = Transactions(context, limits: configuration.transactionLimits)
         access = AccessSettlement(

@@ -38,7 +38,8 @@ package final class PostgreSQLDatabase: SQLDatabase {
             throw StoreError(.statement, "a text has a NUL", statement: index)
         }
         let work = PostgreSQLWork(statements)
-        if work.isWriting, let refusal = keeper.refusal { throw refusal }
+        let refusal = work.kind == .unlogged ? keeper.conflict : work.isWriting ? keeper.refusal : nil
+        if let refusal { throw refusal }
         return try await pool.run(work)
     }
 

@@ -63,7 +63,7 @@ struct PostgreSQLTransaction {
         switch work.kind {
         case .read: try readOne()
         case .snapshot: try exchange(after: .beginSnapshot)
-        case .unlogged: try exchange(after: .begin)
+        case .unlogged: try writeUnlogged()
         case .write, .definition: try write()
         }
     }
@@ -75,7 +75,15 @@ struct PostgreSQLTransaction {
         try checked(session.exchange(commands, isCancelled: isCancelled))
     }
 
-    /// One round trip. What it commits needs no evidence: a crash may take it, and it may be done a second time.
+    /// What it commits needs no evidence: a crash may take it, and it may be done a second time.
+    private func writeUnlogged() throws -> [[SQLRow]] {
+        let rows = try exchange(after: .begin)
+        // Meanwhile another server has taken over, where the table is empty: it has to be asked.
+        guard isCurrent() else { throw PostgreSQLLoss("Another database server was chosen meanwhile.") }
+        return rows
+    }
+
+    /// One round trip.
     private func exchange(after begin: PostgreSQLCommand) throws -> [[SQLRow]] {
         let answers = try session.exchange([begin] + commands + [.commit], isCancelled: isCancelled)
         do {

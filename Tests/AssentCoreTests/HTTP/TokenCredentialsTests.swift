@@ -17,7 +17,10 @@ struct TokenCredentialsTests {
 
     @Test(
         "A field that has a scheme and not one token behind it is malformed",
-        arguments: ["", " ", " a b", " a,b", " =", " a=b", " \u{E9}", " a\tb", " a, Bearer b", " a, DPoP b"])
+        arguments: [
+            "", " ", " a b", " a,b", " =", " a=b", " \u{E9}", " a\tb", " a, Bearer b", " a, DPoP b", "\ta", "\t a",
+            " \ta",
+        ])
     func malformed(rest: String) {
         for scheme in TokenScheme.allCases {
             #expect(TokenCredentials([scheme.rawValue + rest]) == .malformed(scheme))

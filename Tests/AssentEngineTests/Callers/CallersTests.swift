@@ -90,6 +90,7 @@ struct CallersTests {
     func boundTokens() async throws {
         let fixture = try await ProviderFixture()
         let callers = Self.callers(fixture)
+        try await SenderProofs.begin(fixture.context)
         let url = "https://api.bank.example/accounts"
         let (mine, other) = (try SoftwareSigningKey.generate(.es256), try SoftwareSigningKey.generate(.es256))
         let thumbprint = try JWK(publicKeyInfo: mine.publicKeyInfo).thumbprint

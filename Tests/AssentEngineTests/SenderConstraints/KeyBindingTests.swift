@@ -88,6 +88,55 @@ struct KeyBindingTests {
         #expect(try await Self.boundKeys(fixture) == [Self.key])
     }
 
+    @Test(
+        "A refresh without a key whose reply was lost may be repeated with one; the grant gets a key by the next token")
+    func firstKeyAtRepetition() async throws {
+        let fixture = try await ProviderFixture()
+        for isStolen in [false, true] {
+            let first = try await fixture.tokens()
+            let lost = try await fixture.refresh(first.refreshToken, attempt: RefreshTests.attempt)
+            let again = try await fixture.refresh(
+                first.refreshToken, attempt: RefreshTests.attempt, keyThumbprint: Self.key)
+            #expect(again.refreshToken == lost.refreshToken && again.tokenType == "DPoP")
+            #expect(try jwtClaims(again.accessToken)["cnf"]?["jkt"] == .string(Self.key))
+            #expect(try await fixture.count("grants", where: "key_thumbprint IS NOT NULL AND revoked_at IS NULL") == 0)
+            let next = try await fixture.refresh(again.refreshToken, keyThumbprint: Self.key)
+            if isStolen {
+                // The owner has got the first reply after all: the second use shows it, and ends the grant.
+                await #expect(throws: OAuthError.invalidGrant) { try await fixture.refresh(lost.refreshToken) }
+                await #expect(throws: OAuthError.invalidGrant) {
+                    try await fixture.refresh(next.refreshToken, keyThumbprint: Self.key)
+                }
+            } else {
+                for other in [nil, Self.otherKey] {
+                    await #expect(throws: OAuthError.invalidGrant) {
+                        try await fixture.refresh(next.refreshToken, keyThumbprint: other)
+                    }
+                }
+                let last = try await fixture.refresh(next.refreshToken, keyThumbprint: Self.key)
+                try await fixture.grants.revoke(
+                    try ProviderFixture.parameters([
+                        "client_id": "bank-app", "token": try #require(last.refreshToken).reveal(),
+                    ]))
+            }
+        }
+    }
+
+    @Test(
+        "A refresh with a key that is repeated without it, or with another, ends the grant", arguments: [nil, otherKey])
+    func otherKeyAtRepetition(other: String?) async throws {
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.tokens()
+        let reply = try await fixture.refresh(
+            first.refreshToken, attempt: RefreshTests.attempt, keyThumbprint: Self.key)
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(first.refreshToken, attempt: RefreshTests.attempt, keyThumbprint: other)
+        }
+        await #expect(throws: OAuthError.invalidGrant) {
+            try await fixture.refresh(reply.refreshToken, keyThumbprint: Self.key)
+        }
+    }
+
     @Test("Of many keys that come for one grant at once, one gets it, and its token names that key")
     func keyRace() async throws {
         let fixture = try await ProviderFixture()

@@ -12,9 +12,19 @@ import Testing
 struct SenderProofTests {
     private static let url = "https://am.example/am/oauth2/access_token"
     private static let key = Result { try SoftwareSigningKey.generate(.es256) }
+    private static let otherKey = Result { try SoftwareSigningKey.generate(.es256) }
+
+    /// A verifier of a server that starts now.
+    private static func proofs(
+        _ context: EngineContext, limit: Int = ReplayMemory.usualLimit, isDatabaseTimed: Bool = false
+    ) async throws -> SenderProofs {
+        try await SenderProofs.begin(context, isDatabaseTimed: isDatabaseTimed)
+        return SenderProofs(context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed, limit: limit))
+    }
 
     private static func made(
-        _ fixture: TransactionFixture, nonce: String? = nil, at seconds: TimeInterval = 0
+        _ fixture: TransactionFixture, nonce: String? = nil, at seconds: TimeInterval = 0,
+        by key: Result<SoftwareSigningKey, any Error> = key
     ) async throws -> String {
         try await DPoPProof.make(
             method: "POST", uri: url, nonce: nonce, key: key.get(),
@@ -24,8 +34,11 @@ struct SenderProofTests {
     private static func verify(
         _ proofs: SenderProofs, _ fields: [String], at server: ProofServer = .authorizationServer,
         policy: NoncePolicy = .offered
-    ) async throws -> SenderProof? {
-        try await proofs.verify(fields, method: "POST", url: url, accessToken: nil, at: server, policy: policy)
+    ) async throws -> CheckedProof? {
+        let presented = PresentedProof(fields: fields, method: "POST", url: url, server: server)
+        guard let proof = try proofs.check(presented, accessToken: nil, policy: policy) else { return nil }
+        try await proofs.claim(proof)
+        return proof
     }
 
     /// The code of the refusal; `nil` when the proof was accepted.
@@ -41,10 +54,16 @@ struct SenderProofTests {
         }
     }
 
+    /// The nonce that a refusal tells the client to take.
+    private static func told(_ proofs: SenderProofs, _ proof: String) async throws -> String {
+        let refusal = await #expect(throws: SenderProofRefusal.self) { try await verify(proofs, [proof]) }
+        return try #require(refusal?.code.nonce)
+    }
+
     @Test("Without a field there is no proof, and of two none is looked at")
     func fields() async throws {
         let fixture = try await TransactionFixture()
-        let proofs = SenderProofs(fixture.context)
+        let proofs = try await Self.proofs(fixture.context)
         #expect(try await Self.verify(proofs, []) == nil)
         let proof = try await Self.made(fixture, nonce: proofs.nonce(of: .authorizationServer))
         #expect(try await Self.refusal(proofs, [proof, proof]) == "invalid_dpop_proof")
@@ -54,7 +73,7 @@ struct SenderProofTests {
     @Test("dpop-negative-tests: a proof is accepted once, also after its nonce has become old")
     func once() async throws {
         let fixture = try await TransactionFixture()
-        let proofs = SenderProofs(fixture.context)
+        let proofs = try await Self.proofs(fixture.context)
         let proof = try await Self.made(fixture, nonce: proofs.nonce(of: .authorizationServer))
         #expect(try await Self.refusal(proofs, [proof]) == nil)
         try await proofs.purge()
@@ -69,7 +88,7 @@ struct SenderProofTests {
     @Test("A proof is accepted once under contention")
     func contention() async throws {
         let fixture = try await TransactionFixture()
-        let proofs = SenderProofs(fixture.context)
+        let proofs = try await Self.proofs(fixture.context)
         let proof = try await Self.made(fixture, nonce: proofs.nonce(of: .authorizationServer))
         let accepted = try await withThrowingTaskGroup(of: Bool.self) { group in
             for _ in 0..<16 { group.addTask { try await Self.refusal(proofs, [proof]) == nil } }
@@ -81,7 +100,7 @@ struct SenderProofTests {
     @Test("A nonce is one server's only: the gateway's is refused at the authorization server, and the reverse")
     func foreignNonce() async throws {
         let fixture = try await TransactionFixture()
-        let proofs = SenderProofs(fixture.context)
+        let proofs = try await Self.proofs(fixture.context)
         for (own, other) in [(ProofServer.authorizationServer, ProofServer.gateway), (.gateway, .authorizationServer)] {
             let proof = try await Self.made(fixture, nonce: proofs.nonce(of: other))
             #expect(try await Self.refusal(proofs, [proof], at: own) == "use_dpop_nonce")
@@ -108,7 +127,7 @@ struct SenderProofTests {
     @Test("A proof with a wrong iat is accepted with a fresh nonce, and asked for one without")
     func wrongClock() async throws {
         let fixture = try await TransactionFixture()
-        let proofs = SenderProofs(fixture.context)
+        let proofs = try await Self.proofs(fixture.context)
         for seconds in [-3600.0, 3600] {
             #expect(
                 try await Self.refusal(proofs, [try await Self.made(fixture, at: seconds)]) == "use_dpop_nonce")
@@ -124,7 +143,7 @@ struct SenderProofTests {
             as [(TimeInterval, String?)])
     func nearClock(seconds: TimeInterval, code: String?) async throws {
         let fixture = try await TransactionFixture()
-        let proofs = SenderProofs(fixture.context)
+        let proofs = try await Self.proofs(fixture.context)
         fixture.clock.advance(by: 300)
         #expect(try await Self.refusal(proofs, [try await Self.made(fixture, at: seconds)]) == code)
     }
@@ -132,7 +151,7 @@ struct SenderProofTests {
     @Test("Where a nonce is required, a proof without one is refused, and the one that it is told works")
     func required() async throws {
         let fixture = try await TransactionFixture()
-        let proofs = SenderProofs(fixture.context)
+        let proofs = try await Self.proofs(fixture.context)
         fixture.clock.advance(by: 300)
         let bare = try await Self.made(fixture)
         #expect(try await Self.refusal(proofs, [bare], policy: .required) == "use_dpop_nonce")
@@ -144,7 +163,7 @@ struct SenderProofTests {
     @Test("A new nonce comes with a reply to a proof without one, and when half of its life has passed")
     func newNonce() async throws {
         let fixture = try await TransactionFixture()
-        let proofs = SenderProofs(fixture.context)
+        let proofs = try await Self.proofs(fixture.context)
         fixture.clock.advance(by: 300)
         #expect(try await Self.verify(proofs, [try await Self.made(fixture)])?.newNonce != nil)
         let nonce = proofs.nonce(of: .authorizationServer)
@@ -157,7 +176,7 @@ struct SenderProofTests {
     @Test("After a start, or a crash of the database, a proof that may have been used before needs a new nonce")
     func afterCrash() async throws {
         let fixture = try await TransactionFixture()
-        let before = SenderProofs(fixture.context)
+        let before = try await Self.proofs(fixture.context)
         let proof = try await Self.made(fixture, nonce: before.nonce(of: .authorizationServer))
         #expect(try await Self.refusal(before, [proof]) == nil)
         fixture.clock.advance(by: 1)
@@ -169,15 +188,107 @@ struct SenderProofTests {
         #expect(try await Self.refusal(after, [try await Self.made(fixture)]) == "use_dpop_nonce")
         let fresh = try await Self.made(fixture, nonce: after.nonce(of: .authorizationServer))
         #expect(try await Self.refusal(after, [fresh]) == nil)
-        fixture.clock.advance(by: 300)
-        #expect(try await Self.refusal(after, [try await Self.made(fixture)]) == nil)
+        #expect(try await Self.refusal(after, [fresh]) == "invalid_dpop_proof")
+        // For a minute, and for two where iat lies back.
+        for (seconds, issued, code) in [
+            (59.0, 0.0, "use_dpop_nonce"), (1, 0, nil), (59, -60, "use_dpop_nonce"), (1, -60, nil),
+        ] as [(TimeInterval, TimeInterval, String?)] {
+            fixture.clock.advance(by: seconds)
+            #expect(try await Self.refusal(after, [try await Self.made(fixture, at: issued)]) == code)
+        }
     }
 
-    @Test("On a database that nodes share, a proof that is raced over both is accepted once")
-    func twoNodes() async throws {
-        guard TestDatabase.isPostgreSQL else { return }
+    @Test(
+        "A new table, as in a copy, and a fenced one ask for nonces of their own time",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func copies() async throws {
         let fixture = try await TransactionFixture()
-        let nodes = [SenderProofs(fixture.context), SenderProofs(fixture.context)]
+        let proofs = SenderProofs(fixture.context)
+        for isFenced in [false, true] {
+            let nonce = proofs.nonce(of: .authorizationServer)
+            let used = try await Self.made(fixture, nonce: nonce)
+            if isFenced { #expect(try await Self.refusal(proofs, [used]) == nil) }
+            fixture.clock.advance(by: 1)
+            if isFenced { _ = try await RestoredDatabase(fixture.context).fence() }
+            for proof in [used, try await Self.made(fixture, nonce: nonce), try await Self.made(fixture)] {
+                #expect(try await Self.refusal(proofs, [proof]) == "use_dpop_nonce")
+            }
+            let told = try await Self.made(fixture, nonce: proofs.nonce(of: .authorizationServer))
+            #expect(try await Self.refusal(proofs, [told]) == nil)
+        }
+    }
+
+    @Test(
+        "A clock that is set back after a start does not keep proofs out: the nonce that is told is accepted at once",
+        arguments: [0.001, 20, 30, 31, 7200] as [TimeInterval])
+    func clockSetBack(seconds: TimeInterval) async throws {
+        let fixture = try await TransactionFixture()
+        fixture.clock.advance(by: seconds)
+        let proofs = try await Self.proofs(fixture.context)
+        fixture.clock.advance(by: -seconds)
+        let nonce = try await Self.told(proofs, try await Self.made(fixture))
+        fixture.clock.advance(by: 0.1)
+        let proof = try await Self.made(fixture, nonce: nonce)
+        #expect(try await Self.refusal(proofs, [proof]) == nil)
+        #expect(try await Self.refusal(proofs, [proof]) == "invalid_dpop_proof")
+    }
+
+    @Test(
+        "By the clock of the database's server, a table is complete from now on, and never later",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func databaseClock() async throws {
+        let fixture = try await TransactionFixture()
+        let served = try #require(try await fixture.database.time())
+        // A node that is two hours ahead writes the row, as after a crash.
+        let ahead = ManualClock(Date(timeIntervalSince1970: Double(served) / 1000 + 7200))
+        let fast = try TransactionFixture.context(fixture.database, clock: ahead)
+        try await SenderProofs.begin(fast, isDatabaseTimed: true)
+        let now = ManualClock(Date(timeIntervalSince1970: Double(served) / 1000 + 3600))
+        let context = try TransactionFixture.context(fixture.database, clock: now)
+        let right = try await Self.proofs(context, isDatabaseTimed: true)
+        func proof() async throws -> String {
+            let nonce = right.nonce(of: .authorizationServer)
+            return try await DPoPProof.make(
+                method: "POST", uri: Self.url, nonce: nonce, key: Self.key.get(), clock: now)
+        }
+        for since in [nil, served + 7_200_000] {
+            if let since {
+                _ = try await fixture.database.run(
+                    SQLStatement("UPDATE spent_proofs SET expires_at = \(since) WHERE id = 'since'"))
+                #expect(try await Self.refusal(right, [try await proof()]) == "use_dpop_nonce")
+            }
+            #expect(try await Self.refusal(right, [try await proof()]) == nil)
+        }
+    }
+
+    @Test(
+        "When the memory is full, the key with the most proofs needs a newer nonce, which works at once, and no other",
+        .enabled(if: !TestDatabase.isPostgreSQL))
+    func fullMemory() async throws {
+        let fixture = try await TransactionFixture()
+        let proofs = try await Self.proofs(fixture.context, limit: 4)
+        let nonce = proofs.nonce(of: .authorizationServer)
+        var used: [String] = []
+        for _ in 0..<3 {
+            used.append(try await Self.made(fixture, nonce: nonce))
+            #expect(try await Self.refusal(proofs, [used[used.count - 1]]) == nil)
+        }
+        let other = try await Self.made(fixture, nonce: nonce, by: Self.otherKey)
+        #expect(try await Self.refusal(proofs, [other]) == nil)
+        let told = try await Self.told(proofs, try await Self.made(fixture, nonce: nonce))
+        #expect(try await Self.refusal(proofs, [try await Self.made(fixture, nonce: told)]) == nil)
+        for proof in used { #expect(try await Self.refusal(proofs, [proof]) == "use_dpop_nonce") }
+        let another = try await Self.made(fixture, nonce: nonce, by: Self.otherKey)
+        #expect(try await Self.refusal(proofs, [another]) == nil)
+        #expect(try await Self.refusal(proofs, [other]) == "invalid_dpop_proof")
+    }
+
+    @Test(
+        "On a database that nodes share, a proof that is raced over both is accepted once",
+        .enabled(if: TestDatabase.isPostgreSQL))
+    func twoNodes() async throws {
+        let fixture = try await TransactionFixture()
+        let nodes = [try await Self.proofs(fixture.context), try await Self.proofs(fixture.context)]
         for _ in 0..<10 {
             let proof = try await Self.made(fixture, nonce: nodes[0].nonce(of: .authorizationServer))
             let codes = try await withThrowingTaskGroup(of: String?.self) { group in

@@ -156,15 +156,50 @@ struct SigningLateStartTests {
         let new = try TestDevice(world)
         let renewal = try await LowRenewal(old, new, container)
         #expect(renewal.content.pid == known.pid)
-        let payments = try #require(old.keys.withLock { $0["payments"] })
-        let endorsements = [
-            try await renewal.endorsement(by: old.deviceKey), try await renewal.endorsement(by: payments),
-        ]
-        let enrolled = try await renewal.complete(
-            CompleteBody(enrol: renewal.enrol, endorsements: endorsements), old, new)
-        let status: ContainerStatus = try await new.ask(
-            "renew/confirm", container.did, ConfirmBody(echo: enrolled.echo))
+        try await finish(renewal, old, new)
+    }
+
+    /// Completes and confirms a renewal that is committed.
+    private func finish(_ renewal: LowRenewal, _ old: TestDevice, _ new: TestDevice) async throws {
+        let enrolled = try await renewal.complete(try await body(renewal, old), old, new)
+        let status: ContainerStatus = try await new.ask("renew/confirm", renewal.did, ConfirmBody(echo: enrolled.echo))
         #expect(status.keys.contains { $0.kid?.text == renewal.newDevice && $0.state == .active })
+    }
+
+    private func body(_ renewal: LowRenewal, _ old: TestDevice) async throws -> CompleteBody {
+        let payments = try #require(old.keys.withLock { $0["payments"] })
+        return CompleteBody(
+            enrol: renewal.enrol,
+            endorsements: [
+                try await renewal.endorsement(by: old.deviceKey), try await renewal.endorsement(by: payments),
+            ])
+    }
+
+    @Test(
+        "A late start of a renewal after the commitment ends it: the old keys stay, and the device begins another one")
+    func afterCommitment() async throws {
+        let world = try await SigningWorld()
+        let (old, container) = try await world.enrolled()
+        world.base.clock.advance(by: 350 * 86400)
+        old.forgetTrust()
+        let held = try await old.sealed(RenewStartBody().encoded(), sender: container.did.text)
+        let proof = try await old.proof(container.did, path: "renew/start", body: held)
+        let first = try TestDevice(world)
+        let renewal = try await LowRenewal(old, first, container)
+        _ = try await world.send("renew/start", proof: proof, body: held)
+        let known = try #require(
+            try await world.provider.enrolments.renewal(of: container.did, at: world.provider.enrolments.now))
+        #expect(known.state == .started && known.pid != renewal.content.pid)
+        let body = try await self.body(renewal, old)
+        #expect(
+            try await refusal { _ = try await old.call("renew/complete", container.did, body) } == "enrolment_void")
+        let kept = try await world.provider.devices.find(container.did)
+        #expect(try kept?.deviceKeyID.text == ProtocolKey(old.deviceKey).thumbprint.text)
+
+        let second = try TestDevice(world)
+        let again = try await LowRenewal(old, second, container)
+        #expect(again.content.pid == known.pid)
+        try await finish(again, old, second)
     }
 }
 

@@ -183,6 +183,26 @@ struct TokenEndpointProofTests {
         }
     }
 
+    @Test("A proof beside a code or a refresh token that nobody has given is not remembered")
+    func madeUp() async throws {
+        try await ServerFixture.run { fixture in
+            let key = try ProofKey()
+            let code = try await Self.code(fixture)
+            let proof = try await Self.proof(fixture, key)
+            let forms = [
+                Code(value: "made-up", verifier: code.verifier, client: code.client).form,
+                ServerFixture.refreshForm("made-up", attempt: nil),
+                Code(value: code.value, verifier: SystemRandom().token(), client: code.client).form,
+            ]
+            for form in forms {
+                let answer = try await Self.ask(fixture, form, proof)
+                #expect(answer.status == 400 && answer.error == "invalid_grant", "\(answer.text)")
+            }
+            let right = try await Self.ask(fixture, code.form, proof)
+            #expect(right.status == 200, "\(right.text)")
+        }
+    }
+
     @Test("The proof is about the public address, by whichever path the realm is named, and never about Host")
     func address() async throws {
         try await ServerFixture.run { fixture in

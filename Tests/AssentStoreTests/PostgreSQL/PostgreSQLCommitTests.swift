@@ -173,6 +173,25 @@ struct PostgreSQLCommitTests {
         #expect(try await database.run(.read("SELECT id FROM notes")).count == 2)
     }
 
+    @Test("What a crash may take is not taken for written either when another server is believed by then")
+    func unloggedNoLongerBelieved() async throws {
+        _ = try await place.open()
+        try await offPool { [configuration = place.configuration] in
+            let host = try #require(configuration.hosts.first)
+            let session = try PostgreSQLOpening(configuration: configuration).open(host, bell: PostgreSQLBell())
+            func write(_ id: String, isCurrent: Bool) throws -> [[SQLRow]] {
+                let insert = SQLStatement.unlogged(
+                    "INSERT INTO spent_proofs (id, expires_at) VALUES (\(id), 1) RETURNING id")
+                return try PostgreSQLTransaction(
+                    session: session, work: PostgreSQLWork([insert]), configuration: configuration,
+                    isCancelled: { false }, isCurrent: { isCurrent }
+                ).run()
+            }
+            #expect(try write("b", isCurrent: true).joined().count == 1)
+            #expect(throws: PostgreSQLLoss.self) { try write("c", isCurrent: false) }
+        }
+    }
+
     @Test("What has written nothing is answered although its COMMIT is lost")
     func nothingWritten() async throws {
         let database = try await open()

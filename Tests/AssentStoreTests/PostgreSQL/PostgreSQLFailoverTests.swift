@@ -58,6 +58,12 @@ struct PostgreSQLFailoverTests {
             pair.link.stall()
             try await pair.untilSomebodyWaits()
             try await untilRefused(nodes)
+            // What a crash may take waits for no standby.
+            for (index, node) in nodes.enumerated() {
+                let insert = SQLStatement.unlogged(
+                    "INSERT INTO spent_proofs (id, expires_at) VALUES (\("silent-\(index)"), 1) RETURNING id")
+                #expect(try await node.run(insert).count == 1)
+            }
             pair.link.resume()
             await ledger.untilItGrows(by: 20)
         }

@@ -5,12 +5,14 @@ extension OAuthProvider {
     /// Gives a client a token of its own (RFC 6749 §4.4): there is no user, no session, no refresh token and no ID
     /// token. The subject is the client (RFC 9068 §2.2).
     func clientCredentials(
-        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
+        _ claimProof: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         let client = caller.client
         let scopes = try OAuthClient.allowed(
             parameters.scopes() ?? client.defaultScopes.filter { !OAuthClient.needsUser($0) },
             where: { client.scopes.contains($0) && !OAuthClient.needsUser($0) })
+        try await claimProof()
         let expiresAt = now + client.accessTokenLifetime
         let grant = GrantRecord(id: context.random.uuid(), client: client, scopes: scopes)
         let tokens = try await mint(

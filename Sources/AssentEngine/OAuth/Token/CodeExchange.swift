@@ -8,7 +8,8 @@ extension OAuthProvider {
     /// The code is spent by one statement that names everything it is bound to. A code that comes a second time ends
     /// its grant.
     func exchange(
-        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
+        _ claimProof: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         let client = caller.client
         let codeID = TokenHash.of(Secret(try parameters.required("code")))
@@ -25,6 +26,9 @@ extension OAuthProvider {
         guard let row else { throw OAuthError.invalidGrant }
         let grant = try GrantRecord(row)
         guard try row.optionalInteger("used_at") == nil else {
+            guard !grant.isRevoked else { throw OAuthError.invalidGrant }
+            // A request that is sent a second time, with its proof, ends nothing.
+            try await claimProof()
             try await revoke(grant, because: "code_reuse", event: .oauthCode, by: caller)
             throw OAuthError.invalidGrant
         }
@@ -36,6 +40,9 @@ extension OAuthProvider {
             try await caller.run([audit.statement(record(.oauthCode, .refused, reason: "binding", grant))])
             throw OAuthError.invalidGrant
         }
+
+        guard try row.integer("expires_at") > now, grant.refusal == nil else { throw OAuthError.invalidGrant }
+        try await claimProof()
 
         // Signed before the code is spent: if signing fails, the code is still whole.
         let refreshToken = client.grantTypes.contains(.refreshToken) ? Secret(context.random.token()) : nil

@@ -37,13 +37,17 @@ extension OAuthProvider {
     /// The token of a public client belongs to the grant's key; without one, the first proof that comes gives it one. A
     /// confidential client authenticates, and its new access token belongs to whatever key it proves (RFC 9449 §5).
     func refresh(
-        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?
+        _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
+        _ claimProof: @Sendable () async throws -> Void
     ) async throws -> IssuedTokens {
         let client = caller.client
         let tokenID = TokenHash.of(Secret(try parameters.required("refresh_token")))
         let attemptHash = try Self.attemptHash(parameters["attempt_id"])
         guard let known = try await refreshRecord(tokenID) else { throw OAuthError.invalidGrant }
         if known.usedAt != nil {
+            guard !known.grant.isRevoked else { throw OAuthError.invalidGrant }
+            // A request that is sent a second time, with its proof, ends nothing.
+            try await claimProof()
             return try await repeated(
                 known, tokenID: tokenID, attemptHash: attemptHash, parameters, by: caller,
                 keyThumbprint: keyThumbprint)
@@ -62,7 +66,9 @@ extension OAuthProvider {
                 [audit.statement(record(.oauthRefresh, .refused, reason: refusal.rawValue, known.grant))])
             throw OAuthError.invalidGrant
         }
+        guard known.expiresAt > now else { throw OAuthError.invalidGrant }
         let scopes = try narrowed(parameters, grant: known.grant, client: client)
+        try await claimProof()
 
         // Signed before the token is spent: if signing fails, the token is still whole.
         let successor = Secret(context.random.token())
@@ -111,6 +117,9 @@ extension OAuthProvider {
     }
 
     /// A second use: the same successor for the client that asks again in time, the end of the grant for anybody else.
+    ///
+    /// It gives no grant a key, also where the client has come to one since: otherwise somebody with a copy of what was
+    /// sent could take the grant from its owner, whose use of the successor would not show it. The successor does.
     private func repeated(
         _ spent: RefreshRecord, tokenID: String, attemptHash: String?, _ parameters: OAuthParameters,
         by caller: AuthenticatedClient, keyThumbprint: String?
@@ -118,7 +127,8 @@ extension OAuthProvider {
         let client = caller.client
         guard !spent.grant.isRevoked else { throw OAuthError.invalidGrant }
         guard let usedAt = spent.usedAt, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
-            spent.clientID == client.id, client.kind != .public || spent.grant.keyThumbprint == keyThumbprint,
+            spent.clientID == client.id,
+            client.kind != .public || [nil, keyThumbprint].contains(spent.grant.keyThumbprint),
             let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
             (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
         else {

@@ -55,10 +55,12 @@ final class PostgreSQLKeeper: Sendable {
     }
 
     /// Why nothing may be written now; `nil` if it may.
-    var refusal: StoreError? {
-        let conflict = state.withLock { $0.belief.conflict }
-        if !conflict.isEmpty { return error(.conflict(conflict)) }
-        return commits.isOverdue ? Self.unconfirmed : nil
+    var refusal: StoreError? { conflict ?? (commits.isOverdue ? Self.unconfirmed : nil) }
+
+    /// Why not even what a crash may take may be written now; `nil` if it may. No standby has to confirm that.
+    var conflict: StoreError? {
+        let hosts = state.withLock { $0.belief.conflict }
+        return hosts.isEmpty ? nil : error(.conflict(hosts))
     }
 
     static let unconfirmed = StoreError(
