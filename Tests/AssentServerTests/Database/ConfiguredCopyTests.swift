@@ -27,6 +27,8 @@ struct ConfiguredCopyTests {
         let first = try await ServerFixture(kept: world.directory, editing: edits[0])
         let session = try await first.signIn()
         let tokens = try await first.tokens(session: session)
+        let key = try ProofKey()
+        let bound = try await first.boundSession(to: key)
         let id = try #require(try await evaluate(first, session).advised)
         #expect(try await first.approve(id, session: session).json["tokenId"]?.string == session)
         let log = try await first.audit(id)
@@ -41,6 +43,9 @@ struct ConfiguredCopyTests {
         #expect(try await Self.summary(second.audit(id)) == Self.summary(log))
         #expect(try await evaluate(second, session, id).isGranted)
         #expect(try await second.refresh(tokens.refresh).status == 200)
+        #expect(try await SessionDoor.consents.send(second, bound, []).status == 401, "it still belongs to its key")
+        let proof = try await second.proof("GET", second.json("consents"), session: bound, by: key)
+        #expect(try await SessionDoor.consents.send(second, bound, [proof]).status == 200)
         await second.stop()
 
         let back = try await ConfiguredCopy(from: configurations[1], to: configurations[2]).run()

@@ -7,7 +7,7 @@ import Testing
 @testable import AssentServer
 
 /// Journeys whose requests have proofs, and the sessions that they give.
-@Suite("Journeys that belong to a key")
+@Suite("Journeys that belong to a key", .server)
 struct BoundJourneyTests {
     private static func key(_ fixture: ServerFixture, of token: String?) async throws -> String? {
         let live = try await Sessions(fixture.server.context).live(token: Secret(try #require(token)))

@@ -66,35 +66,34 @@ enum SessionDoor: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Sessions that belong to a key")
+@Suite("Sessions that belong to a key", .server)
 struct BoundSessionTests {
     @Test(
         "A stolen session is refused from another key, and as it is, at every door, and its owner goes on",
         arguments: SessionDoor.allCases)
     func theft(_ door: SessionDoor) async throws {
-        try await ServerFixture.run { fixture in
-            let (owner, thief) = (try ProofKey(), try ProofKey())
-            let session = try await fixture.boundSession(to: owner)
-            let own = try await fixture.boundSession("ben", to: thief)
-            func proof(_ key: ProofKey, of token: String?) async throws -> [(String, String)] {
-                [try await fixture.proof(door.method, door.url(fixture), session: token, by: key)]
-            }
-            let seen = try await proof(owner, of: session)
-            let first = try await door.send(fixture, session, seen)
-            #expect(door.accepts(first), "\(door): \(first.status) \(first.text)")
-            for fields in [
-                seen, [], try await proof(thief, of: session), try await proof(thief, of: own),
-                try await proof(owner, of: nil), try await proof(thief, of: nil),
-                try await proof(owner, of: session) + proof(owner, of: session),
-            ] {
-                let answer = try await door.send(fixture, session, fields)
-                #expect(answer.status == 401, "\(door): \(answer.text)")
-                #expect(try answer.tokenChallenge?["error"] == "invalid_dpop_proof", "\(door)")
-                #expect(try answer.tokenChallenge?["algs"] == "ES256 ES384 PS256 EdDSA")
-            }
-            let mine = try await door.send(fixture, session, proof(owner, of: session))
-            #expect(door.accepts(mine), "\(door): \(mine.status) \(mine.text)")
+        let fixture = try #require(ServerFixture.shared)
+        let (owner, thief) = (try ProofKey(), try ProofKey())
+        let session = try await fixture.boundSession(to: owner)
+        let own = try await fixture.boundSession("ben", to: thief)
+        func proof(_ key: ProofKey, of token: String?) async throws -> [(String, String)] {
+            [try await fixture.proof(door.method, door.url(fixture), session: token, by: key)]
         }
+        let seen = try await proof(owner, of: session)
+        let first = try await door.send(fixture, session, seen)
+        #expect(door.accepts(first), "\(door): \(first.status) \(first.text)")
+        for fields in [
+            seen, [], try await proof(thief, of: session), try await proof(thief, of: own),
+            try await proof(owner, of: nil), try await proof(thief, of: nil),
+            try await proof(owner, of: session) + proof(owner, of: session),
+        ] {
+            let answer = try await door.send(fixture, session, fields)
+            #expect(answer.status == 401, "\(door): \(answer.text)")
+            #expect(try answer.tokenChallenge?["error"] == "invalid_dpop_proof", "\(door)")
+            #expect(try answer.tokenChallenge?["algs"] == "ES256 ES384 PS256 EdDSA")
+        }
+        let mine = try await door.send(fixture, session, proof(owner, of: session))
+        #expect(door.accepts(mine), "\(door): \(mine.status) \(mine.text)")
     }
 
     @Test("A proof of a session is for one method and one address", arguments: SessionDoor.allCases)
