@@ -155,6 +155,7 @@ struct CallersTests {
     @Test("A session that belongs to a key lets in its key alone, also where nothing else is accepted")
     func boundSessions() async throws {
         let fixture = try await ProviderFixture()
+        try await SenderProofs.begin(fixture.context)
         let callers = Self.callers(fixture)
         let url = "https://api.bank.example/accounts"
         let (mine, other) = (try SoftwareSigningKey.generate(.es256), try SoftwareSigningKey.generate(.es256))

@@ -18,6 +18,7 @@ struct SessionKeyTests {
 
         init() async throws {
             fixture = try await JourneyFixture()
+            try await SenderProofs.begin(fixture.context)
             let second = try JourneyFixture.authentication(
                 fixture.context, fixture.passwords, fixture.oneTimePasswords, fixture.transactions)
             nodes = [fixture.authentication, second]
