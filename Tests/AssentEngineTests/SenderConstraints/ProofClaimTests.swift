@@ -20,10 +20,8 @@ struct ProofClaimTests {
         func ask(
             _ parameters: OAuthParameters, isUsed: Bool = false, key: String? = key
         ) async throws -> IssuedTokens {
-            try await fixture.grants.tokens(
-                parameters, of: try fixture.grants.client(authenticating: parameters, authorization: nil),
-                keyThumbprint: key
-            ) {
+            let caller = try await fixture.grants.clients.client(of: parameters, authorization: nil, at: .token)
+            return try await fixture.grants.tokens(parameters, of: caller, keyThumbprint: key) {
                 claims.withLock { $0 += 1 }
                 if isUsed { throw SenderProofRefusal(.invalidProof, "used") }
             }

@@ -270,8 +270,8 @@ struct CommandTests {
             let authority = try #require(typist.world.endpoints.authorityFile)
             #expect(words.contains("--cacert") && authority.hasSuffix("/authority.pem"))
             let gateway = try #require(typist.world.endpoints.gateway)
-            let command = example.replacing(/https:\/\/localhost:[0-9]+/, with: gateway)
-            var ran = try await Self.run(String(command), authority, typist)
+            let command = String(example).replacing(/https:\/\/localhost:[0-9]+/, with: gateway)
+            var ran = try await Self.run(command, authority, typist)
             if isBound {
                 // The server's clock stands still, so that it gives a nonce; the help says what to do with it.
                 let nonce = try #require(ran.output.firstMatch(of: /DPoP-Nonce: (\S+)/.ignoresCase())).1
