@@ -132,7 +132,7 @@ struct CommandOptionTests {
             ["device", "rename", "A"], ["device", "remove", "A"], ["device", "pin", "change"],
             ["device", "pin", "unlock", "A"], ["users", "lock", "ana"], ["users", "unlock", "ana"],
             ["users", "password", "ana"], ["admin", "roles", "ana"], ["admin", "enable", "ana"],
-            ["admin", "disable", "ana"], ["admin", "devices", "change", "block", "A"],
+            ["admin", "disable", "ana"], ["admin", "devices", "change", "block", "A"], ["clients", "key", "a"],
         ]
         for command in commands {
             #expect(throws: Never.self, "\(command)") { try AssentCommand.parseAsRoot(command + ["--json"]) }

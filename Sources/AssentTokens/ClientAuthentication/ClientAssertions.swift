@@ -41,8 +41,11 @@ actor ClientAssertions {
         return form
     }
 
+    /// Looks for the key again at the next request: another process may have replaced it.
+    func forget() { found = nil }
+
     /// What it means that the server answered with this `error`, and what to do; `nil` when it is not about the
-    /// assertion. Another process may have replaced the key, so the next request looks for it again.
+    /// assertion. The next request looks for the key again.
     func refusal(_ error: String?) -> (detail: String, suggestion: String)? {
         guard let place, error == "invalid_client" else { return nil }
         let kid = found.map { " (kid \($0.publicKey.thumbprint))" } ?? ""

@@ -185,7 +185,10 @@ actor ProviderClient {
     ) async throws -> TokenReply {
         let reply = try await post(form, to: metadata.tokenEndpoint, key)
         guard reply.status == 200 else {
-            if reply.body.isEmpty { throw TokenError.refusedWithoutReason(status: reply.status) }
+            if reply.body.isEmpty {
+                await client.forget()
+                throw TokenError.refusedWithoutReason(status: reply.status)
+            }
             throw await refused(.tokenRefused, "The token endpoint gave no tokens.", by: reply)
         }
         guard let object = reply.object else {

@@ -174,6 +174,23 @@ import Testing
             advice.contains("client key bank (kid \(new.publicKey.thumbprint))") && advice.contains("private_key_jwt"))
     }
 
+    @Test("A server that refuses the client without a word: the next request has the key that is there now")
+    func silent() async throws {
+        let (provider, ring, door, manager) = try await signedIn()
+        let new = try await ClientKey.make(named: "bank", at: ring, replacing: true)
+        door.state.withLock { $0.keys = new.keySet }
+        let good = try #require(provider.behaviour.withLock { $0.tokenReply })
+        provider.change {
+            $0.tokenReply = { form in
+                let reply = try await good(form)
+                return reply?.status == 401 ? HTTPReply(HTTPResponse(status: .forbidden)) : reply
+            }
+        }
+        provider.clock.advance(by: 601)
+        #expect(try await manager.tokens().accessToken == Secret("access-2"))
+        #expect(provider.tokenRequests("refresh_token").count == 1 && door.taken.count == 2)
+    }
+
     @Test("Neither what is configured nor what fails shows an assertion")
     func redaction() async throws {
         let (provider, ring, door, manager) = try await signedIn()
