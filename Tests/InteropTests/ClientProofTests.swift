@@ -99,6 +99,43 @@ struct ClientProofTests {
         try check(seen, key, tokens)
     }
 
+    @Test("Our server takes the key set that the SDK made, and the client by that key alone", arguments: [false, true])
+    func ourServer(isBound: Bool) async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "assent-\(SystemRandom().uuid())")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let keys = SoftwareKeyProvider(unprotectedFile: directory.appending(path: "keys"))
+        let key = try await ClientKey.make(named: "bank", at: keys)
+        let client = """
+            keyed:
+              jwks: \(key.keySet.json.serialized())
+              redirectURIs: ["http://127.0.0.1/cb"]
+              scopes: [openid, profile]
+            """
+        try await OurServer.run(clients: client) { server in
+            var configuration = try server.configuration(client: "keyed")
+            configuration.clientAuthentication = .privateKeyJWT(keys: keys, named: "bank")
+            if isBound { configuration.dpop = .on(keys: keys) }
+            let manager = try await server.manager(configuration)
+            let first = try await manager.tokens()
+            #expect(first.isBound == isBound && first.refreshToken != nil)
+            #expect(try await manager.refresh().accessToken != first.accessToken)
+            #expect(try await manager.userInfo().sub == first.idToken?.subject)
+            #expect(await manager.signOut().isComplete)
+
+            // The thief knows the client's id, and has a key of the same name.
+            let other = SoftwareKeyProvider(unprotectedFile: directory.appending(path: "other"))
+            _ = try await ClientKey.make(named: "bank", at: other)
+            configuration.clientAuthentication = .privateKeyJWT(keys: other, named: "bank")
+            let thief = try await server.manager(configuration)
+            let error = await #expect(throws: TokenError.self) { try await thief.tokens() }
+            #expect(error?.oauthError == "invalid_client" && error?.suggestion?.contains("client key bank") == true)
+            configuration.clientAuthentication = .none
+            let anonymous = try await server.manager(configuration)
+            let refused = await #expect(throws: TokenError.self) { try await anonymous.tokens() }
+            #expect(refused?.oauthError == "invalid_client")
+        }
+    }
+
     private func check(_ seen: JSONValue, _ key: ClientKey, _ tokens: TokenSet) throws {
         #expect(seen["accepted"]?.strings == Array(repeating: "ok", count: 5))
         #expect(seen["repeated"]?.strings == Array(repeating: "JWT ID is used before.", count: 5))
