@@ -39,8 +39,8 @@ public struct ClientKey: Sendable, CustomStringConvertible, CustomReflectable {
     ///   - name: its name: 1 to 57 ASCII letters, digits, dots, underscores, colons and hyphens.
     ///   - algorithm: what it signs with: ES256, PS256 or EdDSA. Every provider knows ES256.
     ///   - provider: makes and holds it.
-    ///   - replacing: whether a key of this name is destroyed first. The server then knows this client no more until it
-    ///     has the new key.
+    ///   - replacing: whether a key of this name is destroyed first. The server then refuses the client until it has
+    ///     the new key.
     /// - Returns: the key.
     /// - Throws: ``TokenError`` with `invalidConfiguration` for another algorithm; `KeyProviderError`, with `keyExists`
     ///   when there is a key of this name.
