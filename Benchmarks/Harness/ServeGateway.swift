@@ -145,8 +145,8 @@ struct ServeGateway: AsyncParsableCommand {
                 "code_verifier": verifier,
             ]))
         let reply = try await grants.tokens(
-            exchange, of: try grants.client(authenticating: exchange, authorization: nil), keyThumbprint: nil,
-            claimingProof: {})
+            exchange, of: try await grants.clients.client(of: exchange, authorization: nil, at: .token),
+            keyThumbprint: nil, claimingProof: {})
         try await database.close()
         return (reply.accessToken, begun.token)
     }
