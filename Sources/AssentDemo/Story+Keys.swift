@@ -85,7 +85,7 @@ extension Story {
 
     private func stealSession(_ thief: Thief, _ assent: Assent, _ loot: Thief.Loot) async throws {
         guard let name = HTTPField.Name(world.endpoints.cookieName) else {
-            return check("a session has a field", false)
+            return check("the session cookie's name can name a field", false)
         }
         let field = HTTPFields([.init(name: name, value: loot.session.reveal())])
         refused(
