@@ -1,8 +1,8 @@
 import AssentCore
 import HTTPTypes
 
-/// Tells what an app sends and what comes back: method, path, status, and of the header fields those that the story is
-/// about. Never a body, a token, or a query's value.
+/// Tells what somebody sends and what comes back: method, path, status, and of the header fields those that the story
+/// is about. Never a body, a token, or a query's value.
 struct NarratingTransport: HTTPTransport {
     let transport: any HTTPTransport
     let narration: Narration
@@ -10,16 +10,19 @@ struct NarratingTransport: HTTPTransport {
     /// Which party answers at an origin's port.
     let parties: [Int: Narration.Party]
 
+    /// Who sends.
+    var sender = Narration.Party.app
+
     @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
         let party = (try? Origin(call.request)).flatMap { parties[$0.port] } ?? .server
-        narration.tell(.message(from: .app, to: party, text: Self.request(call.request), refused: false))
+        narration.tell(.message(from: sender, to: party, text: Self.request(call.request), refused: false))
         do {
             let reply = try await transport.send(call)
             narration.tell(
-                .message(from: party, to: .app, text: Self.reply(reply.response), refused: reply.status >= 300))
+                .message(from: party, to: sender, text: Self.reply(reply.response), refused: reply.status >= 300))
             return reply
         } catch let error as HTTPTransportError {
-            narration.tell(.message(from: party, to: .app, text: "no reply: \(error.code)", refused: true))
+            narration.tell(.message(from: party, to: sender, text: "no reply: \(error.code)", refused: true))
             throw error
         }
     }
@@ -41,6 +44,7 @@ struct NarratingTransport: HTTPTransport {
         if request.headerFields.contains(where: { $0.name.canonicalName == "iplanetdirectorypro" }) {
             fields.append("session")
         }
+        if request.headerFields.contains(.dpop) { fields.append("proof") }
         return fields.isEmpty ? text : text + " (with \(fields.joined(separator: ", ")))"
     }
 

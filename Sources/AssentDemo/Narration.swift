@@ -35,6 +35,7 @@ package final class Narration: Sendable {
         case server = "assent serve"
         case gateway = "Gateway"
         case bank = "Bank"
+        case thief = "Thief"
     }
 
     /// One thing that happened.

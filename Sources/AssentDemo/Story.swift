@@ -34,16 +34,21 @@ package struct Story: Sendable {
         self.clock = clock
         self.narration = narration
         self.logger = logger
+        connections = try Self.connections(to: world, clock: clock, logger: logger)
+        transport = watching(connections)
+    }
+
+    /// A pinned transport with connections of its own.
+    static func connections(to world: DemoWorld, clock: DemoClock, logger: Logger) throws -> NIOTransport {
         let hosts = Set(
             [world.endpoints.server, world.endpoints.gateway ?? ""].compactMap { try? Origin($0).host.description })
         var roots = TrustRoots.system
         if let file = world.endpoints.authorityFile { roots = .pemFile(file) }
-        connections = try NIOTransport(
+        return try NIOTransport(
             configuration: NIOTransportConfiguration(
                 trustRoots: roots,
                 pins: Dictionary(uniqueKeysWithValues: hosts.map { ($0, .pins(world.endpoints.pins)) })), clock: clock,
             logger: logger)
-        transport = watching(connections)
     }
 
     /// Who answers at which port.
@@ -72,24 +77,29 @@ package struct Story: Sendable {
         try await refreshMeanwhile(assent)
         try await loseReply(assent)
         try await decline(assent)
+        try await guardByKey()
         try await signOnPhone(assent)
         try await signOut(assent)
         await assent.shutdown()
         await connections.shutdown()
     }
 
-    /// The SDK as an app would make it, with the pins that the server printed.
-    func makeAssent(vault name: String = "vault") throws -> Assent {
+    /// The SDK as an app would make it, with the pins that the server printed. With `bindsToKey` session and tokens
+    /// belong to a key beside the vault's own.
+    func makeAssent(vault name: String = "vault", bindsToKey: Bool = false) throws -> Assent {
+        let keys = SoftwareKeyProvider(unprotectedFile: keyFile(ofVault: name), clock: clock)
         var configuration = world.app.configuration(
-            .file(
-                at: URL(fileURLWithPath: "\(world.directory)/\(name)"),
-                keys: .softwareFile(URL(fileURLWithPath: "\(world.directory)/\(name).key"))))
+            .file(at: URL(fileURLWithPath: "\(world.directory)/\(name)"), keys: .software(keys)))
+        if bindsToKey { configuration.dpop = .on(keys: keys) }
         configuration.transport = NarratingTransport(
             transport: transport, narration: narration, parties: parties)
         configuration.clock = clock
         configuration.logger = logger
         return try Assent(configuration)
     }
+
+    /// The file with the keys of an app's vault.
+    func keyFile(ofVault name: String) -> URL { URL(fileURLWithPath: "\(world.directory)/\(name).key") }
 
     // MARK: The steps
 
@@ -259,7 +269,7 @@ package struct Story: Sendable {
     }
 
     private func signOut(_ assent: Assent) async throws {
-        narration.tell(.step(number: 10, title: "She signs out: tokens revoked, session ended, vault emptied"))
+        narration.tell(.step(number: 11, title: "She signs out: tokens revoked, session ended, vault emptied"))
         let session = try await assent.tokens.session()
         let tokens = try await assent.tokens.tokens()
         let result = await assent.signOut()

@@ -1,5 +1,7 @@
 import AssentCore
+import AssentJOSE
 import Foundation
+import HTTPTypes
 import Testing
 
 @testable import AssentCLI
@@ -63,6 +65,66 @@ struct DemoTests {
         narration.tell(.check("bad", passed: false))
         #expect(narration.failures == ["bad"])
         #expect(narration.checkCount == 2)
+    }
+
+    /// A door that refuses each proof: without a nonce it asks for one, with one it says that the token is not valid.
+    private struct Door: HTTPTransport {
+        let proofs = Locked<[String]>([])
+
+        @concurrent func send(_ call: HTTPCall) async throws -> HTTPReply {
+            let proof = call.request.headerFields[.dpop] ?? ""
+            let count = proofs.withLock { proofs in
+                proofs.append(proof)
+                return proofs.count
+            }
+            let error = count == 1 ? "use_dpop_nonce" : "invalid_token"
+            let fields: HTTPFields = [
+                .wwwAuthenticate: "SSOADVICE realm=\"/\",DPoP error=\"\(error)\",algs=\"ES256\"",
+                .dpopNonce: "N\(count)",
+            ]
+            return HTTPReply(HTTPResponse(status: .unauthorized, headerFields: fields))
+        }
+    }
+
+    @Test("A thief proves a key of their own, takes the nonce that everybody gets, and is told of as somebody else")
+    func thief() async throws {
+        let (door, clock) = (Door(), DemoClock())
+        let narration = Narration(to: Console(silent: true))
+        let thief = try Thief(
+            transport: NarratingTransport(
+                transport: door, narration: narration, parties: [443: .gateway], sender: .thief),
+            clock: clock)
+        let url = "https://gateway.example/accounts"
+        let fields: HTTPFields = [.authorization: "DPoP a-token"]
+        let answer = try await thief.prove(
+            HTTPRequest(.get, url: url, headerFields: fields), token: Secret("a-token"))
+        #expect(answer.description == "401 invalid_token")
+        let proofs = try door.proofs.withLock { $0 }.map {
+            try DPoPProof.verify($0, method: "GET", uri: url, accessToken: Secret("a-token"), clock: clock)
+        }
+        #expect(proofs.map(\.nonce) == [nil, "N1"])
+        #expect(Set(proofs.map(\.thumbprint)).count == 1 && Set(proofs.map(\.jti)).count == 2)
+        let sent = Narration.Event.message(
+            from: .thief, to: .gateway, text: "GET /accounts (with access token, proof)", refused: false)
+        #expect(narration.events.filter { $0 == sent }.count == 2)
+        #expect(
+            narration.events.count {
+                if case .message(from: .gateway, to: .thief, _, true) = $0 { true } else { false }
+            } == 2)
+    }
+
+    @Test("What a thief is answered is the challenge's error, else the body's, and nothing that a terminal obeys")
+    func answers() async throws {
+        func answer(_ status: Int, _ fields: HTTPFields, _ body: String) async throws -> String {
+            let response = HTTPResponse(status: .init(code: status), headerFields: fields)
+            return try await Thief.Answer(HTTPReply(response, body: HTTPBody(body))).description
+        }
+        let challenge: HTTPFields = [.wwwAuthenticate: "DPoP error=\"invalid_dpop_proof\""]
+        #expect(try await answer(401, challenge, #"{"error":"other"}"#) == "401 invalid_dpop_proof")
+        #expect(try await answer(400, [:], #"{"error":"invalid_grant"}"#) == "400 invalid_grant")
+        #expect(try await answer(200, [:], #"{"balance":"1.00"}"#) == "200")
+        #expect(try await answer(302, [:], "") == "302")
+        #expect(try await !answer(400, [:], #"{"error":"a\u001b[2J"}"#).contains("\u{1B}"))
     }
 
     @Test("A secret is found in every form, and in a piece of twelve bytes")

@@ -24,7 +24,8 @@ struct StoryTests {
             story.judgeEvidence()
             let narration = story.narration
             #expect(narration.failures == [])
-            #expect(narration.checkCount == 36)
+            #expect(narration.checkCount == 48)
+            expectThiefRefused(narration.events)
 
             let kept = try keptSecrets(story.world.directory)
             let secrets = story.secrets + witness.secrets + kept
@@ -33,13 +34,14 @@ struct StoryTests {
                 Set(seen.keys) == [
                     "password", "TOTP seed", "TOTP seed in base 32", "TOTP code", "session token", "authId",
                     "authorization code", "PKCE verifier", "access token", "refresh token", "ID token", "master key",
-                    "TLS key", "vault key", "bootstrap token", "invite's code",
+                    "TLS key", "vault key", "bootstrap token", "invite's code", "proof",
                 ], "\(seen)")
-            // Two apps signed in, and one of them refreshed.
+            // Three apps signed in, and two of them refreshed.
             for name in ["session token", "authorization code", "PKCE verifier"] {
-                #expect(seen[name, default: 0] >= 2, "\(name)")
+                #expect(seen[name, default: 0] >= 3, "\(name)")
             }
-            for name in ["access token", "refresh token"] { #expect(seen[name, default: 0] >= 3, "\(name)") }
+            for name in ["access token", "refresh token"] { #expect(seen[name, default: 0] >= 5, "\(name)") }
+            #expect(seen["proof", default: 0] >= 10)
             #expect(seen["TOTP code", default: 0] >= 6 && seen["authId", default: 0] >= 10)
 
             let search = SecretSearch(secrets)
@@ -63,7 +65,7 @@ struct StoryTests {
                 found == [
                     "server/master.key": ["master key"], "server/server.key": ["TLS key"],
                     "server/bootstrap-token": ["bootstrap token"], "vault.key": ["vault key"],
-                    "second.key": ["vault key"], Self.phoneKeys: ["vault key"],
+                    "second.key": ["vault key"], "bound.key": ["vault key"], Self.phoneKeys: ["vault key"],
                 ], "\(found)")
 
             // A search that finds nothing proves nothing unless it finds what is there: all of it, where the apps log,
@@ -82,10 +84,27 @@ struct StoryTests {
         }
     }
 
+    /// What somebody with copies of all but the app's key has tried, and been told.
+    private func expectThiefRefused(_ events: [Narration.Event]) {
+        let refusals = [
+            "the same request, copied from the wire: 401 invalid_dpop_proof",
+            "the access token without a proof, as a bearer token: 401 invalid_token",
+            "the access token with a proof by the thief's key: 401 invalid_token",
+            "the refresh token with a proof by the thief's key: 400 invalid_grant",
+            "the session without a proof, at the gateway: 401 invalid_dpop_proof",
+            "the session without a proof, to get tokens with it: 401 invalid_dpop_proof",
+        ]
+        for refusal in refusals { #expect(events.contains(.check(refusal, passed: true)), "\(refusal)") }
+        let answers = events.compactMap { event in
+            if case .message(_, to: .thief, _, let refused) = event { refused } else { nil }
+        }
+        #expect(answers.count >= refusals.count && answers.allSatisfy(\.self))
+    }
+
     /// Where the phone's program keeps its keys.
     private static let phoneKeys = "phone/state/assent/default/signing.key"
 
-    /// The secrets that are kept in files: the server's, and the keys of the two vaults.
+    /// The secrets that are kept in files: the server's, and the keys of the vaults.
     private func keptSecrets(_ directory: String) throws -> [(name: String, secret: Secret)] {
         func text(_ name: String) throws -> String {
             try String(contentsOfFile: directory + "/" + name, encoding: .utf8)
@@ -101,7 +120,7 @@ struct StoryTests {
             ("TLS key", Secret(bytes: Array(der[key.upperBound..<(key.upperBound + 32)]))),
             ("bootstrap token", Secret(try text("server/bootstrap-token"))),
         ]
-        for vault in ["vault.key", "second.key", Self.phoneKeys] {
+        for vault in ["vault.key", "second.key", "bound.key", Self.phoneKeys] {
             // The last key of the file, before the digest of all.
             let file = try #require(FileManager.default.contents(atPath: directory + "/" + vault))
             kept.append(("vault key", Secret(bytes: Array(file.dropLast(32).suffix(32)))))

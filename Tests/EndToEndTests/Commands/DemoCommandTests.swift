@@ -24,11 +24,21 @@ struct DemoCommandTests {
         let result = await running.result()
         #expect(result.status == 0, "\(result.errors)")
         let told = try JSONValue.parse(result.output)
-        #expect(told["checks"] == 36 && told["failures"] == [])
+        #expect(told["checks"] == 48 && told["failures"] == [])
         let events = told["events"]?.array ?? []
         for (from, to) in [("Gateway", "Bank"), ("Bank", "Gateway")] {
             #expect(events.contains { $0["from"]?.string == from && $0["to"]?.string == to }, "\(from) to \(to)")
         }
+        for door in ["Gateway", "assent serve"] {
+            #expect(
+                events.contains {
+                    $0["from"]?.string == door && $0["to"]?.string == "Thief" && $0["refused"]?.bool == true
+                }, "\(door) to the thief")
+        }
+        #expect(
+            events.contains {
+                $0["check"]?.string == "the session without a proof, at the gateway: 401 invalid_dpop_proof"
+            })
         let drawn = try String(contentsOfFile: page, encoding: .utf8)
         // Each lane's name at both ends: the drawing is longer than a screen.
         for party in Narration.Party.allCases {

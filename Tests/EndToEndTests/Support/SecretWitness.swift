@@ -36,6 +36,7 @@ struct SecretWitness: Sendable {
             switch field.name.canonicalName {
             case "authorization": note("access token", String(field.value.split(separator: " ").last ?? ""))
             case "iplanetdirectorypro": note("session token", field.value)
+            case "dpop": note("proof", field.value)
             case "location": noteParameters(of: field.value.split(separator: "?").last.map(String.init) ?? "")
             default: break
             }

@@ -1,0 +1,73 @@
+import AssentCore
+import AssentJOSE
+import HTTPTypes
+
+/// Somebody elsewhere who has copies of what an app keeps, but not the app's key.
+struct Thief: Sendable {
+    /// What was copied.
+    struct Loot: Sendable {
+        let accessToken: Secret
+        let refreshToken: Secret
+        let session: Secret
+    }
+
+    /// What comes back to a thief.
+    struct Answer: Sendable, CustomStringConvertible {
+        let status: Int
+        /// OAuth's code of what is wrong: from the challenge, or from the body where the challenge has none.
+        let error: String?
+        /// The nonce for the next proof.
+        let nonce: String?
+
+        init(_ reply: HTTPReply) async throws {
+            let fields = reply.response.headerFields
+            let challenges = try fields[.wwwAuthenticate].map { try Challenge.parse($0) } ?? []
+            let body = try? JSONValue.parse(try await reply.body.collect(upTo: 1 << 16))
+            status = reply.status
+            error = challenges.lazy.compactMap { $0["error"] }.first ?? body?["error"]?.string
+            nonce = fields[.dpopNonce]
+        }
+
+        /// Status and code, for people: `401 invalid_token`.
+        var description: String {
+            DisplayText.escapedForTerminal(([String(status)] + [error].compactMap(\.self)).joined(separator: " "))
+        }
+    }
+
+    /// The thief's own connections.
+    let transport: any HTTPTransport
+    let clock: any WallClock
+
+    /// The thief's own key.
+    private let key: SoftwareSigningKey
+
+    init(transport: any HTTPTransport, clock: any WallClock) throws {
+        self.transport = transport
+        self.clock = clock
+        key = try SoftwareSigningKey.generate(.es256)
+    }
+
+    /// Sends a request as it is.
+    func send(_ request: HTTPRequest, form: FormItems? = nil) async throws -> Answer {
+        var request = request
+        if form != nil { request.headerFields[.contentType] = FormEncoding.mediaType }
+        let body = form.map { HTTPBody(FormEncoding.encode($0)) }
+        return try await Answer(try await transport.send(HTTPCall(request, body: body, limits: HTTPLimits())))
+    }
+
+    /// Sends a request with a proof by the thief's own key, made for `token` if one goes along. Where the server wants
+    /// a nonce in it, everybody gets one.
+    func prove(_ request: HTTPRequest, token: Secret? = nil, form: FormItems? = nil) async throws -> Answer {
+        let answer = try await send(try await proved(request, token, nonce: nil), form: form)
+        guard answer.error == "use_dpop_nonce", let nonce = answer.nonce else { return answer }
+        return try await send(try await proved(request, token, nonce: nonce), form: form)
+    }
+
+    private func proved(_ request: HTTPRequest, _ token: Secret?, nonce: String?) async throws -> HTTPRequest {
+        var request = request
+        request.headerFields[.dpop] = try await DPoPProof.make(
+            method: request.method.rawValue, uri: request.url ?? "", accessToken: token, nonce: nonce, key: key,
+            clock: clock)
+        return request
+    }
+}
