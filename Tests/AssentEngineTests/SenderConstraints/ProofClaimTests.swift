@@ -47,11 +47,12 @@ struct ProofClaimTests {
     func nothingValid() async throws {
         let place = try await Place()
         let code = try await place.fixture.code(["dpop_jkt": Self.key])
+        let unspent = try await place.fixture.code()
         var forms = [
             try Self.form(code: "made-up"), try Self.form(refresh: Secret("made-up")),
-            try Self.form(code: code, ["client_id": "other-app", "redirect_uri": "https://other.example/cb"]),
-            try Self.form(code: code, ["redirect_uri": "http://127.0.0.1/cb"]),
-            try Self.form(code: code, ["code_verifier": String(repeating: "x", count: 43)]),
+            try Self.form(code: unspent, ["client_id": "other-app", "redirect_uri": "https://other.example/cb"]),
+            try Self.form(code: unspent, ["redirect_uri": "http://127.0.0.1/cb"]),
+            try Self.form(code: unspent, ["code_verifier": String(repeating: "x", count: 43)]),
         ]
         await #expect(throws: OAuthError.invalidGrant) {
             try await place.ask(try Self.form(code: code), key: Self.otherKey)

@@ -144,7 +144,7 @@ struct ClientAssertionRouteTests {
             func made(_ nonce: String?) async throws -> (String, String) {
                 var subject = fixture.subject("POST", fixture.oauth("access_token"), token: "")
                 subject.nonce = nonce
-                return ("DPoP", try await proof.proof(subject) { $0["ath"] = nil })
+                return ("DPoP", try await proof.proof(subject, claims: { $0["ath"] = nil }))
             }
             let form = try await Self.code(fixture) + Self.assertion(fixture, key)
             let asked = try await Self.post(fixture, "access_token", form, [try await made(nil)])

@@ -19,9 +19,8 @@ struct SpentAssertionTests {
     }
 
     private func assertion(of client: String = "office", lifetime: Int64 = 60) async throws -> String {
-        try await key.assertion(of: client, now: fixture.clock) { [now = fixture.clock.epochSeconds] in
-            $0["exp"] = .integer(now + lifetime)
-        }
+        let end = fixture.clock.epochSeconds + lifetime
+        return try await key.assertion(of: client, now: fixture.clock, claims: { $0["exp"] = .integer(end) })
     }
 
     private func code() async throws -> String {
@@ -153,7 +152,7 @@ struct SpentAssertionTests {
     @Test("A name that one client has used is free for another, and for the same one when it has expired")
     func names() async throws {
         func named(_ client: String) async throws -> String {
-            try await key.assertion(of: client, now: fixture.clock) { $0["jti"] = "1" }
+            try await key.assertion(of: client, now: fixture.clock, claims: { $0["jti"] = "1" })
         }
         #expect(try await fixture.refusal(try await named("office")) == nil)
         #expect(try await fixture.refusal(try await named("agency")) == nil)
@@ -182,7 +181,7 @@ struct SpentAssertionTests {
     @Test("After a restore those are refused that may have been used since the backup; new ones are accepted")
     func restore() async throws {
         let used = try await assertion(lifetime: 3600)
-        let bare = try await key.assertion(now: fixture.clock) { $0["iat"] = nil }
+        let bare = try await key.assertion(now: fixture.clock, claims: { $0["iat"] = nil })
         #expect(try await fixture.refusal(used) == nil)
         // The backup is older.
         _ = try await fixture.database.run(SQLStatement("DELETE FROM client_assertions"))
@@ -198,7 +197,7 @@ struct SpentAssertionTests {
         fixture.clock.advance(by: 3630)
         _ = try await fixture.grants.purge()
         #expect(try await fixture.refusal(used) == "invalid_client")
-        let later = try await key.assertion(now: fixture.clock) { $0["iat"] = nil }
+        let later = try await key.assertion(now: fixture.clock, claims: { $0["iat"] = nil })
         #expect(try await fixture.refusal(later) == nil)
     }
 
