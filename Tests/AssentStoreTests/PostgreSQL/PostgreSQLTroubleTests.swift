@@ -93,7 +93,8 @@ struct PostgreSQLTroubleTests {
         try await holder.release()
         for _ in 0..<30 { #expect(await Self.touch(database, times: 1).served == 1) }
         // With the holder's. A server that is busy takes a while to end those that were given up.
-        let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'assent'"
+        let connections =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'assent'"
         while try await place.sql(connections) != "3" { try await SystemClock().sleep(until: .now + 0.01) }
         try await database.close()
         await #expect(throws: StoreError(.unavailable, "")) { try await database.run(insertNote("b")) }

@@ -100,7 +100,7 @@ private final class ProvedBank: Sendable {
     func otherScheme() async throws {
         let (provider, manager) = try await signedIn()
         for method in [HTTPRequest.Method.post, .put, .delete] {
-            let bank = ProvedBank(ProofDoor(provider.clock, nonce: "n"), scheme: "Bearer")
+            let bank = ProvedBank(ProofDoor(provider.clock, nonce: method.rawValue), scheme: "Bearer")
             #expect(try await bank.transport(manager).send(call(method)).status == 401)
             #expect(bank.sent.count == 1)
         }
