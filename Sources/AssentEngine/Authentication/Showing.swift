@@ -34,7 +34,7 @@ extension Authentication {
         try await context.translatingStoreErrors {
             let answering = try answering(PageAnswer(authID: authID, callbacks: nil, bytes: []), request)
             let pointer = try answering.pointer()
-            let proof = try await proof(continuing: request, key: pointer.keyThumbprint)
+            let proof = try await proof(continuing: request, at: pointer)
             let stepID = pointer.stepID
             guard let step = try await steps.find(stepID) else { throw EngineError(.stepExpired) }
             guard case .pending(let state) = step.status else { throw EngineError(.stepAlreadyAnswered) }
@@ -52,7 +52,8 @@ extension Authentication {
         try await context.translatingStoreErrors {
             let session = try await liveSession(request)
             if let session, let token = request.sessionToken {
-                _ = try await proofs.verify(request.proof, of: session, token: token, policy: request.noncePolicy)
+                _ = try await proofs.verify(
+                    request.journeyProof, of: session, token: token, policy: request.noncePolicy)
             }
             guard let session,
                 let record = try await transactions.current(id: transactionID, session: session)

@@ -30,13 +30,21 @@ extension SenderProofs {
     func verify(
         _ presented: PresentedProof?, byKey key: String, accessToken: Secret?, policy: NoncePolicy
     ) async throws -> CheckedProof {
+        let proof = try check(presented, byKey: key, accessToken: accessToken, policy: policy)
+        try await claim(proof)
+        return proof
+    }
+
+    /// As ``verify(_:byKey:accessToken:policy:)``, but the proof is not spent yet.
+    func check(
+        _ presented: PresentedProof?, byKey key: String, accessToken: Secret?, policy: NoncePolicy
+    ) throws(SenderProofRefusal) -> CheckedProof {
         guard let presented, let proof = try check(presented, accessToken: accessToken, policy: policy) else {
             throw SenderProofRefusal(.invalidProof, "The request has no field DPoP with a proof of the session's key.")
         }
         guard ConstantTime.equal(key, proof.thumbprint) else {
             throw SenderProofRefusal(.invalidProof, "The proof is by another key than the session's.")
         }
-        try await claim(proof)
         return proof
     }
 

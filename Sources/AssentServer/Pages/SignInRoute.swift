@@ -157,8 +157,10 @@ struct SignInRoute: Sendable {
     ///
     /// - Throws: `SenderProofRefusal` for a session that belongs to a key: a browser cannot prove one.
     func caller(_ visit: SignInVisit) async throws -> Caller {
-        let credentials = PresentedCredentials(
+        var credentials = PresentedCredentials(
             sessionOf: visit.request, cookie: cookie, origin: origin.description)
+        // A proof of this address is good once, whether for a session or for a journey.
+        credentials.proof?.isOfJourney = true
         let caller = try await callers.caller(withSession: credentials, realm: visit.wanted.realm)
         if case .refusedToken(let refusal) = caller, let proof = refusal.proof { throw proof }
         return caller
