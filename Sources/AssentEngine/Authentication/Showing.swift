@@ -34,10 +34,11 @@ extension Authentication {
         try await context.translatingStoreErrors {
             let answering = try answering(PageAnswer(authID: authID, callbacks: nil, bytes: []), request)
             let pointer = try answering.pointer()
-            let proof = try await proof(continuing: request, at: pointer)
             let stepID = pointer.stepID
             guard let step = try await steps.find(stepID) else { throw EngineError(.stepExpired) }
             guard case .pending(let state) = step.status else { throw EngineError(.stepAlreadyAnswered) }
+            // After the step: where it waits no longer, another journey begins with the same proof.
+            let proof = try await proof(continuing: request, at: pointer)
             var page = try await answering.turn(step, state).waiting(stepID: stepID)
             page.newNonce = proof?.newNonce
             return page

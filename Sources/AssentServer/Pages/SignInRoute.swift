@@ -138,10 +138,11 @@ struct SignInRoute: Sendable {
                 return signedIn(success, response, visit)
             }
         } catch let error as EngineError where error.isFailedSignIn && form.authID != nil {
-            // The journey is over. A person tries again, so the next one begins under the message.
-            guard case .page(let first) = try await authentication.authenticate(visit.beginning(cookie)) else {
-                throw error
-            }
+            // The journey is over. A person tries again, so the next one begins under the message; but not where it
+            // would need the proof that this one has spent.
+            guard visit.proof.fields.isEmpty,
+                case .page(let first) = try await authentication.authenticate(visit.beginning(cookie))
+            else { throw error }
             let state = SignInRun.State.page(
                 authID: first.authID.reveal(), notice: SignInNotice(error), name: form.typedName)
             return lead(to: run, state, visit)

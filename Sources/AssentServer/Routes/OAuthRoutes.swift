@@ -189,8 +189,7 @@ struct OAuthRoutes: Sendable {
             ).response()
         }
         // The ID token of another session says nothing about the one that this browser has.
-        let remaining = try await callers.caller(withSession: presented(request), realm: realm)
-        if case .anonymous = remaining {
+        if try await !callers.hasLiveSession(presented(request)) {
             response.headers[values: .setCookie] = cookie.clearing(answering: request.headers)
         }
         return response
