@@ -16,7 +16,8 @@ extension Authentication {
         if let session, let token = request.sessionToken, session.keyThumbprint != nil {
             return try await proofs.verify(request.journeyProof, of: session, token: token, policy: request.noncePolicy)
         }
-        guard session == nil || request.replacesSession, let presented = request.journeyProof else { return nil }
+        guard request.bindsSession, session == nil || request.replacesSession, let presented = request.journeyProof
+        else { return nil }
         return try await proofs.verify(presented, accessToken: nil, policy: request.noncePolicy)
     }
 

@@ -210,7 +210,7 @@ struct SignInRoute: Sendable {
     }
 
     private func signedIn(_ success: AuthenticateSuccess, _ response: Response, _ visit: SignInVisit) -> Response {
-        guard success.isNewSession, let token = success.token else { return response }
+        guard success.isNewSession, success.keyThumbprint == nil, let token = success.token else { return response }
         var response = response
         for value in cookie.setting(token, answering: visit.request.headers) {
             response.headers.append(HTTPField(name: .setCookie, value: value))
@@ -258,6 +258,12 @@ struct SignInRoute: Sendable {
             var response = SignInMessage(refusal).document(frame).response(401)
             response.headers[.wwwAuthenticate] = try? TokenChallenge(TokenRefusal(refusal)).fieldValue()
             response.give(nonce: refusal.code.nonce)
+            // A browser proves no key when a person opens a page: with the cookie it could never sign in or out again.
+            if let fields = visit?.request.headers, visit?.proof.fields.isEmpty == true,
+                cookie.cookieToken(fields) != nil
+            {
+                response.headers[values: .setCookie] += cookie.clearing(answering: fields)
+            }
             return response
         }
         if let error = error as? EngineError {

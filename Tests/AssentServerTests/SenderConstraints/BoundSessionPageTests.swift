@@ -32,6 +32,56 @@ struct BoundSessionPageTests {
         }
     }
 
+    @Test("A session that belongs to a key is not set as a cookie, and one without a key is")
+    func noCookie() async throws {
+        try await ServerFixture.run { fixture in
+            let answers = try fixture.answers(of: "ana")
+            let key = try ProofKey()
+            for by in [key, nil] {
+                let reply = try await fixture.runProvedJourney(ServerFixture.service("Quick"), by: by, answer: answers)
+                #expect(reply.json["tokenId"] != nil, "\(reply.text)")
+                #expect((reply["Set-Cookie"] == nil) == (by != nil))
+            }
+        }
+    }
+
+    @Test("A browser whose cookie has a session that belongs to a key loses the cookie, and signs in anew")
+    func lockedOut() async throws {
+        try await ServerFixture.run { fixture in
+            let session = try await fixture.boundSession(to: try ProofKey())
+            let url = fixture.signInPage([("realm", "/alpha"), ("service", "Quick")])
+            for isSignOut in [false, true] {
+                let browser = Browser(fixture, session: session)
+                let refused: Browser.Page
+                if isSignOut {
+                    let answer = try await fixture.send(
+                        "POST", url,
+                        [
+                            ("Cookie", "\(ServerFixture.cookieName)=\(session)"), ("Origin", browser.origin),
+                            ("Content-Type", "application/x-www-form-urlencoded"),
+                        ], text: "signout=1")
+                    refused = Browser.Page(url: url, answer: answer)
+                } else {
+                    refused = try await browser.open(url)
+                    #expect(browser.session == nil)
+                }
+                #expect(refused.answer.status == 401)
+                #expect(refused.sessionCookie?.contains("Max-Age=0") == true)
+                // The session itself needs its key.
+                #expect(try await Sessions(fixture.server.context).live(token: Secret(session)) != nil)
+            }
+            let browser = Browser(fixture)
+            let proof = try await fixture.proof("GET", fixture.server("/UI/Login"), by: try ProofKey())
+            let first = try await browser.open(url, [proof])
+            let password = try fixture.account("ana").password.reveal()
+            let done = try await browser.submit(first, [("IDToken1", "ana"), ("IDToken2", password)])
+            #expect(done.answer.status == 200, "\(done.text)")
+            let token = try #require(browser.session)
+            let live = try #require(try await Sessions(fixture.server.context).live(token: Secret(token)))
+            #expect(live.keyThumbprint == nil)
+        }
+    }
+
     @Test("The end of another session, by its ID token, spends no proof of the browser's own")
     func foreignHint() async throws {
         try await ServerFixture.run { fixture in
