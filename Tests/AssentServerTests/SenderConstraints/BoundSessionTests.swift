@@ -175,6 +175,32 @@ struct BoundSessionTests {
         #expect(after.status == 401)
     }
 
+    @Test("Whether a session's proof must have a nonce is said by the session's realm, not by the path's")
+    func noncePolicy() async throws {
+        let fixture = try await ServerFixture(editing: {
+            $0.replacing(
+                "    defaultJourney: Login\n", with: "    defaultJourney: Login\n    dpop: {nonce: required}\n",
+                maxReplacements: 1)
+        })
+        fixture.clock.advance(by: 200)
+        let key = try ProofKey()
+        let session = try await fixture.boundSession(to: key)
+        for realm in ["alpha", "beta"] {
+            let url = fixture.server("/json/realms/root/realms/\(realm)/sessions?_action=getSessionInfo")
+            var subject = fixture.subject("POST", url, token: session)
+            subject.nonce = nil
+            let fields = ServerFixture.session(session) + [("Content-Type", "application/json")]
+            let asked = try await fixture.send("POST", url, fields + [("DPoP", try await key.proof(subject))])
+            #expect(asked.status == 401, "\(realm): \(asked.text)")
+            #expect(try asked.tokenChallenge?["error"] == "use_dpop_nonce")
+            let nonce = try #require(asked["DPoP-Nonce"])
+            subject.nonce = nonce
+            let answer = try await fixture.send("POST", url, fields + [("DPoP", try await key.proof(subject))])
+            #expect(answer.status == 200, "\(realm): \(answer.text)")
+        }
+        await fixture.stop()
+    }
+
     @Test("Who asks for a decision about somebody else's session cannot prove its key: it counts as no session")
     func enforcementPoint() async throws {
         let fixture = try #require(ServerFixture.shared)
