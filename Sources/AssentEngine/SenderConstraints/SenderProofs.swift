@@ -39,7 +39,7 @@ package struct SenderProofs: Sendable {
     /// What proofs may be signed with, in the order in which challenges and metadata list them.
     package static let algorithms: [SignatureAlgorithm] = [.es256, .es384, .ps256, .edDSA]
 
-    private let context: EngineContext
+    let context: EngineContext
     private let server: DPoPNonces
     private let gateway: DPoPNonces
     private let replays: DPoPReplays

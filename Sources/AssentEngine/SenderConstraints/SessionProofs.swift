@@ -1,4 +1,5 @@
 package import AssentCore
+import Logging
 
 extension SenderProofs {
     /// Verifies that the sender of a request has the key that a session belongs to. Every door that takes a session
@@ -15,7 +16,15 @@ extension SenderProofs {
         _ presented: PresentedProof?, of session: LiveSession, token: Secret, policy: NoncePolicy
     ) async throws -> CheckedProof? {
         guard let key = session.keyThumbprint else { return nil }
-        return try await verify(presented, byKey: key, accessToken: token, policy: policy)
+        do {
+            return try await verify(presented, byKey: key, accessToken: token, policy: policy)
+        } catch let refusal as SenderProofRefusal where refusal.code == .invalidProof {
+            // The only trace of a stolen session that somebody tries to use.
+            context.logger.notice(
+                "a session was presented without its key",
+                metadata: ["session": "\(session.auditID)", "realm": "\(session.realm)"])
+            throw refusal
+        }
     }
 
     /// Verifies a request's proof, which must be there and be by this key.

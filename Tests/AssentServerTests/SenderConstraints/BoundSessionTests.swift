@@ -1,6 +1,7 @@
 import AssentCore
 import AssentStore
 import AssentTesting
+import InMemoryLogging
 import Testing
 
 @testable import AssentEngine
@@ -153,6 +154,30 @@ struct BoundSessionTests {
         subject.nonce = nonce
         let answer = try await door.send(fixture, session, [("DPoP", try await key.proof(subject))])
         #expect(door.accepts(answer), "\(door): \(answer.status) \(answer.text)")
+    }
+
+    @Test("The use of a session without its key is in the log, by the name that the audit log has for it")
+    func trace() async throws {
+        try await ServerFixture.run { fixture in
+            let (key, thief) = (try ProofKey(), try ProofKey())
+            let session = try await fixture.boundSession(to: key)
+            let live = try #require(try await Sessions(fixture.server.context).live(token: Secret(session)))
+            func notices() -> [String] {
+                fixture.log.entries.filter { "\($0.message)" == "a session was presented without its key" }
+                    .map { "\($0.metadata)" }
+            }
+            let url = fixture.json("consents")
+            let own = try await fixture.proof("GET", url, session: session, by: key)
+            #expect(try await SessionDoor.consents.send(fixture, session, [own]).status == 200)
+            #expect(notices().isEmpty)
+            let foreign = try await fixture.proof("GET", url, session: session, by: thief)
+            for fields in [[], [foreign], [own]] {
+                #expect(try await SessionDoor.consents.send(fixture, session, fields).status == 401)
+            }
+            let found = notices()
+            #expect(found.count == 3)
+            for notice in found { #expect(notice.contains(live.auditID) && !notice.contains(session), "\(notice)") }
+        }
     }
 
     @Test("Signing out wants the key, wherever the session is named")
