@@ -15,11 +15,11 @@ struct Answering: Sendable {
     /// Seconds between two looks for it.
     private static let interval: TimeInterval = 0.1
 
-    /// Read the pointer → verify the proof of the journey's key → find the step → check its session and approval →
-    /// claim it → walk → store → reply.
+    /// Read the pointer → verify the proof of the journey's key, once its step is found → find the step → check its
+    /// session and approval → claim it → walk → store → reply.
     func reply() async throws -> AuthenticateReply {
         let pointer = try pointer()
-        let proof = try await engine.proof(continuing: request, key: pointer.keyThumbprint)
+        let proof = try await engine.proof(continuing: request, at: pointer)
         return try await reply(to: pointer).giving(nonce: proof?.newNonce)
     }
 
@@ -142,10 +142,7 @@ struct Answering: Sendable {
     private func repeated(
         _ step: StoredStep, _ answered: StoredStep.Answered, _ digest: String
     ) async throws -> AuthenticateReply {
-        let now = engine.context.clock.epochSeconds
-        guard now < answered.at + StepStore.replyRetention else {
-            throw step.expiresAt <= now ? EngineError(.stepExpired) : EngineError(.stepAlreadyAnswered)
-        }
+        if let refusal = step.refusal(at: engine.context.clock.epochSeconds) { throw refusal }
         guard ConstantTime.equal(digest, answered.digest) else { throw EngineError(.stepAnsweredDifferently) }
         let reply = try engine.steps.reply(answered.sealedReply, id: step.id)
         if let sessionID = reply.sessionID {

@@ -33,6 +33,10 @@ package struct AuthenticateRequest: Sendable {
     /// Whether the proof must have a nonce.
     package var noncePolicy = NoncePolicy.offered
 
+    /// Whether a new session may belong to the key of the proof. One that a browser gets in a cookie may not: a
+    /// navigation proves nothing.
+    package var bindsSession = true
+
     /// The answer to a page; `nil` for a journey's first request.
     package var answer: PageAnswer?
 

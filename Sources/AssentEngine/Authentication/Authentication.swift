@@ -55,7 +55,7 @@ package struct Authentication: Sendable {
     ///
     /// - Throws: ``EngineError``. Nothing has changed when it is about the request itself, or transient.
     ///   ``SenderProofRefusal`` when the journey, or the session that comes along, belongs to a key that the request
-    ///   does not prove: then nothing was looked up or answered.
+    ///   does not prove: then nothing was answered.
     package func authenticate(_ request: AuthenticateRequest) async throws -> AuthenticateReply {
         guard let realm = realms[request.realm] else {
             throw EngineError(.unknownRealm, about: String(request.realm.prefix(100)))

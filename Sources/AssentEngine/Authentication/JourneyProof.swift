@@ -14,23 +14,61 @@ extension Authentication {
     /// - Throws: ``SenderProofRefusal``; `StoreError`.
     func proof(beginning request: AuthenticateRequest, session: LiveSession?) async throws -> CheckedProof? {
         if let session, let token = request.sessionToken, session.keyThumbprint != nil {
-            return try await proofs.verify(request.proof, of: session, token: token, policy: request.noncePolicy)
+            return try await proofs.verify(request.journeyProof, of: session, token: token, policy: request.noncePolicy)
         }
-        guard session == nil || request.replacesSession, let presented = request.proof else { return nil }
+        guard request.bindsSession, session == nil || request.replacesSession, let presented = request.journeyProof
+        else { return nil }
         return try await proofs.verify(presented, accessToken: nil, policy: request.noncePolicy)
     }
 
-    /// What a later request of a journey proves.
+    /// How many proofs an answer to one step, or a look at it, may spend in a minute. Each is remembered.
+    static let proofsPerMinute: Int64 = 30
+
+    /// What a later request of a journey proves. The step is looked at first, and proofs of its key are counted, so
+    /// that few proofs are remembered for each journey.
     ///
     /// - Parameters:
     ///   - request: the request. Where it has the token of a session that belongs to a key, the proof names that token.
-    ///   - key: the thumbprint of the journey's key.
+    ///   - pointer: the journey's key and its step.
     /// - Returns: the proof; `nil` when the journey belongs to no key.
-    /// - Throws: ``SenderProofRefusal``; `StoreError`.
-    func proof(continuing request: AuthenticateRequest, key: String?) async throws -> CheckedProof? {
-        guard let key else { return nil }
+    /// - Throws: ``SenderProofRefusal``; ``EngineError`` when nothing can come of the step any more, or the key has
+    ///   proved it too often; `StoreError`.
+    func proof(continuing request: AuthenticateRequest, at pointer: AuthID) async throws -> CheckedProof? {
+        guard let key = pointer.keyThumbprint else { return nil }
+        guard let step = try await steps.find(pointer.stepID) else { throw EngineError(.stepExpired) }
+        if let refusal = step.refusal(at: context.clock.epochSeconds) { throw refusal }
         let session = try await liveSession(request)
         let token = session?.keyThumbprint == nil ? nil : request.sessionToken
-        return try await proofs.verify(request.proof, byKey: key, accessToken: token, policy: request.noncePolicy)
+        let proof = try proofs.check(
+            request.journeyProof, byKey: key, accessToken: token, policy: request.noncePolicy)
+        guard try await starts.attempt("proof:\(step.id)", limit: Self.proofsPerMinute, window: 60) else {
+            throw EngineError(.tooManyRequests, "The step was proved too often. Try again in a minute.")
+        }
+        try await proofs.claim(proof)
+        return proof
+    }
+}
+
+extension AuthenticateRequest {
+    /// The request's proof. All of an address that takes journeys are remembered together, also those of sessions, so
+    /// that none is accepted twice there.
+    var journeyProof: PresentedProof? {
+        var proof = self.proof
+        proof?.isOfJourney = true
+        return proof
+    }
+}
+
+extension StoredStep {
+    /// Whether something can still come of its answer.
+    ///
+    /// - Parameter now: seconds since 1970.
+    /// - Returns: why not; `nil` while something can.
+    func refusal(at now: Int64) -> EngineError? {
+        if case .answered(let answered) = status {
+            guard now >= answered.at + StepStore.replyRetention else { return nil }
+            return EngineError(expiresAt <= now ? .stepExpired : .stepAlreadyAnswered)
+        }
+        return expiresAt <= now ? EngineError(.stepExpired) : nil
     }
 }

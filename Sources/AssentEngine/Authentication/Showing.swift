@@ -34,10 +34,11 @@ extension Authentication {
         try await context.translatingStoreErrors {
             let answering = try answering(PageAnswer(authID: authID, callbacks: nil, bytes: []), request)
             let pointer = try answering.pointer()
-            let proof = try await proof(continuing: request, key: pointer.keyThumbprint)
             let stepID = pointer.stepID
             guard let step = try await steps.find(stepID) else { throw EngineError(.stepExpired) }
             guard case .pending(let state) = step.status else { throw EngineError(.stepAlreadyAnswered) }
+            // After the step: where it waits no longer, another journey begins with the same proof.
+            let proof = try await proof(continuing: request, at: pointer)
             var page = try await answering.turn(step, state).waiting(stepID: stepID)
             page.newNonce = proof?.newNonce
             return page
@@ -52,7 +53,8 @@ extension Authentication {
         try await context.translatingStoreErrors {
             let session = try await liveSession(request)
             if let session, let token = request.sessionToken {
-                _ = try await proofs.verify(request.proof, of: session, token: token, policy: request.noncePolicy)
+                _ = try await proofs.verify(
+                    request.journeyProof, of: session, token: token, policy: request.noncePolicy)
             }
             guard let session,
                 let record = try await transactions.current(id: transactionID, session: session)

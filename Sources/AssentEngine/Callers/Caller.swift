@@ -104,6 +104,10 @@ package struct PresentedProof: Sendable {
     /// Whose nonces are valid at the door.
     package let server: ProofServer
 
+    /// Whether it belongs to a journey, whose first request needs no credential. Such proofs are remembered apart from
+    /// the others.
+    package var isOfJourney = false
+
     /// The one proof; `nil` without a field.
     ///
     /// - Throws: ``SenderProofRefusal`` for more than one (RFC 9449 §4.3).

@@ -43,6 +43,15 @@ package struct Callers: Sendable {
         }
     }
 
+    /// Whether a request presents a session that is alive, of whatever realm. No proof is looked at or spent: it says
+    /// nothing about who the caller is.
+    ///
+    /// - Throws: ``StoreError`` when the database cannot serve.
+    package func hasLiveSession(_ credentials: PresentedCredentials) async throws -> Bool {
+        guard let token = credentials.session?.token else { return false }
+        return try await sessions.live(token: token) != nil
+    }
+
     /// The caller with an access token, whatever it is for. A session beside it does not count.
     ///
     /// - Throws: ``StoreError`` when the database cannot serve.

@@ -20,6 +20,9 @@ package struct CheckedProof: Sendable {
 
     /// Whose nonces it may have.
     fileprivate let server: ProofServer
+
+    /// Whether it is remembered among those of journeys.
+    fileprivate let isOfJourney: Bool
 }
 
 /// Whether a proof must have a nonce.
@@ -36,10 +39,14 @@ package struct SenderProofs: Sendable {
     /// What proofs may be signed with, in the order in which challenges and metadata list them.
     package static let algorithms: [SignatureAlgorithm] = [.es256, .es384, .ps256, .edDSA]
 
-    private let context: EngineContext
+    let context: EngineContext
     private let server: DPoPNonces
     private let gateway: DPoPNonces
     private let replays: DPoPReplays
+
+    /// What remembers the proofs of journeys. Anyone can begin one, and may fill this memory, but not that of the doors
+    /// that take a credential.
+    private let journeys: DPoPReplays
 
     /// A verifier. There is one for a process.
     ///
@@ -48,7 +55,9 @@ package struct SenderProofs: Sendable {
     ///   - isDatabaseTimed: whether nodes that share a database say by its server's clock from when on spent proofs are
     ///     remembered, so that no node's wrong clock keeps the others from accepting proofs.
     package init(_ context: EngineContext, isDatabaseTimed: Bool = false) {
-        self.init(context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed))
+        self.init(
+            context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed),
+            journeys: DPoPReplays(context, isDatabaseTimed: isDatabaseTimed))
     }
 
     /// Lets nodes that share a database remember spent proofs from now on, before the first one comes. Parameters as of
@@ -59,11 +68,12 @@ package struct SenderProofs: Sendable {
         try await DPoPReplays(context, isDatabaseTimed: isDatabaseTimed).begin()
     }
 
-    init(_ context: EngineContext, _ replays: DPoPReplays) {
+    init(_ context: EngineContext, _ replays: DPoPReplays, journeys: DPoPReplays) {
         self.context = context
         server = DPoPNonces(context, of: .authorizationServer)
         gateway = DPoPNonces(context, of: .gateway)
         self.replays = replays
+        self.journeys = journeys
     }
 
     /// A new nonce of a server.
@@ -96,16 +106,16 @@ package struct SenderProofs: Sendable {
         return CheckedProof(
             thumbprint: proof.thumbprint, newNonce: isDue ? nonces.make() : nil,
             name: DPoPReplays.name(thumbprint: proof.thumbprint, jti: proof.jti), window: window,
-            server: presented.server)
+            server: presented.server, isOfJourney: presented.isOfJourney)
     }
 
-    /// Spends a proof. It comes when all else of the request is known to be valid, so that nobody without a code or a
-    /// token can fill the memory of spent proofs, and before anything else is spent.
+    /// Spends a proof. It comes when all else of the request is known to be valid, so that nobody without a code, a
+    /// token or a session can fill the memory of spent proofs, and before anything else is spent.
     ///
     /// - Throws: ``SenderProofRefusal`` when it was used before, or may have been; ``StoreError`` when the database
     ///   cannot serve.
     package func claim(_ proof: CheckedProof) async throws {
-        let claim = try await replays.claim(
+        let claim = try await (proof.isOfJourney ? journeys : replays).claim(
             proof.name, of: proof.thumbprint, earliest: proof.window.lowerBound, expiresAt: proof.window.upperBound)
         switch claim {
         case .first: break
@@ -120,7 +130,10 @@ package struct SenderProofs: Sendable {
     /// Forgets the proofs that nobody accepts any more.
     ///
     /// - Throws: ``StoreError``.
-    package func purge() async throws { try await replays.purge() }
+    package func purge() async throws {
+        try await replays.purge()
+        try await journeys.purge()
+    }
 
     private func nonces(_ server: ProofServer) -> DPoPNonces {
         switch server {

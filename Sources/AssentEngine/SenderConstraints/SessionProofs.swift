@@ -1,4 +1,5 @@
 package import AssentCore
+import Logging
 
 extension SenderProofs {
     /// Verifies that the sender of a request has the key that a session belongs to. Every door that takes a session
@@ -15,7 +16,15 @@ extension SenderProofs {
         _ presented: PresentedProof?, of session: LiveSession, token: Secret, policy: NoncePolicy
     ) async throws -> CheckedProof? {
         guard let key = session.keyThumbprint else { return nil }
-        return try await verify(presented, byKey: key, accessToken: token, policy: policy)
+        do {
+            return try await verify(presented, byKey: key, accessToken: token, policy: policy)
+        } catch let refusal as SenderProofRefusal where refusal.code == .invalidProof {
+            // The only trace of a stolen session that somebody tries to use.
+            context.logger.notice(
+                "a session was presented without its key",
+                metadata: ["session": "\(session.auditID)", "realm": "\(session.realm)"])
+            throw refusal
+        }
     }
 
     /// Verifies a request's proof, which must be there and be by this key.
@@ -30,13 +39,21 @@ extension SenderProofs {
     func verify(
         _ presented: PresentedProof?, byKey key: String, accessToken: Secret?, policy: NoncePolicy
     ) async throws -> CheckedProof {
+        let proof = try check(presented, byKey: key, accessToken: accessToken, policy: policy)
+        try await claim(proof)
+        return proof
+    }
+
+    /// As ``verify(_:byKey:accessToken:policy:)``, but the proof is not spent yet.
+    func check(
+        _ presented: PresentedProof?, byKey key: String, accessToken: Secret?, policy: NoncePolicy
+    ) throws(SenderProofRefusal) -> CheckedProof {
         guard let presented, let proof = try check(presented, accessToken: accessToken, policy: policy) else {
             throw SenderProofRefusal(.invalidProof, "The request has no field DPoP with a proof of the session's key.")
         }
         guard ConstantTime.equal(key, proof.thumbprint) else {
             throw SenderProofRefusal(.invalidProof, "The proof is by another key than the session's.")
         }
-        try await claim(proof)
         return proof
     }
 

@@ -71,6 +71,13 @@ extension ServerExamination {
         case .listed(let set):
             let names = set.keys.map { $0.keyID ?? $0.thumbprint }.joined(separator: ", ")
             notes.append(Diagnosis(.fine, "\(name) proves itself by a key (private_key_jwt): \(names)"))
+            if set.keys.contains(where: { $0.keyID == nil }) {
+                notes.append(
+                    Diagnosis(
+                        .note,
+                        "\(name) has a key without kid in jwks: an assertion that names a kid finds no such key, and is "
+                            + "refused. Give each key the kid that the client names"))
+            }
         case .fetched(let url):
             notes.append(
                 Diagnosis(

@@ -138,10 +138,11 @@ struct SignInRoute: Sendable {
                 return signedIn(success, response, visit)
             }
         } catch let error as EngineError where error.isFailedSignIn && form.authID != nil {
-            // The journey is over. A person tries again, so the next one begins under the message.
-            guard case .page(let first) = try await authentication.authenticate(visit.beginning(cookie)) else {
-                throw error
-            }
+            // The journey is over. A person tries again, so the next one begins under the message; but not where it
+            // would need the proof that this one has spent.
+            guard visit.proof.fields.isEmpty,
+                case .page(let first) = try await authentication.authenticate(visit.beginning(cookie))
+            else { throw error }
             let state = SignInRun.State.page(
                 authID: first.authID.reveal(), notice: SignInNotice(error), name: form.typedName)
             return lead(to: run, state, visit)
@@ -157,8 +158,10 @@ struct SignInRoute: Sendable {
     ///
     /// - Throws: `SenderProofRefusal` for a session that belongs to a key: a browser cannot prove one.
     func caller(_ visit: SignInVisit) async throws -> Caller {
-        let credentials = PresentedCredentials(
+        var credentials = PresentedCredentials(
             sessionOf: visit.request, cookie: cookie, origin: origin.description)
+        // A proof of this address is good once, whether for a session or for a journey.
+        credentials.proof?.isOfJourney = true
         let caller = try await callers.caller(withSession: credentials, realm: visit.wanted.realm)
         if case .refusedToken(let refusal) = caller, let proof = refusal.proof { throw proof }
         return caller
@@ -207,7 +210,7 @@ struct SignInRoute: Sendable {
     }
 
     private func signedIn(_ success: AuthenticateSuccess, _ response: Response, _ visit: SignInVisit) -> Response {
-        guard success.isNewSession, let token = success.token else { return response }
+        guard success.isNewSession, success.keyThumbprint == nil, let token = success.token else { return response }
         var response = response
         for value in cookie.setting(token, answering: visit.request.headers) {
             response.headers.append(HTTPField(name: .setCookie, value: value))
@@ -255,6 +258,12 @@ struct SignInRoute: Sendable {
             var response = SignInMessage(refusal).document(frame).response(401)
             response.headers[.wwwAuthenticate] = try? TokenChallenge(TokenRefusal(refusal)).fieldValue()
             response.give(nonce: refusal.code.nonce)
+            // A browser proves no key when a person opens a page: with the cookie it could never sign in or out again.
+            if let fields = visit?.request.headers, visit?.proof.fields.isEmpty == true,
+                cookie.cookieToken(fields) != nil
+            {
+                response.headers[values: .setCookie] += cookie.clearing(answering: fields)
+            }
             return response
         }
         if let error = error as? EngineError {

@@ -36,6 +36,7 @@ struct SignInVisit {
             header: { name in HTTPField.Name(name).flatMap { fields[$0] } })
         step.proof = proof
         step.noncePolicy = noncePolicy
+        step.bindsSession = false
         return step
     }
 

@@ -29,7 +29,10 @@ struct AuthenticateRoute: Sendable {
         step.noncePolicy = call.service.configuration.noncePolicy(of: nil)
         let reply = try await authentication.authenticate(step)
         var headers: HTTPFields = [.contentAPIVersion: "resource=2.1"]
-        if case .success(let success) = reply, success.isNewSession, let token = success.token {
+        // A browser's navigation proves no key: a cookie with such a session would lock it out of every page.
+        if case .success(let success) = reply, success.isNewSession, success.keyThumbprint == nil,
+            let token = success.token
+        {
             headers[values: .setCookie] = cookie.setting(token, answering: fields)
         }
         headers[.dpopNonce] = reply.newNonce

@@ -32,7 +32,9 @@ struct OAuthRoutes: Sendable {
             PresentedProof(call.request, origin: origin, server: .authorizationServer), accessToken: nil,
             policy: provider.configuration.noncePolicy(of: caller.client))
         let tokens = try await provider.tokens(parameters, of: caller, keyThumbprint: proof?.thumbprint) {
-            if let proof { try await proofs.claim(proof) }
+            guard let proof else { return }
+            try await caller.refuseIfSpent()
+            try await proofs.claim(proof)
         }
         var response = Response.json(200, tokens.json)
         response.give(nonce: proof?.newNonce)
@@ -189,8 +191,7 @@ struct OAuthRoutes: Sendable {
             ).response()
         }
         // The ID token of another session says nothing about the one that this browser has.
-        let remaining = try await callers.caller(withSession: presented(request), realm: realm)
-        if case .anonymous = remaining {
+        if try await !callers.hasLiveSession(presented(request)) {
             response.headers[values: .setCookie] = cookie.clearing(answering: request.headers)
         }
         return response

@@ -12,6 +12,9 @@ struct SessionRoutes: Sendable {
     /// Verifies proofs of keys, for all doors of the process.
     let proofs: SenderProofs
 
+    /// The OpenID providers, by realm.
+    let providers: [String: OAuthProvider]
+
     /// The public origin of the server, which is in the URLs that proofs are about.
     let origin: String
 
@@ -22,9 +25,10 @@ struct SessionRoutes: Sendable {
         let session: LiveSession? = if let token { try await sessions.live(token: token) } else { nil }
         var proof: CheckedProof?
         if let session, let token {
+            // The session's own realm says whether there must be a nonce, whatever the path names.
             proof = try await proofs.verify(
                 PresentedProof(call.request, origin: origin, server: .authorizationServer), of: session, token: token,
-                policy: call.service.configuration.noncePolicy(of: nil))
+                policy: providers[session.realm]?.configuration.noncePolicy(of: nil) ?? .required)
         }
         var response = try await answer(call, session)
         response.give(nonce: proof?.newNonce)

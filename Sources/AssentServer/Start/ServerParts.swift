@@ -127,7 +127,8 @@ struct ServerParts: Sendable {
     private func jsonRoutes(_ origin: String) -> JSONRoutes {
         JSONRoutes(
             authenticate: AuthenticateRoute(authentication: authentication, cookie: cookie, origin: origin),
-            sessions: SessionRoutes(sessions: sessions, cookie: cookie, proofs: proofs, origin: origin),
+            sessions: SessionRoutes(
+                sessions: sessions, cookie: cookie, proofs: proofs, providers: providers, origin: origin),
             policies: PolicyRoutes(sessions: sessions, access: access),
             administration: AdministrationRoutes(
                 administration: Administration(context),

@@ -19,7 +19,9 @@ struct SenderProofTests {
         _ context: EngineContext, limit: Int = ReplayMemory.usualLimit, isDatabaseTimed: Bool = false
     ) async throws -> SenderProofs {
         try await SenderProofs.begin(context, isDatabaseTimed: isDatabaseTimed)
-        return SenderProofs(context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed, limit: limit))
+        return SenderProofs(
+            context, DPoPReplays(context, isDatabaseTimed: isDatabaseTimed, limit: limit),
+            journeys: DPoPReplays(context, isDatabaseTimed: isDatabaseTimed, limit: limit))
     }
 
     private static func made(
@@ -281,6 +283,31 @@ struct SenderProofTests {
         let another = try await Self.made(fixture, nonce: nonce, by: Self.otherKey)
         #expect(try await Self.refusal(proofs, [another]) == nil)
         #expect(try await Self.refusal(proofs, [other]) == "invalid_dpop_proof")
+    }
+
+    @Test(
+        "Who fills the memory of journeys' proofs makes journeys need a nonce, and no door that takes a credential",
+        .enabled(if: !TestDatabase.isPostgreSQL))
+    func memoryOfJourneys() async throws {
+        let fixture = try await TransactionFixture()
+        let proofs = try await Self.proofs(fixture.context, limit: 4)
+        let nonce = proofs.nonce(of: .authorizationServer)
+        func claim(isOfJourney: Bool) async throws -> String? {
+            let proof = try await Self.made(fixture, nonce: nonce)
+            var presented = PresentedProof(fields: [proof], method: "POST", url: Self.url, server: .authorizationServer)
+            presented.isOfJourney = isOfJourney
+            let checked = try #require(try proofs.check(presented, accessToken: nil))
+            do {
+                try await proofs.claim(checked)
+                return nil
+            } catch let refusal as SenderProofRefusal {
+                return refusal.code.name
+            }
+        }
+        for _ in 0..<3 { #expect(try await claim(isOfJourney: false) == nil) }
+        for _ in 0..<4 { #expect(try await claim(isOfJourney: true) == nil) }
+        for _ in 0..<2 { #expect(try await claim(isOfJourney: true) == "use_dpop_nonce") }
+        #expect(try await claim(isOfJourney: false) == nil)
     }
 
     @Test(

@@ -1,5 +1,6 @@
 import AssentCore
 import AssentJOSE
+import AssentStore
 import AssentTesting
 import Testing
 
@@ -109,6 +110,50 @@ struct SessionKeyTests {
         let proof = try await world.proof(by: world.owner)
         _ = try await world.send(answer, to: world.nodes[0], proof).success()
         #expect(try await Self.refused { try await world.send(answer, to: world.nodes[0], proof) } == .invalidProof)
+    }
+
+    @Test("Nothing is remembered of a proof for a step that has expired or that nobody knows")
+    func expiredStep() async throws {
+        let world = try await World()
+        let page = try Page(await world.send(to: world.nodes[0], world.proof(by: world.owner)))
+        let answer = page.answered(World.answers)
+        world.fixture.clock.advance(by: 3600)
+        for isKnown in [true, false] {
+            if !isKnown {
+                _ = try await world.fixture.database.run(SQLStatement("DELETE FROM journey_steps"))
+            }
+            let proof = try await world.proof(by: world.owner)
+            // A proof that was spent would be refused the second time.
+            for _ in 0..<2 {
+                await #expect(throws: EngineError(.stepExpired)) {
+                    try await world.send(answer, to: world.nodes[0], proof)
+                }
+            }
+        }
+    }
+
+    @Test("A step takes a limited number of proofs in a minute, of its key alone: others do not use it up")
+    func provedTooOften() async throws {
+        let world = try await World()
+        let page = try Page(await world.send(to: world.nodes[0], world.proof(by: world.owner)))
+        let answer = page.answered(World.answers)
+        for _ in 0...Authentication.proofsPerMinute {
+            let proof = try await world.proof(by: world.thief)
+            #expect(try await Self.refused { try await world.send(answer, to: world.nodes[1], proof) } == .invalidProof)
+        }
+        for round in 0..<Authentication.proofsPerMinute {
+            let node = world.nodes[Int(round % 2)]
+            _ = try await world.send(answer, to: node, world.proof(by: world.owner)).success()
+        }
+        for node in world.nodes {
+            let proof = try await world.proof(by: world.owner)
+            await #expect {
+                try await world.send(answer, to: node, proof)
+            } throws: { ($0 as? EngineError)?.code == .tooManyRequests }
+        }
+        let other = try Page(await world.send(to: world.nodes[0], world.proof(by: world.owner)))
+        _ = try await world.send(other.answered(World.answers), to: world.nodes[0], world.proof(by: world.owner))
+            .success()
     }
 
     @Test("The key in an authId cannot be changed, and cannot be left out")

@@ -107,6 +107,7 @@ struct ServerExaminationTests {
         let found = await ServerExamination.findings(file: place.file)
         #expect(found.contains { $0.verdict == .fine && $0.text.hasSuffix("(private_key_jwt): \(key.thumbprint)") })
         #expect(found.contains { $0.verdict == .note && $0.text.contains("may sign assertions with RS256") })
+        #expect(found.contains { $0.verdict == .note && $0.text.contains("has a key without kid in jwks") })
     }
 
     @Test("The authorities of what the server fetches, where they cannot be read")

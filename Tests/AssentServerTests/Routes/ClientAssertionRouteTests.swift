@@ -166,6 +166,25 @@ struct ClientAssertionRouteTests {
         }
     }
 
+    @Test("A request whose assertion was used before does not spend its proof")
+    func spentAssertion() async throws {
+        let (key, proof) = (try ProofKey(), try ProofKey())
+        try await Self.run(key) { fixture in
+            let url = fixture.oauth("access_token")
+            let grant = [("grant_type", "client_credentials")]
+            let assertion = try await Self.assertion(fixture, key)
+            let first = try await Self.post(
+                fixture, "access_token", grant + assertion, [try await fixture.proof("POST", url, by: proof)])
+            #expect(first.status == 200 && first.json["token_type"] == "DPoP", "\(first.text)")
+            let next = try await fixture.proof("POST", url, by: proof)
+            let again = try await Self.post(fixture, "access_token", grant + assertion, [next])
+            #expect(again.status == 400 && again.error == "invalid_client", "\(again.text)")
+            let right = try await Self.post(
+                fixture, "access_token", grant + Self.assertion(fixture, key), [next])
+            #expect(right.status == 200, "\(right.text)")
+        }
+    }
+
     @Test("The metadata offer what the client uses")
     func metadata() async throws {
         try await Self.run(try ProofKey()) { fixture in

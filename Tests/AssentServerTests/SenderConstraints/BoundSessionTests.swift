@@ -1,6 +1,7 @@
 import AssentCore
 import AssentStore
 import AssentTesting
+import InMemoryLogging
 import Testing
 
 @testable import AssentEngine
@@ -155,6 +156,30 @@ struct BoundSessionTests {
         #expect(door.accepts(answer), "\(door): \(answer.status) \(answer.text)")
     }
 
+    @Test("The use of a session without its key is in the log, by the name that the audit log has for it")
+    func trace() async throws {
+        try await ServerFixture.run { fixture in
+            let (key, thief) = (try ProofKey(), try ProofKey())
+            let session = try await fixture.boundSession(to: key)
+            let live = try #require(try await Sessions(fixture.server.context).live(token: Secret(session)))
+            func notices() -> [String] {
+                fixture.log.entries.filter { "\($0.message)" == "a session was presented without its key" }
+                    .map { "\($0.metadata)" }
+            }
+            let url = fixture.json("consents")
+            let own = try await fixture.proof("GET", url, session: session, by: key)
+            #expect(try await SessionDoor.consents.send(fixture, session, [own]).status == 200)
+            #expect(notices().isEmpty)
+            let foreign = try await fixture.proof("GET", url, session: session, by: thief)
+            for fields in [[], [foreign], [own]] {
+                #expect(try await SessionDoor.consents.send(fixture, session, fields).status == 401)
+            }
+            let found = notices()
+            #expect(found.count == 3)
+            for notice in found { #expect(notice.contains(live.auditID) && !notice.contains(session), "\(notice)") }
+        }
+    }
+
     @Test("Signing out wants the key, wherever the session is named")
     func logout() async throws {
         let fixture = try #require(ServerFixture.shared)
@@ -173,6 +198,32 @@ struct BoundSessionTests {
         let after = try await SessionDoor.consents.send(
             fixture, session, [try await fixture.proof("GET", fixture.json("consents"), session: session, by: key)])
         #expect(after.status == 401)
+    }
+
+    @Test("Whether a session's proof must have a nonce is said by the session's realm, not by the path's")
+    func noncePolicy() async throws {
+        let fixture = try await ServerFixture(editing: {
+            $0.replacing(
+                "    defaultJourney: Login\n", with: "    defaultJourney: Login\n    dpop: {nonce: required}\n",
+                maxReplacements: 1)
+        })
+        fixture.clock.advance(by: 200)
+        let key = try ProofKey()
+        let session = try await fixture.boundSession(to: key)
+        for realm in ["alpha", "beta"] {
+            let url = fixture.server("/json/realms/root/realms/\(realm)/sessions?_action=getSessionInfo")
+            var subject = fixture.subject("POST", url, token: session)
+            subject.nonce = nil
+            let fields = ServerFixture.session(session) + [("Content-Type", "application/json")]
+            let asked = try await fixture.send("POST", url, fields + [("DPoP", try await key.proof(subject))])
+            #expect(asked.status == 401, "\(realm): \(asked.text)")
+            #expect(try asked.tokenChallenge?["error"] == "use_dpop_nonce")
+            let nonce = try #require(asked["DPoP-Nonce"])
+            subject.nonce = nonce
+            let answer = try await fixture.send("POST", url, fields + [("DPoP", try await key.proof(subject))])
+            #expect(answer.status == 200, "\(realm): \(answer.text)")
+        }
+        await fixture.stop()
     }
 
     @Test("Who asks for a decision about somebody else's session cannot prove its key: it counts as no session")

@@ -64,6 +64,15 @@ package struct AuthenticatedClient: Sendable {
         spent.withLock { $0 = true }
     }
 
+    /// Refuses an assertion that is known to be spent, before the request spends a proof for nothing. Whether it is
+    /// still unspent, ``run(_:)`` decides.
+    ///
+    /// - Throws: ``OAuthError`` `invalid_client`; ``StoreError``.
+    package func refuseIfSpent() async throws {
+        guard let assertion, !spent.withLock({ $0 }) else { return }
+        guard try await context.database.run(assertion.finding(realm: realm)).isEmpty else { throw failure }
+    }
+
     /// Does what the request asks for, and sees to it that the assertion is spent: where nothing was changed, it is
     /// spent alone. A request that is refused spends it as well.
     func answering<Answer: Sendable>(_ body: () async throws -> Answer) async throws -> Answer {

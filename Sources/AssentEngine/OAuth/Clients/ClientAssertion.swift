@@ -104,17 +104,26 @@ extension ClientAssertion {
     /// The statement that spends it, in the transaction of what the request does. It affects no row, so that all of the
     /// transaction fails, when the assertion was used before, by whichever node, or may have been before a restore.
     func spending(realm: String) -> SQLStatement {
-        let name = ["client assertion", realm, clientID, jti].map { "\($0.utf8.count):\($0)" }.joined()
-        let id = Base64URL.encode(Array(SHA256.hash(data: Array(name.utf8))))
-        return SQLStatement(
+        SQLStatement(
             """
             INSERT INTO client_assertions (id, realm, client_id, expires_at)
-            SELECT \(id), \(realm), \(clientID), \(expiresAt)
+            SELECT \(id(in: realm)), \(realm), \(clientID), \(expiresAt)
             WHERE NOT EXISTS (
                 SELECT 1 FROM client_assertions
                 WHERE id = \(Self.restored) AND expires_at - \(Self.memory) > \(earliest))
             ON CONFLICT (id) DO NOTHING RETURNING id
             """, expecting: .exactly(1))
+    }
+
+    /// The statement that finds it when it was used before. Only ``spending(realm:)`` decides.
+    func finding(realm: String) -> SQLStatement {
+        .read("SELECT id FROM client_assertions WHERE id = \(id(in: realm))")
+    }
+
+    /// What it is remembered by.
+    private func id(in realm: String) -> String {
+        let name = ["client assertion", realm, clientID, jti].map { "\($0.utf8.count):\($0)" }.joined()
+        return Base64URL.encode(Array(SHA256.hash(data: Array(name.utf8))))
     }
 
     /// The statement that has assertions refused that may have been used before a restore: the backup does not know it.
