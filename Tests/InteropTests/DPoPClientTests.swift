@@ -31,8 +31,8 @@ struct DPoPClientTests {
         #expect(
             seen["stolen"] == [
                 "bearer": Self.refused("invalid_token"), "bearer_and_proof": Self.refused("invalid_token"),
-                "none": Self.refused("invalid_dpop_proof"), "other": Self.refused("invalid_token"),
-                "other_token": Self.refused("invalid_dpop_proof"), "owner": accepted, "owner_any_case": accepted,
+                "none": Self.refused("invalid_dpop_proof"), "other": Self.refused("invalid_token"), "owner": accepted,
+                "owner_any_case": accepted, "other_token": Self.refused("invalid_dpop_proof"),
             ])
         #expect(seen["replay"] == [200, 401])
 
