@@ -107,10 +107,10 @@ public struct TokenError: AssentError {
     /// Whether there was no request, since the client could not say who it is.
     var isAboutClientKey: Bool { code == .clientKeyMissing || code == .clientKeyUnavailable }
 
-    /// Whether the token endpoint looked at the proof alone and did nothing else (RFC 9449 §5, §8).
-    var isRefusalOfProof: Bool {
-        code == .tokenRefused && ["use_dpop_nonce", "invalid_dpop_proof"].contains(oauthError ?? "")
-    }
+    /// Whether the token endpoint wants a nonce and so did nothing (RFC 9449 §8). `invalid_dpop_proof` does not say
+    /// that: where something between repeats a request, the second copy has a proof that was used before, and the first
+    /// may have been carried out.
+    var isDemandForNonce: Bool { code == .tokenRefused && oauthError == "use_dpop_nonce" }
 
     /// The reason to sign in, the server's `error` and the status.
     public var notes: [String] {

@@ -5,18 +5,18 @@ import Testing
 
 @testable import AssentJourney
 
-/// Notes for which session a call is proved, and fails as it is told.
+/// Notes what calls are proved for, and fails as it is told.
 private final class Prover: SessionProver {
-    let sessions = Locked<[Session?]>([])
+    let purposes = Locked<[ProofPurpose]>([])
     let failure: SessionProofError?
 
     init(_ failure: SessionProofError? = nil) { self.failure = failure }
 
     @concurrent func send(
-        _ call: HTTPCall, session: Session?, over transport: any HTTPTransport
+        _ call: HTTPCall, for purpose: ProofPurpose, over transport: any HTTPTransport
     ) async throws -> HTTPReply {
         if let failure { throw failure }
-        sessions.withLock { $0.append(session) }
+        purposes.withLock { $0.append(purpose) }
         var proved = call
         proved.request.headerFields[.dpop] = "proof"
         return try await transport.send(proved)
@@ -45,8 +45,17 @@ private final class Prover: SessionProver {
             next[NameCallback.self]?.name = "ana"
             let given = try #require(await client.next(next).session)
             #expect(given.keyThumbprint == "k")
-            #expect(prover.sessions.withLock { $0 } == [session, session])
+            #expect(prover.purposes.withLock { $0 } == [.journey(session), .journey(session)])
         }
+    }
+
+    @Test("A question about a session and its end are proved for that session, not for a journey")
+    func sessions() async throws {
+        let prover = Prover()
+        let client = try client([.json(200, [:]), .json(200, [:])], prover)
+        #expect(try await client.isAccepted(Self.bound))
+        try await client.signOut(Self.bound)
+        #expect(prover.purposes.withLock { $0 } == [.session(Self.bound), .session(Self.bound)])
     }
 
     @Test("AM's reply names no key")

@@ -60,4 +60,31 @@ struct BoundFacadeTests {
             }
         }
     }
+
+    @Test("A stored session without a key stays so while it lives, and gives way to one with a key when it has ended")
+    func unboundBefore() async throws {
+        try await World.run(logger: CollectingLog().logger) { story in
+            let file = URL(fileURLWithPath: story.world.directory).appending(path: "\(SystemRandom().uuid()).keys")
+            let before = try story.makeAssent()
+            try await story.signIn(before, forcing: false)
+            let assent = try app(story, .session, keys: SoftwareKeyProvider(unprotectedFile: file))
+            try await assent.tokens.install(try #require(try await before.tokens.session()))
+            for forcing in [false, true] {
+                try await story.signIn(assent, forcing: forcing)
+                #expect(try #require(try await assent.tokens.session()).keyThumbprint == nil)
+                #expect(try await story.balance(assent) != nil)
+            }
+            let old = try #require(try await assent.tokens.session())
+            try await before.tokens.install(old)
+            #expect(await before.signOut().isComplete)
+            // The app has not heard that the session has ended, and sends it along.
+            try await story.signIn(assent, forcing: false)
+            let session = try #require(try await assent.tokens.session())
+            #expect(session.token != old.token)
+            let key = try #require(session.keyThumbprint)
+            #expect(try await assent.tokens.tokens().keyThumbprint == key)
+            #expect(try await story.balance(assent) != nil)
+            for app in [before, assent] { await app.shutdown() }
+        }
+    }
 }

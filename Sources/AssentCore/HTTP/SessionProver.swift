@@ -6,11 +6,29 @@ package protocol SessionProver: Sendable {
     ///
     /// - Parameters:
     ///   - call: what is sent; its content can be read again.
-    ///   - session: the session whose token the call carries; `nil` in a journey that begins without one.
+    ///   - purpose: what it is for, and the session whose token it carries.
     ///   - transport: carries the call.
     /// - Returns: the last reply.
     /// - Throws: ``SessionProofError`` when no proof can be made: nothing was sent. What `transport` throws.
-    func send(_ call: HTTPCall, session: Session?, over transport: any HTTPTransport) async throws -> HTTPReply
+    func send(_ call: HTTPCall, for purpose: ProofPurpose, over transport: any HTTPTransport) async throws -> HTTPReply
+}
+
+/// What a call to AM's server is for, which decides what is proved.
+package enum ProofPurpose: Equatable, Sendable {
+    /// A request of a journey, and the session that goes along. A session without a key may have ended long ago, and
+    /// the journey then gives a new one: the request proves the key that the new one will belong to.
+    case journey(Session?)
+
+    /// A question about a session, or its end. A session without a key needs no proof.
+    case session(Session)
+
+    /// The session whose token the call carries; `nil` in a journey that begins without one.
+    package var session: Session? {
+        switch self {
+        case .journey(let session): session
+        case .session(let session): session
+        }
+    }
 }
 
 /// Why no proof of a session's key can be made.

@@ -8,7 +8,7 @@ extension JourneyClient {
     public func isAccepted(_ session: Session) async throws -> Bool {
         let reply = try await post(
             "\(configuration.server)/json/\(configuration.realm.path)/sessions?_action=getSessionInfo",
-            version: "resource=4.0, protocol=1.0", [:], session)
+            version: "resource=4.0, protocol=1.0", [:], .session(session))
         if reply.refusesProof { throw Self.proofRefused }
         switch reply.status {
         case 200: return true
@@ -31,7 +31,7 @@ extension JourneyClient {
         let body: JSONValue = ["tokenId": .string(session.token.reveal())]
         let reply = try await post(
             "\(configuration.server)/json/\(configuration.realm.path)/sessions?_action=logout",
-            version: "resource=3.1,protocol=1.0", body, session)
+            version: "resource=3.1,protocol=1.0", body, .session(session))
         if reply.status == 200 { return }
         if reply.refusesProof { throw Self.proofRefused }
         guard let object = (try? JSONValue.parse(reply.body, limits: configuration.limits.json))?.object else {

@@ -121,7 +121,7 @@ public struct JourneyClient: Sendable {
         let url = query.items.reduce(configuration.authenticateURL) { URLText.appending($1.name, $1.value, to: $0) }
         let node: JourneyNode
         do throws(JourneyFailure) {
-            let reply = try await post(url, version: "resource=2.1,protocol=1.0", body, flow.session)
+            let reply = try await post(url, version: "resource=2.1,protocol=1.0", body, .journey(flow.session))
             node = ReplyReading(types: configuration.callbacks, limits: configuration.limits).node(
                 status: reply.status, location: reply.location, body: reply.body, flow: flow)
         } catch {
@@ -141,7 +141,7 @@ public struct JourneyClient: Sendable {
     }
 
     func post(
-        _ url: String, version: String, _ body: JSONValue, _ session: Session?
+        _ url: String, version: String, _ body: JSONValue, _ purpose: ProofPurpose
     ) async throws(JourneyFailure) -> Reply {
         var fields = HTTPFields()
         fields[.accept] = "application/json"
@@ -149,7 +149,7 @@ public struct JourneyClient: Sendable {
         fields[.acceptLanguage] = configuration.acceptLanguage
         fields[.acceptAPIVersion] = version
         fields[.requestedWith] = "assent"
-        if let session, let name = HTTPField.Name(configuration.sessionCookieName) {
+        if let session = purpose.session, let name = HTTPField.Name(configuration.sessionCookieName) {
             fields[name] = session.token.reveal()
         }
         let call: HTTPCall
@@ -162,7 +162,7 @@ public struct JourneyClient: Sendable {
         }
         var status: Int?
         do {
-            let reply = try await send(call, session)
+            let reply = try await send(call, purpose)
             status = reply.status
             let bytes = try await reply.body.collect(upTo: configuration.limits.http.replyBytes)
             return Reply(
@@ -173,9 +173,9 @@ public struct JourneyClient: Sendable {
         }
     }
 
-    private func send(_ call: HTTPCall, _ session: Session?) async throws -> HTTPReply {
+    private func send(_ call: HTTPCall, _ purpose: ProofPurpose) async throws -> HTTPReply {
         guard let prover else { return try await transport.send(call) }
-        return try await prover.send(call, session: session, over: transport)
+        return try await prover.send(call, for: purpose, over: transport)
     }
 
     /// Whether a reply is about the proof (RFC 9449 §7.1, §9). It says nothing about the session then.

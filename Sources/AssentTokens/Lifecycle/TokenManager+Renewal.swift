@@ -126,12 +126,19 @@ extension TokenManager {
         } catch let error as TokenError where error.code != .invalidIDToken {
             if error.isDefiniteRefusal { return (.refused, isRepeated) }
             // Nothing was attempted.
-            if error.isRefusalOfProof || error.isAboutClientKey, !isRepeated { try await storage.forgetAttempt() }
+            if error.isDemandForNonce || error.isAboutClientKey, !isRepeated { try await storage.forgetAttempt() }
             guard error.isWithoutReason || error.isRefusalOfClient else { return (.failed(error), isRepeated) }
-            // It was answered, so no later attempt is one that was interrupted.
-            if !isRepeated { try await storage.forgetAttempt() }
+            // It was answered, so no later attempt is one that was interrupted; unless the answer may be to a copy.
+            if !isRepeated, !mayBeAboutCopy(error) { try await storage.forgetAttempt() }
             return (error.isWithoutReason ? .refusedWithoutReason : .refusedClient(error), isRepeated)
         }
+    }
+
+    /// Whether a refusal may be about the second copy of a refresh that was carried out: where something between
+    /// repeats a request, the copy has a client assertion that was used before. The next refresh must be the same
+    /// attempt then, since another would be reuse of the refresh token.
+    private func mayBeAboutCopy(_ error: TokenError) -> Bool {
+        configuration.clientAuthentication.isOn && error.oauthError == "invalid_client"
     }
 
     /// Asks for tokens with the session. Another user's ID token is thrown: an older token does not help over that.

@@ -28,13 +28,12 @@ package struct SessionProofs: SessionProver {
     }
 
     package func send(
-        _ call: HTTPCall, session: Session?, over transport: any HTTPTransport
+        _ call: HTTPCall, for purpose: ProofPurpose, over transport: any HTTPTransport
     ) async throws -> HTTPReply {
         do {
-            guard let key = try await key(for: session) else { return try await transport.send(call) }
+            guard let (key, token) = try await proven(purpose) else { return try await transport.send(call) }
             let target = ProofMaker.Target(
-                method: call.request.method, url: call.request.url ?? "", role: .authorizationServer,
-                token: session?.token)
+                method: call.request.method, url: call.request.url ?? "", role: .authorizationServer, token: token)
             return try await exchange(call, target, key, over: transport)
         } catch let error as TokenError {
             throw SessionProofError(
@@ -59,10 +58,14 @@ package struct SessionProofs: SessionProver {
         }
     }
 
-    /// The key of a session, or the one that a session will belong to whose journey begins; `nil` without one.
-    private func key(for session: Session?) async throws -> ProofKey? {
-        if let session { return try await proofs.keys.key(of: session) }
-        return try await proofs.keys.forSignIn(until: clock.now.addingTimeInterval(patience))
+    /// What a call proves: the key of its session, with the session's token; or in a journey without such a session the
+    /// key that the new one will belong to. `nil` without a key.
+    private func proven(_ purpose: ProofPurpose) async throws -> (key: ProofKey, token: Secret?)? {
+        if let session = purpose.session, let key = try await proofs.keys.key(of: session) {
+            return (key, session.token)
+        }
+        guard case .journey = purpose else { return nil }
+        return try await proofs.keys.forSignIn(until: clock.now.addingTimeInterval(patience)).map { ($0, nil) }
     }
 
     /// The stored session, unless its key is gone: then it opens nothing, and a new sign-in begins without it.

@@ -24,7 +24,7 @@ import Testing
 
     private enum Answer: String, Sendable {
         case ok, nonce = "`use_dpop_nonce`, then ok", endless = "`use_dpop_nonce`, twice"
-        case bearer = "ok, `token_type` Bearer", none = "–"
+        case bearer = "ok, `token_type` Bearer", refused = "`invalid_dpop_proof`", none = "–"
     }
 
     private struct Row: Sendable {
@@ -48,6 +48,8 @@ import Testing
         Row(stored: .expired, key: .there, answer: .nonce),
         Row(stored: .expired, key: .there, answer: .endless),
         Row(stored: .expired, key: .there, answer: .bearer),
+        Row(stored: .threshold, key: .there, answer: .refused),
+        Row(stored: .expired, key: .there, answer: .refused),
         Row(stored: .good, key: .lost, answer: .ok),
         Row(stored: .good, hasSession: false, key: .lost, answer: .none),
         Row(stored: .expired, hasSession: false, key: .lost, answer: .none),
@@ -114,6 +116,7 @@ import Testing
         case .nonce: door.change { $0.nonce = "n" }
         case .endless: door.change { $0.isNeverContent = true }
         case .bearer: provider.change { $0.tokenType = "Bearer" }
+        case .refused: provider.change { $0.tokenReply = { _ in .json(400, ["error": "invalid_dpop_proof"]) } }
         case .ok, .none: break
         }
     }

@@ -62,7 +62,7 @@ private struct App: SessionEnding {
 
     /// A session as a journey gives it that the server has bound to the key of its first proof.
     func signIn(_ token: String = "SESS") async throws -> Session {
-        #expect(try await proofs.send(call(), session: nil, over: server()).status == 200)
+        #expect(try await proofs.send(call(), for: .journey(nil), over: server()).status == 200)
         let key = try #require(door.seen.last).thumbprint
         return Session(token: Secret(token), realm: "/alpha", keyThumbprint: key)
     }
@@ -70,7 +70,7 @@ private struct App: SessionEnding {
     func end(_ session: Session) async throws {
         if isOffline.withLock({ $0 }) { throw TokenError(.transport, "offline") }
         do {
-            let reply = try await proofs.send(call(), session: session, over: server(session.token))
+            let reply = try await proofs.send(call(), for: .session(session), over: server(session.token))
             if reply.status == 200 { ended.withLock { $0.append(session) } }
         } catch let error as SessionProofError {
             throw TokenError(.signOutRefused, error.detail)
@@ -83,7 +83,7 @@ private struct App: SessionEnding {
     func journey() async throws {
         let app = try App(try FakeProvider(), nonce: "n")
         for _ in 0..<3 {
-            #expect(try await app.proofs.send(app.call(), session: nil, over: app.server()).status == 200)
+            #expect(try await app.proofs.send(app.call(), for: .journey(nil), over: app.server()).status == 200)
         }
         #expect(app.door.seen.count == 3 && app.door.asked == 4, "the first one had no nonce yet")
         #expect(Set(app.door.seen.map(\.thumbprint)).count == 1 && app.ring.made == 1)
@@ -98,19 +98,37 @@ private struct App: SessionEnding {
         #expect(app.ring.made == 1)
     }
 
-    @Test("A session that belongs to no key, and an app without keys, send no proof")
+    @Test("Beside a session that belongs to no key a journey proves the key of the next one, and without keys nothing")
     func unbound() async throws {
         let app = try App(try FakeProvider())
         let plain = InMemoryTransport { exchange in .json(exchange.field("DPoP") == nil ? 200 : 500, [:]) }
         let session = Session(token: Secret("AM"))
-        #expect(try await app.proofs.send(app.call(), session: session, over: plain).status == 200)
-        #expect(app.ring.made == 0)
         let off = try App(app.provider, app.ring, dpop: { _ in .off })
-        #expect(try await off.proofs.send(off.call(), session: nil, over: plain).status == 200)
         let kept = try App(app.provider, app.ring, dpop: { .kept(keys: $0) })
-        #expect(try await kept.proofs.send(kept.call(), session: nil, over: plain).status == 200)
+        for other in [off, kept] {
+            for purpose in [.journey(nil), .journey(session), .session(session)] as [ProofPurpose] {
+                #expect(try await other.proofs.send(other.call(), for: purpose, over: plain).status == 200)
+            }
+        }
+        // Asking about the session, and ending it, needs no proof.
+        #expect(try await app.proofs.send(app.call(), for: .session(session), over: plain).status == 200)
+        #expect(app.ring.made == 0)
         try await app.manager().install(session)
         #expect(try await kept.manager().session() == session)
+
+        // The proof names no token: it is about the next session, not about this one.
+        for (token, status) in [(session.token, 401), (nil, 200)] as [(Secret?, Int)] {
+            let reply = try await app.proofs.send(app.call(), for: .journey(session), over: app.server(token))
+            #expect(reply.status == status)
+        }
+        // The session has ended, and the server has bound the next one.
+        let next = Session(token: Secret("NEXT"), keyThumbprint: try #require(app.door.seen.last).thumbprint)
+        try await app.manager().install(next)
+        #expect(try await app.proofs.usable(try await app.manager().session())?.keyName == app.ring.names.first)
+        // Beside that one a journey proves its token.
+        let stored = try await app.manager().session()
+        let reply = try await app.proofs.send(app.call(), for: .journey(stored), over: app.server(next.token))
+        #expect(reply.status == 200 && app.ring.made == 1)
     }
 
     @Test("The stored session names its key, and another process proves it; one that was ended by a wipe is not stored")
@@ -122,12 +140,14 @@ private struct App: SessionEnding {
         let other = try App(provider, app.ring)
         let found = try #require(try await other.manager().session())
         #expect(found.keyThumbprint == session.keyThumbprint && found.keyName == app.ring.names.first)
-        #expect(
-            try await other.proofs.send(other.call(), session: found, over: other.server(found.token)).status == 200)
+        let reply = try await other.proofs.send(
+            other.call(), for: .session(found), over: other.server(found.token))
+        #expect(reply.status == 200)
         #expect(other.door.seen.last?.thumbprint == session.keyThumbprint)
         // The proof of one session is none of another.
-        #expect(
-            try await other.proofs.send(other.call(), session: found, over: other.server(Secret("X"))).status == 401)
+        let strange = try await other.proofs.send(
+            other.call(), for: .session(found), over: other.server(Secret("X")))
+        #expect(strange.status == 401)
 
         let late = try await app.signIn("LATE")
         app.ring.change { $0.keys = [:] }
@@ -260,7 +280,7 @@ private struct App: SessionEnding {
         let later = try App(provider, app.ring)
         let found = try #require(try await later.manager().session())
         let error = await #expect(throws: SessionProofError.self) {
-            try await later.proofs.send(later.call(), session: found, over: later.server(found.token))
+            try await later.proofs.send(later.call(), for: .session(found), over: later.server(found.token))
         }
         #expect(error?.isLost == true && later.door.asked == 0)
         let tokens = await #expect(throws: TokenError.self) { try await later.manager().tokens() }
