@@ -3,9 +3,10 @@
 built is its last column. Prints what is wrong and exits with 1; with --write it writes the README's list."""
 import os
 import re
-import subprocess
 import sys
 import textwrap
+
+from test_files import read, test_files
 
 TABLE = "docs/coverage.md"
 HEADER = ["what", "state", "suites", "missing"]
@@ -14,17 +15,10 @@ STATES = {"built": (True, False), "partly": (True, True), "not built": (False, T
 BEGIN, END = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
 
 
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
 def suites():
     """The test targets of each suite, by its name."""
     known = {}
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "Tests/*.swift"], check=True,
-                            capture_output=True, text=True)
-    for path in filter(os.path.exists, listed.stdout.splitlines()):
+    for path in test_files():
         for name in re.findall(r"\b(?:struct|class|enum) (\w+Tests)\b", read(path)):
             known.setdefault(name, set()).add(path.split("/")[1])
     return known

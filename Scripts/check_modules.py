@@ -6,8 +6,9 @@ is marked as later."""
 import json
 import os
 import re
-import subprocess
 import sys
+
+from test_files import read, test_files
 
 PAGE = "docs/conformance.md"
 LIST = "Scripts/conformance.json"
@@ -15,17 +16,10 @@ LIST = "Scripts/conformance.json"
 LITERAL = re.compile(r'\(\s*"((?:[^"\\\n]|\\.)*)"')
 
 
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
 def suites():
     """Of each suite and each test target: whether it is declared there, and what its tests and cases are called."""
     known = {}
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "Tests/*.swift"], check=True,
-                            capture_output=True, text=True)
-    for path in filter(os.path.exists, listed.stdout.splitlines()):
+    for path in test_files():
         text = read(path)
         literals = LITERAL.findall("\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//")))
         for kind, name in re.findall(r"\b(struct|class|enum|extension) (\w+Tests)\b", text):

@@ -16,7 +16,7 @@ struct ClientKeyStore {
     ///
     /// - Parameters:
     ///   - profile: the profile's name.
-    ///   - choice: what is to guard its vault, when there is none yet.
+    ///   - choice: what guards the vault of a profile that has none yet.
     ///   - presence: knows or asks for the passphrase or PIN.
     ///   - places: where the command line keeps its things.
     /// - Throws: ``CommandFailure`` when something else guards the vault already; what the choice and its provider

@@ -1,7 +1,7 @@
 /// What the `Authorization` fields of a request say about an access token. Every door of the server reads them here, so
 /// that no scheme is a token at one and nothing at another.
 package enum TokenCredentials: Equatable, Sendable {
-    /// There is no field, or one of another scheme.
+    /// The request has no such field, or its scheme is not one for tokens.
     case absent
     /// There is more than one field, or not one token behind the scheme. The scheme is the one to answer with.
     case malformed(TokenScheme)

@@ -69,7 +69,7 @@ struct ClientAssertion: Sendable, Hashable {
         guard let subject = claims.sub, subject.utf8.elementsEqual(clientID.utf8) else {
             throw JOSEError(.malformedClaim("sub"))
         }
-        // One that names a foreign server as well could be used there by whoever gets it here, and the other way round.
+        // Who receives an assertion that also names a foreign server could use it there, and the other way round.
         let accepted = audiences.map { Array($0.utf8) }
         guard claims.aud.allSatisfy({ accepted.contains(Array($0.utf8)) }) else { throw JOSEError(.wrongAudience) }
         guard let jti = claims.jti, (1...Self.nameLimit).contains(jti.utf8.count) else {

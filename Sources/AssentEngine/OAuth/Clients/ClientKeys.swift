@@ -113,6 +113,6 @@ package protocol ClientKeySets: Sendable {
     ///   - keyID: the `kid` that an assertion names.
     ///   - algorithm: what the assertion says that it is signed with.
     /// - Returns: the set.
-    /// - Throws: any error when there is no set that may be used now.
+    /// - Throws: the error of the source, when it has no key set that can be used now.
     func keys(at url: String, keyID: String?, algorithm: SignatureAlgorithm) async throws -> JWKSet
 }
