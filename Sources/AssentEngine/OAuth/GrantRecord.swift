@@ -8,7 +8,7 @@ struct GrantRecord: Sendable {
     /// `nil` for a grant of the client itself (RFC 6749 §4.4).
     let owner: ResourceOwner?
     let scopes: [String]
-    let keyThumbprint: String?
+    let sender: SenderBinding?
     /// Whether it was ended, by itself or with all that the user had.
     let isRevoked: Bool
     /// The class of the sign-in that it was given after (`acr`).
@@ -19,7 +19,7 @@ struct GrantRecord: Sendable {
     /// The columns of ``init(_:)``, from ``joined(_:at:)``.
     static let columns: SQL = """
         g.id AS grant_id, g.client_id AS grant_client, g.user_id, g.session_audit_id, g.scope, g.auth_time,
-        g.auth_level, g.acr, g.key_thumbprint, g.revoked_at, g.is_offline, g.epoch AS grant_epoch,
+        g.auth_level, g.acr, g.sender, g.revoked_at, g.is_offline, g.epoch AS grant_epoch,
         \(UserSQL.columns), \(LiveSession.joinedColumns)
         """
 
@@ -34,7 +34,7 @@ struct GrantRecord: Sendable {
 
     /// That a grant of ``joined(_:at:)`` is valid: the same rule as ``refusal``.
     static let isValid: SQL = """
-        g.revoked_at IS NULL
+        g.revoked_at IS NULL AND \(SenderBinding.isProvable("g.sender"))
             AND (g.user_id IS NULL OR u.active = 1 AND g.epoch = u.epoch AND (g.is_offline = 1 OR s.id IS NOT NULL))
         """
 
@@ -43,7 +43,7 @@ struct GrantRecord: Sendable {
         clientID = try row.text("grant_client")
         owner = try row.optionalText("user_id").map { try ResourceOwner(row, userID: $0) }
         scopes = try row.text("scope").split(separator: " ").map(String.init)
-        keyThumbprint = try row.optionalText("key_thumbprint")
+        sender = try row.sender()
         let isOutdated = try owner.map { try row.integer("grant_epoch") != $0.user.epoch } ?? false
         isRevoked = try isOutdated || row.optionalInteger("revoked_at") != nil
         acr = try row.optionalText("acr")
@@ -54,6 +54,7 @@ struct GrantRecord: Sendable {
     /// given in, unless it has the scope `offline_access` (OpenID Connect Core §11).
     var refusal: AccessRefusal? {
         if isRevoked { return .grantEnded }
+        if case .unknown? = sender { return .keyMismatch }
         guard let owner else { return nil }
         if !owner.user.isActive { return .userInactive }
         return isOffline || owner.session != nil ? nil : .sessionEnded

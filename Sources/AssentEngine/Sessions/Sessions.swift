@@ -50,12 +50,12 @@ package struct Sessions: Sendable {
     /// together with it.
     package func begin(
         userID: String, realm: String, authLevel: Int = 0, limits: SessionLimits, properties: JSONObject = JSONObject(),
-        keyThumbprint: String? = nil, accompanying: [SQLStatement] = []
+        sender: SenderBinding? = nil, accompanying: [SQLStatement] = []
     ) async throws -> (token: Secret, auditID: String) {
         let rows = try await context.database.run(.read("SELECT epoch FROM users WHERE id = \(userID)"))
         let session = prepare(
             userID: userID, epoch: try rows.first?.integer("epoch"), realm: realm, authLevel: authLevel,
-            limits: limits, properties: properties, keyThumbprint: keyThumbprint)
+            limits: limits, properties: properties, sender: sender)
         _ = try await context.database.run(accompanying + [session.statement])
         return (session.token, session.auditID)
     }
@@ -64,7 +64,7 @@ package struct Sessions: Sendable {
     /// unless the user's epoch is still the one under which they have proved who they are.
     package func prepare(
         userID: String, epoch: Int64?, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject,
-        keyThumbprint: String? = nil
+        sender: SenderBinding? = nil
     ) -> PreparedSession {
         let token = Secret(context.random.token())
         let id = TokenHash.of(token)
@@ -74,10 +74,10 @@ package struct Sessions: Sendable {
             """
             INSERT INTO sessions
                 (id, audit_id, user_id, realm, auth_level, created_at, latest_access, max_idle, expires_at, properties,
-                epoch, key_thumbprint)
+                epoch, sender)
             SELECT \(id), \(auditID), \(userID), \(realm), \(authLevel), \(now), \(now), \(limits.maxIdle),
                 \(now + limits.maxSession), \(JSONValue.object(properties).serialized()), epoch,
-                \(keyThumbprint)
+                \(sender?.stored)
             FROM users WHERE id = \(userID) AND epoch = \(epoch)
             """, expecting: .exactly(1))
         return PreparedSession(id: id, token: token, auditID: auditID, authLevel: authLevel, statement: insert)

@@ -218,9 +218,9 @@ extension OAuthProvider {
                     SQLStatement(
                         """
                         INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce,
-                            key_thumbprint, expires_at)
+                            sender, expires_at)
                         VALUES (\(TokenHash.of(code)), \(grantID), \(request.client.id), \(request.redirectURI),
-                            \(request.codeChallenge ?? ""), \(request.nonce), \(request.keyThumbprint), \(expiresAt))
+                            \(request.codeChallenge ?? ""), \(request.nonce), \(request.sender?.stored), \(expiresAt))
                         """, expecting: .exactly(1)),
                     audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grantID)),
                 ].map(GuardedStatement.also))

@@ -37,7 +37,7 @@ extension GrantRecord {
         clientID = client.id
         owner = nil
         self.scopes = scopes
-        keyThumbprint = nil
+        sender = nil
         isRevoked = false
         acr = nil
         isOffline = false
