@@ -36,7 +36,7 @@ package struct PreparedSession: Sendable {
 
 /// The sessions in the store.
 package struct Sessions: Sendable {
-    private let context: EngineContext
+    let context: EngineContext
 
     /// AM writes the time of the latest access at most once a minute: every read of a session would else be a write.
     package static let accessUpdateInterval: Int64 = 60
@@ -70,17 +70,11 @@ package struct Sessions: Sendable {
         let id = TokenHash.of(token)
         let auditID = context.random.uuid()
         let now = context.clock.epochSeconds
-        let insert = SQLStatement(
-            """
-            INSERT INTO sessions
-                (id, audit_id, user_id, realm, auth_level, created_at, latest_access, max_idle, expires_at, properties,
-                epoch, sender)
-            SELECT \(id), \(auditID), \(userID), \(realm), \(authLevel), \(now), \(now), \(limits.maxIdle),
-                \(now + limits.maxSession), \(JSONValue.object(properties).serialized()), epoch,
-                \(sender?.stored)
-            FROM users WHERE id = \(userID) AND epoch = \(epoch)
-            """, expecting: .exactly(1))
-        return PreparedSession(id: id, token: token, auditID: auditID, authLevel: authLevel, statement: insert)
+        let new = NewSession(
+            id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
+            limits: limits, properties: properties, sender: sender)
+        return PreparedSession(
+            id: id, token: token, auditID: auditID, authLevel: authLevel, statement: new.statement(at: now))
     }
 
     /// The session of a token, if it is alive; `nil` says nothing about why it is not.

@@ -33,7 +33,7 @@ struct JudgedColumns: Sendable {
             used: "revoked_at revoked_because",
             """
             id realm client_id user_id session_id session_audit_id scope auth_time auth_level sender \
-            is_offline created_at expires_at acr epoch
+            is_offline created_at expires_at acr amr epoch
             """),
         "journey_steps": JudgedColumns(
             used: "claim claimed_at answer answered_at sealed_reply",
@@ -58,7 +58,7 @@ struct JudgedColumns: Sendable {
         "sessions": JudgedColumns(
             """
             id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties epoch \
-            sender
+            sender acr amr
             """),
         "signing_certificates": JudgedColumns(
             "kid iss identity cert"),

@@ -41,6 +41,7 @@ extension OAuthProvider {
             access.audience.count == 1
             ? access.audience.first.map(JSONValue.string) : .array(access.audience.map(JSONValue.string))
         object["acr"] = access.acr.map(JSONValue.string)
+        if let amr = access.owner?.amr, !amr.isEmpty { object["amr"] = .array(amr.map(JSONValue.string)) }
         object["auth_time"] = (access.owner?.authTime).map(JSONValue.integer)
         if let thumbprint = access.sender?.keyThumbprint { object["cnf"] = ["jkt": .string(thumbprint)] }
         return object
