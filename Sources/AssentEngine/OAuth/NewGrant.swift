@@ -25,6 +25,7 @@ struct NewGrant: Sendable {
     ///   - realm: the realm.
     ///   - now: seconds since 1970.
     ///   - expiresAt: when nothing of it can be used any more, unless more is issued.
+    /// - Returns: the statement.
     func statement(realm: String, now: Int64, expiresAt: Int64) -> SQLStatement {
         SQLStatement(
             """

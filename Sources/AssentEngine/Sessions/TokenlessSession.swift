@@ -34,8 +34,8 @@ extension Sessions {
     ///
     /// - Parameters:
     ///   - signIn: what its user has proved. A time that has yet to come is now.
-    ///   - limits: how long the realm's sessions live. The longest life begins with the sign-in, and the time without use
-    ///     now.
+    ///   - limits: how long the realm's sessions live. The longest life begins with the sign-in, and the time without
+    ///     use now.
     /// - Returns: the session; `nil` when its time is over already.
     func prepareTokenless(for signIn: ProvedSignIn, limits: SessionLimits) -> TokenlessSession? {
         let now = context.clock.epochSeconds

@@ -212,7 +212,8 @@ extension OAuthProvider {
                         VALUES (\(TokenHash.of(code)), \(grant.id), \(request.client.id), \(request.redirectURI),
                             \(request.codeChallenge ?? ""), \(request.nonce), \(request.sender?.stored), \(expiresAt))
                         """, expecting: .exactly(1)),
-                    audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grant.id)),
+                    audit.statement(
+                        record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grant.id)),
                 ].map(GuardedStatement.also))
         return if case .done = outcome { code } else { nil }
     }

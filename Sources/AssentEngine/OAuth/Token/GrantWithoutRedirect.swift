@@ -1,4 +1,4 @@
-package import AssentCore
+import AssentCore
 package import AssentStore
 
 /// Gives a client tokens of a user who has signed in elsewhere than in a journey: on a device, or by a key. No browser
@@ -23,8 +23,8 @@ package struct GrantWithoutRedirect: Sendable {
     ///   - spending: the statements that spend what the client shows for it, each with the count that it needs.
     ///   - claim: spends that proof, when everything else of the request is valid.
     /// - Returns: the tokens.
-    /// - Throws: ``OAuthError``: `invalid_grant` when the sign-in is too long ago, the user's account is of another realm
-    ///   or was locked or changed since, or `spending` finds nothing to spend. ``StoreError``.
+    /// - Throws: ``OAuthError``: `invalid_grant` when the sign-in is too long ago, the user is of another realm, was
+    ///   locked or changed since, or `spending` finds nothing to spend. ``StoreError``.
     package func tokens(
         for signIn: ProvedSignIn, scopes: [String], to caller: AuthenticatedClient, keyThumbprint: String?,
         spending: [SQLStatement], claimingProof claim: @Sendable () async throws -> Void
