@@ -67,6 +67,8 @@ extension AuditEvent {
     package static let adminSecondFactor = AuditEvent("admin.secondFactor")
     /// Somebody has listed the users.
     package static let adminUsers = AuditEvent("admin.users")
+    /// Somebody has listed a user's sessions. That one was ended is `session.end`.
+    package static let adminSessions = AuditEvent("admin.sessions")
     /// Signing keys were made.
     package static let adminKeys = AuditEvent("admin.keys")
     /// Somebody has read the audit log.

@@ -73,7 +73,7 @@ struct Beginning: Sendable {
         var success = AuthenticateSuccess(
             token: request.noSession ? nil : request.sessionToken, isNewSession: false,
             successURL: realm.successURL, realm: request.realm)
-        success.keyThumbprint = request.noSession ? nil : session.keyThumbprint
+        success.keyThumbprint = request.noSession ? nil : session.sender?.keyThumbprint
         return .success(success)
     }
 

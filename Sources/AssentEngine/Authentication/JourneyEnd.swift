@@ -24,7 +24,8 @@ struct JourneyEnd: Sendable {
                 completion += try await signing.questions.taking(approval)
             }
             return JourneyOutcome(
-                result: .success(reply(token: turn.request.sessionToken, key: session.keyThumbprint, isNew: false)),
+                result: .success(
+                    reply(token: turn.request.sessionToken, key: session.sender?.keyThumbprint, isNew: false)),
                 statements: completion + [noted(.success, userID: userID, sessionAuditID: session.auditID)])
         }
         // A session that has ended meanwhile proves nothing any more.
@@ -40,11 +41,11 @@ struct JourneyEnd: Sendable {
     private func newSession(userID: String) async throws -> JourneyOutcome {
         let old = turn.session
         // A step-up keeps the key, and a session without one does not get one by it.
-        let key = old.map(\.keyThumbprint) ?? state.keyThumbprint
+        let sender = old.map(\.sender) ?? SenderBinding(keyThumbprint: state.keyThumbprint)
         let new = engine.sessions.prepare(
             userID: userID, epoch: subject.epoch, realm: state.realm,
             authLevel: max(state.progress.authLevel, old?.authLevel ?? 0),
-            limits: state.progress.sessionLimits, properties: properties(old), keyThumbprint: key)
+            limits: state.progress.sessionLimits, properties: properties(old), sender: sender)
         var statements = state.sessionID.map { [engine.sessions.ending(id: $0, mustExist: !subject.isProved)] } ?? []
         if let old {
             statements.append(ended(old, reason: "upgrade"))
@@ -54,7 +55,8 @@ struct JourneyEnd: Sendable {
             statements += [engine.sessions.ending(id: id, mustExist: false), ended(replaced, reason: "replaced")]
         }
         statements += [new.statement, noted(.success, userID: userID, sessionAuditID: new.auditID)]
-        return JourneyOutcome(result: .success(reply(token: new.token, key: key, isNew: true)), statements: statements)
+        return JourneyOutcome(
+            result: .success(reply(token: new.token, key: sender?.keyThumbprint, isNew: true)), statements: statements)
     }
 
     private func properties(_ old: LiveSession?) -> JSONObject {
@@ -88,7 +90,7 @@ struct JourneyEnd: Sendable {
         guard turn.approval != nil, turn.realm.failedTransaction == .success else { return .failure(error) }
         return .success(
             reply(
-                token: turn.request.sessionToken, key: turn.session?.keyThumbprint, isNew: false,
+                token: turn.request.sessionToken, key: turn.session?.sender?.keyThumbprint, isNew: false,
                 failure: error.code))
     }
 

@@ -13,7 +13,7 @@ extension Authentication {
     ///   step-up, since its token may have been in other hands: a proof beside it is not read.
     /// - Throws: ``SenderProofRefusal``; `StoreError`.
     func proof(beginning request: AuthenticateRequest, session: LiveSession?) async throws -> CheckedProof? {
-        if let session, let token = request.sessionToken, session.keyThumbprint != nil {
+        if let session, let token = request.sessionToken, session.sender != nil {
             return try await proofs.verify(request.journeyProof, of: session, token: token, policy: request.noncePolicy)
         }
         guard request.bindsSession, session == nil || request.replacesSession, let presented = request.journeyProof
@@ -38,7 +38,7 @@ extension Authentication {
         guard let step = try await steps.find(pointer.stepID) else { throw EngineError(.stepExpired) }
         if let refusal = step.refusal(at: context.clock.epochSeconds) { throw refusal }
         let session = try await liveSession(request)
-        let token = session?.keyThumbprint == nil ? nil : request.sessionToken
+        let token = session?.sender == nil ? nil : request.sessionToken
         let proof = try proofs.check(
             request.journeyProof, byKey: key, accessToken: token, policy: request.noncePolicy)
         guard try await starts.attempt("proof:\(step.id)", limit: Self.proofsPerMinute, window: 60) else {

@@ -23,7 +23,7 @@ package indirect enum Caller: Sendable {
         case .session(let session, _, _): PresentedSession(session)
         case .accessToken(let grant, _):
             grant.owner?.session.map {
-                PresentedSession($0, grantID: grant.grantID, keyThumbprint: grant.keyThumbprint)
+                PresentedSession($0, grantID: grant.grantID, sender: grant.sender)
             }
         case .anonymous, .foreignSession, .refusedToken: nil
         }

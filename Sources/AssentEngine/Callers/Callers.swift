@@ -87,16 +87,16 @@ package struct Callers: Sendable {
         guard let provider = providers[realm] else { return .refusedToken(TokenRefusal(.notOurs, .dpop)) }
         let grant: AccessGrant
         // Nobody has proved the key yet: that the token names it only means that the token itself is valid.
-        let named = try await provider.accessClaims(token)?.keyThumbprint
+        let named = try await provider.accessClaims(token)?.sender?.keyThumbprint
         switch try await provider.check(accessToken: token, keyThumbprint: named) {
         case .granted(let granted): grant = granted
         case .refused(let reason): return .refusedToken(TokenRefusal(reason, .dpop))
         }
-        guard let bound = grant.keyThumbprint else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
+        guard let bound = grant.sender else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
         let proof = try proofs.check(
             presented, accessToken: token,
             policy: provider.configuration.noncePolicy(of: provider.configuration.client(grant.clientID)))
-        guard let proof, ConstantTime.equal(bound, proof.thumbprint) else {
+        guard let proof, bound.isProved(byKey: proof.thumbprint) else {
             return .refusedToken(TokenRefusal(.keyMismatch, .dpop))
         }
         try await proofs.claim(proof)
@@ -113,7 +113,7 @@ package struct Callers: Sendable {
         var caller = try await caller(withToken: credentials, realm: realm)
         if case .anonymous = caller {
             caller = try await self.caller(withSession: credentials, realm: realm)
-            if requirement.isSenderConstrained, !caller.isRefused, caller.session?.keyThumbprint == nil {
+            if requirement.isSenderConstrained, !caller.isRefused, caller.session?.sender == nil {
                 return .refusedToken(TokenRefusal(.missing, .dpop))
             }
         }
@@ -155,7 +155,7 @@ package struct AccessTokenRequirement: Sendable {
 
     func refusal(of grant: AccessGrant, issuer: String) -> AccessRefusal? {
         // A bound token is granted with its proof only.
-        guard !isSenderConstrained || grant.keyThumbprint != nil else { return .keyMismatch }
+        guard !isSenderConstrained || grant.sender != nil else { return .keyMismatch }
         guard grant.audience.contains(where: { audience.contains($0) || includesIssuer && $0 == issuer }) else {
             return .otherAudience
         }

@@ -8,7 +8,7 @@ struct GrantRecord: Sendable {
     /// `nil` for a grant of the client itself (RFC 6749 §4.4).
     let owner: ResourceOwner?
     let scopes: [String]
-    let keyThumbprint: String?
+    let sender: SenderBinding?
     /// Whether it was ended, by itself or with all that the user had.
     let isRevoked: Bool
     /// The class of the sign-in that it was given after (`acr`).
@@ -19,7 +19,7 @@ struct GrantRecord: Sendable {
     /// The columns of ``init(_:)``, from ``joined(_:at:)``.
     static let columns: SQL = """
         g.id AS grant_id, g.client_id AS grant_client, g.user_id, g.session_audit_id, g.scope, g.auth_time,
-        g.auth_level, g.acr, g.key_thumbprint, g.revoked_at, g.is_offline, g.epoch AS grant_epoch,
+        g.auth_level, g.acr, g.amr, g.sender, g.revoked_at, g.is_offline, g.epoch AS grant_epoch,
         \(UserSQL.columns), \(LiveSession.joinedColumns)
         """
 
@@ -34,7 +34,7 @@ struct GrantRecord: Sendable {
 
     /// That a grant of ``joined(_:at:)`` is valid: the same rule as ``refusal``.
     static let isValid: SQL = """
-        g.revoked_at IS NULL
+        g.revoked_at IS NULL AND \(SenderBinding.isProvable("g.sender"))
             AND (g.user_id IS NULL OR u.active = 1 AND g.epoch = u.epoch AND (g.is_offline = 1 OR s.id IS NOT NULL))
         """
 
@@ -43,17 +43,30 @@ struct GrantRecord: Sendable {
         clientID = try row.text("grant_client")
         owner = try row.optionalText("user_id").map { try ResourceOwner(row, userID: $0) }
         scopes = try row.text("scope").split(separator: " ").map(String.init)
-        keyThumbprint = try row.optionalText("key_thumbprint")
+        sender = try row.sender()
         let isOutdated = try owner.map { try row.integer("grant_epoch") != $0.user.epoch } ?? false
         isRevoked = try isOutdated || row.optionalInteger("revoked_at") != nil
         acr = try row.optionalText("acr")
         isOffline = try row.bool("is_offline")
     }
 
+    /// A grant that begins, and belongs to no key.
+    init(id: String, clientID: String, owner: ResourceOwner?, scopes: [String], acr: String?, isOffline: Bool) {
+        self.id = id
+        self.clientID = clientID
+        self.owner = owner
+        self.scopes = scopes
+        sender = nil
+        isRevoked = false
+        self.acr = acr
+        self.isOffline = isOffline
+    }
+
     /// Why no token of the grant is valid any more; `nil` while they are. A grant ends with the session that it was
     /// given in, unless it has the scope `offline_access` (OpenID Connect Core §11).
     var refusal: AccessRefusal? {
         if isRevoked { return .grantEnded }
+        if case .unknown? = sender { return .keyMismatch }
         guard let owner else { return nil }
         if !owner.user.isActive { return .userInactive }
         return isOffline || owner.session != nil ? nil : .sessionEnded
@@ -76,9 +89,19 @@ package struct ResourceOwner: Sendable {
 
     /// How strongly the user has proved who they are.
     package let authLevel: Int
+
+    /// How the user has proved it (`amr`, RFC 8176); empty where nothing is known of it.
+    package var amr: [String] = []
 }
 
 extension ResourceOwner {
+    /// The user of a session, who grants something in it.
+    init(of session: LiveSession) {
+        self.init(
+            user: session.user, session: session, sessionAuditID: session.auditID, authTime: session.createdAt,
+            authLevel: session.authLevel)
+    }
+
     fileprivate init(_ row: SQLRow, userID: String) throws {
         let user = try User(row, id: userID)
         self.user = user
@@ -88,13 +111,16 @@ extension ResourceOwner {
         sessionAuditID = try row.text("session_audit_id")
         authTime = try row.integer("auth_time")
         authLevel = Int(clamping: try row.integer("auth_level"))
+        amr = AuthenticationMethods.read(try row.optionalText("amr"))
     }
 }
 
 extension OAuthProvider {
-    /// The statements that end a grant and note it in the audit log. They fail as a whole when it has ended already.
+    /// The statements that end a grant and note it in the audit log. They fail as a whole when it has ended already. A
+    /// session without a token ends with its grant: nothing else could use it.
     func revocation(of grant: GrantRecord, because reason: String, event: AuditEvent) -> [SQLStatement] {
-        [
+        let session = grant.owner?.session.flatMap { $0.hasToken ? nil : sessions.ending(id: $0.id, mustExist: false) }
+        return [
             SQLStatement(
                 """
                 UPDATE grants SET revoked_at = \(now), revoked_because = \(reason)
@@ -103,7 +129,7 @@ extension OAuthProvider {
             // Nothing needs the sealed successors of a grant that has ended.
             SQLStatement("UPDATE refresh_tokens SET sealed_successor = NULL WHERE grant_id = \(grant.id)"),
             audit.statement(record(event, event == .oauthRevoke ? .success : .refused, reason: reason, grant)),
-        ]
+        ] + [session].compactMap(\.self)
     }
 
     /// Ends a grant, so that none of its tokens is valid any more. Nothing happens, and nothing is noted, when it has

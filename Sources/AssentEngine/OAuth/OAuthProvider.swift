@@ -31,6 +31,9 @@ package struct OAuthProviderConfiguration: Sendable {
     /// relying party that is not behind the gateway shows no other sign of its user.
     package var tokensKeepSessions = true
 
+    /// How long the sessions live that grants without a redirect get (``GrantWithoutRedirect``).
+    package var sessionLimits = SessionLimits()
+
     /// Whether proofs of keys must have a nonce (RFC 9449 §8).
     package var requiresNonce = false
 

@@ -8,15 +8,15 @@ package struct PresentedSession: Sendable, Hashable {
     /// The grant, when it was presented by an access token; the token itself is kept nowhere.
     package let grantID: String?
 
-    /// The thumbprint of the key that the access token belongs to (RFC 9449), or the session where that was presented
-    /// by its own token; `nil` when it belongs to none.
-    package let keyThumbprint: String?
+    /// The key that the access token belongs to (RFC 9449), or the session where that was presented by its own token;
+    /// `nil` when it belongs to none.
+    package let sender: SenderBinding?
 
     /// A session, presented by its own token unless a grant is named.
-    package init(_ session: LiveSession, grantID: String? = nil, keyThumbprint: String? = nil) {
+    package init(_ session: LiveSession, grantID: String? = nil, sender: SenderBinding? = nil) {
         self.session = session
         self.grantID = grantID
-        self.keyThumbprint = grantID == nil ? session.keyThumbprint ?? keyThumbprint : keyThumbprint
+        self.sender = grantID == nil ? session.sender ?? sender : sender
     }
 }
 

@@ -15,8 +15,12 @@ extension SenderProofs {
     package func verify(
         _ presented: PresentedProof?, of session: LiveSession, token: Secret, policy: NoncePolicy
     ) async throws -> CheckedProof? {
-        guard let key = session.keyThumbprint else { return nil }
+        guard let sender = session.sender else { return nil }
         do {
+            guard let key = sender.keyThumbprint else {
+                throw SenderProofRefusal(
+                    .invalidProof, "The session belongs to something that this server cannot verify.")
+            }
             return try await verify(presented, byKey: key, accessToken: token, policy: policy)
         } catch let refusal as SenderProofRefusal where refusal.code == .invalidProof {
             // The only trace of a stolen session that somebody tries to use.

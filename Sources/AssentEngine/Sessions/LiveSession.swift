@@ -33,9 +33,9 @@ package struct LiveSession: Sendable, Hashable {
     /// What journeys have noted.
     package let properties: JSONObject
 
-    /// The thumbprint of the key that the session belongs to: each request that presents it proves that key (RFC 9449).
-    /// `nil` for a session that anyone may use who has its token, as AM's are.
-    package var keyThumbprint: String?
+    /// The key that the session belongs to: each request that presents it proves that key (RFC 9449). `nil` for a
+    /// session that anyone may use who has its token, as AM's are.
+    package var sender: SenderBinding?
 
     /// When it ends unless it is used.
     package var idleExpiresAt: Int64 { min(latestAccess + maxIdle, expiresAt) }
@@ -52,9 +52,9 @@ extension LiveSession {
             "id", "audit_id", "realm", "auth_level", "created_at", "latest_access", "max_idle", "expires_at",
             "properties",
         ].map { "s.\($0) AS \(joinedPrefix)\($0)" }.joined(separator: ", ")
-            + ", s.key_thumbprint AS \(joinedKey)")
+            + ", s.sender AS \(joinedSender)")
 
-    private static let joinedKey = joinedPrefix + "key"
+    private static let joinedSender = joinedPrefix + "sender"
 
     /// A session from ``joinedColumns``.
     init(joined row: SQLRow, user: User) throws {
@@ -65,6 +65,6 @@ extension LiveSession {
             createdAt: try row.integer(prefix + "created_at"), latestAccess: try row.integer(prefix + "latest_access"),
             maxIdle: try row.integer(prefix + "max_idle"), expiresAt: try row.integer(prefix + "expires_at"),
             properties: try JSONValue.parse(row.text(prefix + "properties")).object ?? JSONObject(),
-            keyThumbprint: try row.optionalText(Self.joinedKey))
+            sender: try row.sender(Self.joinedSender))
     }
 }

@@ -36,7 +36,7 @@ package struct PreparedSession: Sendable {
 
 /// The sessions in the store.
 package struct Sessions: Sendable {
-    private let context: EngineContext
+    let context: EngineContext
 
     /// AM writes the time of the latest access at most once a minute: every read of a session would else be a write.
     package static let accessUpdateInterval: Int64 = 60
@@ -50,12 +50,12 @@ package struct Sessions: Sendable {
     /// together with it.
     package func begin(
         userID: String, realm: String, authLevel: Int = 0, limits: SessionLimits, properties: JSONObject = JSONObject(),
-        keyThumbprint: String? = nil, accompanying: [SQLStatement] = []
+        sender: SenderBinding? = nil, accompanying: [SQLStatement] = []
     ) async throws -> (token: Secret, auditID: String) {
         let rows = try await context.database.run(.read("SELECT epoch FROM users WHERE id = \(userID)"))
         let session = prepare(
             userID: userID, epoch: try rows.first?.integer("epoch"), realm: realm, authLevel: authLevel,
-            limits: limits, properties: properties, keyThumbprint: keyThumbprint)
+            limits: limits, properties: properties, sender: sender)
         _ = try await context.database.run(accompanying + [session.statement])
         return (session.token, session.auditID)
     }
@@ -64,23 +64,17 @@ package struct Sessions: Sendable {
     /// unless the user's epoch is still the one under which they have proved who they are.
     package func prepare(
         userID: String, epoch: Int64?, realm: String, authLevel: Int, limits: SessionLimits, properties: JSONObject,
-        keyThumbprint: String? = nil
+        sender: SenderBinding? = nil
     ) -> PreparedSession {
         let token = Secret(context.random.token())
         let id = TokenHash.of(token)
         let auditID = context.random.uuid()
         let now = context.clock.epochSeconds
-        let insert = SQLStatement(
-            """
-            INSERT INTO sessions
-                (id, audit_id, user_id, realm, auth_level, created_at, latest_access, max_idle, expires_at, properties,
-                epoch, key_thumbprint)
-            SELECT \(id), \(auditID), \(userID), \(realm), \(authLevel), \(now), \(now), \(limits.maxIdle),
-                \(now + limits.maxSession), \(JSONValue.object(properties).serialized()), epoch,
-                \(keyThumbprint)
-            FROM users WHERE id = \(userID) AND epoch = \(epoch)
-            """, expecting: .exactly(1))
-        return PreparedSession(id: id, token: token, auditID: auditID, authLevel: authLevel, statement: insert)
+        let new = NewSession(
+            id: id, auditID: auditID, userID: userID, epoch: epoch, realm: realm, authLevel: authLevel, authTime: now,
+            limits: limits, properties: properties, sender: sender)
+        return PreparedSession(
+            id: id, token: token, auditID: auditID, authLevel: authLevel, statement: new.statement(at: now))
     }
 
     /// The session of a token, if it is alive; `nil` says nothing about why it is not.

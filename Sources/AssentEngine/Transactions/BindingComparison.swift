@@ -41,7 +41,7 @@ enum ComparedField: CaseIterable {
         case .subject: [binding.userID]
         case .session: [binding.sessionID, binding.sessionAuditID]
         case .grant: [binding.grantID]
-        case .key: [binding.keyThumbprint]
+        case .key: [binding.sender?.stored]
         case .maker: [binding.maker.text]
         case .realm: [binding.realm]
         case .policy: [binding.policySet, binding.policy]

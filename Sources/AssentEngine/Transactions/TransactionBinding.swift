@@ -22,7 +22,7 @@ package struct TransactionBinding: Sendable, Hashable {
     let sessionID: String
     let sessionAuditID: String
     let grantID: String?
-    let keyThumbprint: String?
+    let sender: SenderBinding?
 
     /// What is known of a request, and what a policy binds of it; `nil` when the policy binds a part that is not known.
     package init?(
@@ -48,7 +48,7 @@ package struct TransactionBinding: Sendable, Hashable {
         sessionID = presented.session.id
         sessionAuditID = presented.session.auditID
         grantID = presented.grantID
-        keyThumbprint = presented.keyThumbprint
+        sender = presented.sender
     }
 
     /// By what the same request is known when it comes again; `nil` when that cannot be said: its body was not read,
@@ -58,7 +58,7 @@ package struct TransactionBinding: Sendable, Hashable {
         guard isWhole else { return nil }
         let parts = [
             maker.text, realm, policySet, policy, policyRevision, strategy, specifier, resource, query, method,
-            mediaType, bodyDigest, userID, sessionID, sessionAuditID, grantID, keyThumbprint, idempotencyKey,
+            mediaType, bodyDigest, userID, sessionID, sessionAuditID, grantID, sender?.stored, idempotencyKey,
         ]
         let json = JSONValue.array(parts.map { $0.map(JSONValue.string) ?? .null })
         return Base64URL.encode(SHA2.sha256(json.serializedBytes()))

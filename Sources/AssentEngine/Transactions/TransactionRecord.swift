@@ -108,7 +108,7 @@ extension TransactionBinding {
         sessionID = try row.text("session_id")
         sessionAuditID = try row.text("session_audit_id")
         grantID = try row.optionalText("grant_id")
-        keyThumbprint = try row.optionalText("key_thumbprint")
+        sender = try row.sender()
     }
 
     /// ``bound`` as the column has it.

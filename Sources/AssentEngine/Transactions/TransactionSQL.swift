@@ -28,13 +28,13 @@ package enum TransactionSQL {
             INSERT INTO transactions
                 (id, state, created_at, expires_at, kind, maker, url, display, bound, realm, policy_set, policy,
                 policy_revision, strategy, specifier, resource, query, method, media_type, body_sha256, user_id, session_id,
-                session_audit_id, grant_id, key_thumbprint, request_key)
+                session_audit_id, grant_id, sender, request_key)
             SELECT \(new.id), 'CREATED', \(new.createdAt), \(new.expiresAt), \(binding.maker.kind),
                 \(binding.maker.text), \(new.url), \(display),
                 \(binding.boundText), \(binding.realm), \(binding.policySet), \(binding.policy),
                 \(binding.policyRevision), \(binding.strategy), \(binding.specifier), \(binding.resource),
                 \(binding.query), \(binding.method), \(binding.mediaType), \(binding.bodyDigest), s.user_id, s.id,
-                s.audit_id, \(binding.grantID), \(binding.keyThumbprint), \(requestKey)
+                s.audit_id, \(binding.grantID), \(binding.sender?.stored), \(requestKey)
             FROM \(SessionSQL.withUser)
             WHERE s.id = \(binding.sessionID) AND s.audit_id = \(binding.sessionAuditID)
                 AND s.user_id = \(binding.userID) AND \(SessionSQL.isAlive(at: new.createdAt))
@@ -128,7 +128,7 @@ package enum TransactionSQL {
                 AND user_id = \(binding.userID) AND session_id = \(binding.sessionID)
                 AND session_audit_id = \(binding.sessionAuditID)
                 AND grant_id IS NOT DISTINCT FROM \(binding.grantID)
-                AND key_thumbprint IS NOT DISTINCT FROM \(binding.keyThumbprint) AND \(live(at: now))
+                AND sender IS NOT DISTINCT FROM \(binding.sender?.stored) AND \(live(at: now))
             """
     }
 

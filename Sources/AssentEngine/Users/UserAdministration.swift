@@ -4,11 +4,11 @@ import AssentStore
 
 /// What administrators do with the users of their realm, each act with its audit record.
 package struct UserAdministration: Sendable {
-    private let administration: Administration
+    let administration: Administration
     private let passwords: Passwords
     private let rules: PasswordRequirements
 
-    private var context: EngineContext { administration.context }
+    var context: EngineContext { administration.context }
 
     /// The users of a context's database.
     package init(

@@ -22,6 +22,14 @@ extension AdministrationRoutes {
             let username = try Self.username(body)
             try await users.setPassword(try Self.password(body), of: username, by: session)
             return .json(200, [:])
+        case "listSessions":
+            let listed = try await users.sessions(of: try Self.username(body), by: session)
+            return .json(
+                200, ["result": .array(listed.map(\.json)), "resultCount": .integer(Int64(listed.count))])
+        case "endSession":
+            guard let id = body["session"]?.string else { throw AMError(400, "session must be given") }
+            try await users.endSession(id, of: try Self.username(body), by: session)
+            return .json(200, [:])
         default:
             let username = try Self.username(body)
             try Self.checkName(username)
@@ -72,6 +80,21 @@ extension AdministrationRoutes {
         guard let totp else { return [:] }
         let uri = try OTPAuthURI(issuer: issuer, account: username, secret: totp.hotp.secret).uri()
         return ["otpauth": .string(uri.reveal())]
+    }
+}
+
+extension UserAdministration.ListedSession {
+    /// The session as an administrator sees it; times are in seconds since 1970.
+    fileprivate var json: JSONValue {
+        var object: JSONObject = [
+            "session": .string(auditID), "createdAt": .integer(createdAt), "latestAccess": .integer(latestAccess),
+            "idleExpiresAt": .integer(idleExpiresAt), "expiresAt": .integer(expiresAt),
+            "authLevel": .integer(Int64(authLevel)), "token": .bool(hasToken), "bound": .bool(isBound),
+            "clients": .array(clients.map(JSONValue.string)),
+        ]
+        object["acr"] = acr.map(JSONValue.string)
+        if !amr.isEmpty { object["amr"] = .array(amr.map(JSONValue.string)) }
+        return .object(object)
     }
 }
 

@@ -32,7 +32,7 @@ struct AdministrationRoutes: Sendable {
             guard let purposes = Self.purposes(body["purpose"]), let discardingOld = Self.flag(body["discardOld"])
             else { throw AMError(400, "purpose is id_token or access_token, discardOld is true or false") }
             try await administration.rotate(purposes, of: keys, discardingOld: discardingOld, by: session)
-        case "createUser", "listUsers", "setPassword", "renewSecondFactor":
+        case "createUser", "listUsers", "setPassword", "renewSecondFactor", "listSessions", "endSession":
             return try await respond(aboutUsers: try call.action() ?? "", body, by: session)
         case let action?: throw AMError.unknownAction(action)
         case nil: throw AMError.missingAction

@@ -70,7 +70,7 @@ struct CallerCheck: Sendable {
                     with: try await token(of: request, rule, wire), realm: realm, requirement: requirement))
             guard let client = clients[realm]?.configuration.client(grant.clientID) else {
                 throw RouteRefusal.tokenRefused(
-                    TokenRefusal(.clientUnknown, grant.keyThumbprint == nil ? .bearer : .dpop))
+                    TokenRefusal(.clientUnknown, grant.sender == nil ? .bearer : .dpop))
             }
             guard client.kind != .public else { throw RouteRefusal.publicClient }
             return Found(caller: .confidentialClient(client), newNonce: nonce)

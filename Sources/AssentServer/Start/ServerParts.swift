@@ -43,6 +43,7 @@ struct ServerParts: Sendable {
                 clients: realm.clients, contexts: realm.contexts, scopeTexts: realm.scopeTexts)
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
+            settings.sessionLimits = realm.sessionLimits
             providers[realm.name] = try OAuthProvider(
                 context, keys: keys, configuration: settings, keySets: keySets)
         }

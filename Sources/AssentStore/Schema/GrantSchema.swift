@@ -22,6 +22,24 @@ extension Migration {
     /// Since then a session may belong to a key (RFC 9449).
     static let sessionKeys = Migration("session keys", ["ALTER TABLE sessions ADD COLUMN key_thumbprint TEXT"])
 
+    /// Since then what something belongs to says what it is: a key is `jkt:` and its thumbprint.
+    static let senders = Migration(
+        "senders",
+        ["oauth_codes", "grants", "sessions", "transactions"].flatMap { table in
+            [
+                "ALTER TABLE \(table) RENAME COLUMN key_thumbprint TO sender",
+                "UPDATE \(table) SET sender = 'jkt:' || sender WHERE sender IS NOT NULL",
+            ]
+        })
+
+    /// Since then a session may have no token. What its user has proved is on record, and how in its grant, too.
+    static let tokenlessSessions = Migration(
+        "sessions without a token",
+        [
+            "ALTER TABLE sessions ADD COLUMN acr TEXT", "ALTER TABLE sessions ADD COLUMN amr TEXT",
+            "ALTER TABLE grants ADD COLUMN amr TEXT",
+        ])
+
     /// Grants and what hangs on them. A grant's row outlives its tokens, so that a token that comes back late is known
     /// for what it is. A grant of a client to itself has no user and no session.
     /// `expires_at` is when nothing of the grant can be used any more.

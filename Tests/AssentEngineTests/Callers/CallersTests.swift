@@ -161,7 +161,8 @@ struct CallersTests {
         let (mine, other) = (try SoftwareSigningKey.generate(.es256), try SoftwareSigningKey.generate(.es256))
         let thumbprint = try JWK(publicKeyInfo: mine.publicKeyInfo).thumbprint
         let token = try await Sessions(fixture.context).begin(
-            userID: fixture.user.id, realm: fixture.session.realm, limits: SessionLimits(), keyThumbprint: thumbprint
+            userID: fixture.user.id, realm: fixture.session.realm, limits: SessionLimits(),
+            sender: .key(thumbprint: thumbprint)
         ).token
         let nonce = SenderProofs(fixture.context).nonce(of: .gateway)
         func caller(
@@ -186,7 +187,7 @@ struct CallersTests {
         for isConstrained in [false, true] {
             let granted = try await caller(by: mine, of: token, isConstrained: isConstrained)
             #expect(Self.describe(granted) == "\(fixture.user.username) by field")
-            #expect(granted.presented?.keyThumbprint == thumbprint)
+            #expect(granted.presented?.sender == .key(thumbprint: thumbprint))
             for (key, named) in [(nil, nil), (other, token), (mine, fixture.sessionToken), (mine, nil)]
                 as [(SoftwareSigningKey?, Secret?)]
             {

@@ -32,8 +32,8 @@ struct JudgedColumns: Sendable {
         "grants": JudgedColumns(
             used: "revoked_at revoked_because",
             """
-            id realm client_id user_id session_id session_audit_id scope auth_time auth_level key_thumbprint \
-            is_offline created_at expires_at acr epoch
+            id realm client_id user_id session_id session_audit_id scope auth_time auth_level sender \
+            is_offline created_at expires_at acr amr epoch
             """),
         "journey_steps": JudgedColumns(
             used: "claim claimed_at answer answered_at sealed_reply",
@@ -44,7 +44,7 @@ struct JudgedColumns: Sendable {
             "id seen_at policies"),
         "oauth_codes": JudgedColumns(
             used: "used_at",
-            "id grant_id client_id redirect_uri code_challenge nonce key_thumbprint expires_at"),
+            "id grant_id client_id redirect_uri code_challenge nonce sender expires_at"),
         "refresh_tokens": JudgedColumns(
             used: "used_at attempt_hash successor_id sealed_successor",
             "id grant_id client_id issued_at expires_at"),
@@ -58,7 +58,7 @@ struct JudgedColumns: Sendable {
         "sessions": JudgedColumns(
             """
             id audit_id user_id realm auth_level created_at latest_access max_idle expires_at properties epoch \
-            key_thumbprint
+            sender acr amr
             """),
         "signing_certificates": JudgedColumns(
             "kid iss identity cert"),
@@ -127,7 +127,7 @@ struct JudgedColumns: Sendable {
             used: "state started_at completed_at taken_at forwarded_at outcome upstream_status outcome_at",
             """
             id kind realm policy_set policy policy_revision strategy specifier url resource query method \
-            media_type body_sha256 user_id session_id session_audit_id grant_id key_thumbprint display \
+            media_type body_sha256 user_id session_id session_audit_id grant_id sender display \
             created_at expires_at request_key bound maker
             """),
         "users": JudgedColumns(

@@ -40,9 +40,7 @@ struct KeyBindingTests {
     }
 
     private static func boundKeys(_ fixture: ProviderFixture) async throws -> [String?] {
-        try await fixture.database.run(.read("SELECT key_thumbprint FROM grants")).map {
-            try $0.optionalText("key_thumbprint")
-        }
+        try await fixture.database.run(.read("SELECT sender FROM grants")).map { try $0.optionalText("sender") }
     }
 
     // MARK: - Public clients
@@ -78,14 +76,14 @@ struct KeyBindingTests {
         #expect(try await Self.boundKeys(fixture) == [nil])
         let third = try await fixture.refresh(second.refreshToken, keyThumbprint: Self.key)
         #expect(third.tokenType == "DPoP")
-        #expect(try await Self.boundKeys(fixture) == [Self.key])
+        #expect(try await Self.boundKeys(fixture) == ["jkt:\(Self.key)"])
         for other in [nil, Self.otherKey] {
             await #expect(throws: OAuthError.invalidGrant) {
                 try await fixture.refresh(third.refreshToken, keyThumbprint: other)
             }
         }
         #expect(try await fixture.refresh(third.refreshToken, keyThumbprint: Self.key).tokenType == "DPoP")
-        #expect(try await Self.boundKeys(fixture) == [Self.key])
+        #expect(try await Self.boundKeys(fixture) == ["jkt:\(Self.key)"])
     }
 
     @Test(
@@ -99,7 +97,7 @@ struct KeyBindingTests {
                 first.refreshToken, attempt: RefreshTests.attempt, keyThumbprint: Self.key)
             #expect(again.refreshToken == lost.refreshToken && again.tokenType == "DPoP")
             #expect(try jwtClaims(again.accessToken)["cnf"]?["jkt"] == .string(Self.key))
-            #expect(try await fixture.count("grants", where: "key_thumbprint IS NOT NULL AND revoked_at IS NULL") == 0)
+            #expect(try await fixture.count("grants", where: "sender IS NOT NULL AND revoked_at IS NULL") == 0)
             let next = try await fixture.refresh(again.refreshToken, keyThumbprint: Self.key)
             if isStolen {
                 // The owner has got the first reply after all: the second use shows it, and ends the grant.
@@ -157,8 +155,8 @@ struct KeyBindingTests {
             #expect(winners.count == 1)
             let claims = try jwtClaims(winners.first?.accessToken)
             let grant = try #require(claims[OAuthProvider.grantClaim]?.string)
-            let row = try await fixture.database.run(.read("SELECT key_thumbprint FROM grants WHERE id = \(grant)"))
-            #expect(try row.first?.optionalText("key_thumbprint") == claims["cnf"]?["jkt"]?.string)
+            let row = try await fixture.database.run(.read("SELECT sender FROM grants WHERE id = \(grant)"))
+            #expect(try row.first?.sender()?.keyThumbprint == claims["cnf"]?["jkt"]?.string)
         }
     }
 
@@ -217,7 +215,7 @@ struct KeyBindingTests {
         let code = try await fixture.code(["dpop_jkt": Self.key])
         let tokens = try await Self.exchange(fixture, code, key: Self.key)
         #expect(tokens.tokenType == "DPoP")
-        #expect(try await Self.boundKeys(fixture) == [Self.key])
+        #expect(try await Self.boundKeys(fixture) == ["jkt:\(Self.key)"])
     }
 
     @Test(
@@ -263,7 +261,7 @@ struct KeyBindingTests {
                 }
                 return await group.reduce(into: [String]()) { keys, key in if let key { keys.append(key) } }
             }
-            #expect(winners == [Self.key])
+            #expect(winners == ["jkt:\(Self.key)"])
         }
     }
 

@@ -39,11 +39,11 @@ struct SessionKeyMigrationTests {
         let new = try await place.open(clock: clock)
         let sessions = Sessions(try TransactionFixture.context(new, clock: clock))
         let found = try #require(try await sessions.live(token: token))
-        #expect(found.keyThumbprint == nil)
+        #expect(found.sender == nil)
         let bound = try await sessions.begin(
-            userID: "u", realm: "/alpha", limits: SessionLimits(), keyThumbprint: "a-key"
+            userID: "u", realm: "/alpha", limits: SessionLimits(), sender: .key(thumbprint: "a-key")
         ).token
-        #expect(try await sessions.live(token: bound)?.keyThumbprint == "a-key")
+        #expect(try await sessions.live(token: bound)?.sender == .key(thumbprint: "a-key"))
         try await new.close()
     }
 }

@@ -32,7 +32,7 @@ struct TransactionBindingTests {
         Alteration(.subject) { try $0.binding(session: $0.ben) },
         Alteration(.session) { try $0.binding(session: $0.anaElsewhere) },
         Alteration(.grant) { try $0.binding(grantID: "another") },
-        Alteration(.key) { try $0.binding(keyThumbprint: "another") },
+        Alteration(.key) { try $0.binding(sender: .key(thumbprint: "another")) },
         Alteration(.maker) { try $0.binding(maker: .caller($0.ana.user.id)) },
         Alteration(.realm) { try $0.binding(set: try TransactionFixture.policySet(realm: "/beta")) },
         Alteration(.policy) { try $0.binding(set: try TransactionFixture.policySet(name: "other")) },
@@ -90,11 +90,11 @@ struct TransactionBindingTests {
     @Test("A grant and its key are bound where the advice was asked for with them")
     func grant() async throws {
         let fixture = try await TransactionFixture()
-        let id = try await fixture.approved(try fixture.binding(grantID: "g1", keyThumbprint: "k1"))
+        let id = try await fixture.approved(try fixture.binding(grantID: "g1", sender: .key(thumbprint: "k1")))
         let take = fixture.transactions.take(id:binding:)
         #expect(try await take(id, try fixture.binding(grantID: "g1")).refusal == .key)
-        #expect(try await take(id, try fixture.binding(keyThumbprint: "k1")).refusal == .grant)
-        #expect(try await take(id, try fixture.binding(grantID: "g1", keyThumbprint: "k1")).isTaken)
+        #expect(try await take(id, try fixture.binding(sender: .key(thumbprint: "k1"))).refusal == .grant)
+        #expect(try await take(id, try fixture.binding(grantID: "g1", sender: .key(thumbprint: "k1"))).isTaken)
     }
 
     @Test("A session that has come to belong to another user grants neither of them anything")

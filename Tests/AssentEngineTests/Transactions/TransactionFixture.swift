@@ -110,10 +110,10 @@ final class TransactionFixture: Sendable {
         set: PolicySet? = nil, policy: Policy? = nil,
         condition: TransactionCondition = TransactionCondition(specifier: "Confirm"),
         url: String = "https://api.bank.example/transfers?kind=sepa", content: RequestContent = content,
-        session: LiveSession? = nil, grantID: String? = nil, keyThumbprint: String? = nil,
+        session: LiveSession? = nil, grantID: String? = nil, sender: SenderBinding? = nil,
         maker: TransactionMaker = .gateway
     ) throws -> TransactionBinding {
-        let presented = PresentedSession(session ?? ana, grantID: grantID, keyThumbprint: keyThumbprint)
+        let presented = PresentedSession(session ?? ana, grantID: grantID, sender: sender)
         return try #require(
             TransactionBinding(
                 try set ?? Self.policySet(), try policy ?? Self.policy(), condition,
@@ -198,7 +198,7 @@ extension AccessGrant {
             owner: ResourceOwner(
                 user: presented.session.user, session: presented.session, sessionAuditID: presented.session.auditID,
                 authTime: presented.session.createdAt, authLevel: presented.session.authLevel), scopes: [],
-            audience: [], acr: nil, issuedAt: 0, expiresAt: .max, keyThumbprint: presented.keyThumbprint,
+            audience: [], acr: nil, issuedAt: 0, expiresAt: .max, sender: presented.sender,
             isOffline: false)
     }
 }

@@ -11,7 +11,7 @@ import Testing
 struct BoundJourneyTests {
     private static func key(_ fixture: ServerFixture, of token: String?) async throws -> String? {
         let live = try await Sessions(fixture.server.context).live(token: Secret(try #require(token)))
-        return try #require(live).keyThumbprint
+        return try #require(live).sender?.keyThumbprint
     }
 
     @Test("A journey that begins with a proof gives a session of that key, and says so")

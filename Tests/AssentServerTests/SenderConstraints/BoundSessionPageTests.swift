@@ -78,7 +78,7 @@ struct BoundSessionPageTests {
             #expect(done.answer.status == 200, "\(done.text)")
             let token = try #require(browser.session)
             let live = try #require(try await Sessions(fixture.server.context).live(token: Secret(token)))
-            #expect(live.keyThumbprint == nil)
+            #expect(live.sender == nil)
         }
     }
 

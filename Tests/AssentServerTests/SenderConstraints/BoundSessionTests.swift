@@ -260,9 +260,9 @@ struct BoundSessionTests {
             }
             let id = try ServerFixture.transactionID(try await pay(nil, by: key))
             let row = try await fixture.server.context.database.run(
-                .read("SELECT key_thumbprint FROM transactions WHERE id = \(id)")
+                .read("SELECT sender FROM transactions WHERE id = \(id)")
             ).first
-            #expect(try row?.optionalText("key_thumbprint") == key.thumbprint)
+            #expect(try row?.optionalText("sender") == "jkt:\(key.thumbprint)")
             let answers = try fixture.answers(of: "ana")
             let stolen = try await fixture.runProvedJourney(
                 ServerFixture.approval(id), session: session, by: other, answer: answers)

@@ -11,7 +11,7 @@ extension ServerFixture {
         let context = server.context
         let user = try #require(await Users(context).find(username: username, realm: "/alpha"))
         return try await Sessions(context).begin(
-            userID: user.id, realm: "/alpha", limits: SessionLimits(), keyThumbprint: key.thumbprint
+            userID: user.id, realm: "/alpha", limits: SessionLimits(), sender: .key(thumbprint: key.thumbprint)
         ).token.reveal()
     }
 

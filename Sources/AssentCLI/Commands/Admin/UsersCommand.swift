@@ -12,7 +12,7 @@ struct UsersCommand: AsyncParsableCommand {
 
             Example:  assent users add ben --totp
             """,
-        subcommands: [Add.self, List.self, Lock.self, Unlock.self, Password.self, TOTP.self])
+        subcommands: [Add.self, List.self, Lock.self, Unlock.self, Password.self, TOTP.self, UserSessions.self])
 
     /// `assent users add`
     struct Add: AsyncParsableCommand {

@@ -158,11 +158,8 @@ extension OAuthProvider {
     private func sessionToken(
         _ request: AuthorizationRequest, session: LiveSession
     ) async throws -> AuthorizationRedirect {
-        let owner = ResourceOwner(
-            user: session.user, session: session, sessionAuditID: session.auditID, authTime: session.createdAt,
-            authLevel: session.authLevel)
         let token = try await mintIDToken(
-            owner, acr: configuration.contexts.reached(by: session, wanted: request.acrValues),
+            ResourceOwner(of: session), acr: configuration.contexts.reached(by: session, wanted: request.acrValues),
             client: request.client, scopes: ["openid"], nonce: request.nonce, accessToken: nil)
         return redirect(
             to: request.redirectURI, ["id_token": token.reveal()], state: request.state, isInFragment: true)
@@ -199,30 +196,24 @@ extension OAuthProvider {
         _ request: AuthorizationRequest, session: LiveSession, agreement: [GuardedStatement<ConsentTakenBack>]
     ) async throws -> Secret? {
         let code = Secret(context.random.token())
-        let grantID = context.random.uuid()
+        let grant = NewGrant(
+            id: context.random.uuid(), client: request.client, scopes: request.scopes,
+            owner: ResourceOwner(of: session), sessionID: session.id,
+            acr: configuration.contexts.reached(by: session, wanted: request.acrValues))
         let expiresAt = now + configuration.codeLifetime
         let outcome = try await context.database.attempt(
             agreement
                 + [
-                    SQLStatement(
-                        """
-                        INSERT INTO grants
-                            (id, realm, client_id, user_id, session_id, session_audit_id, scope, is_offline, auth_time,
-                            auth_level, acr, created_at, expires_at, epoch)
-                        VALUES (\(grantID), \(configuration.realm), \(request.client.id), \(session.user.id), \(session.id),
-                            \(session.auditID), \(request.scopes.joined(separator: " ")),
-                            \(request.scopes.contains(OAuthClient.offlineAccess)), \(session.createdAt), \(session.authLevel),
-                            \(configuration.contexts.reached(by: session, wanted: request.acrValues)), \(now), \(expiresAt),
-                            \(session.user.epoch))
-                        """, expecting: .exactly(1)),
+                    grant.statement(realm: configuration.realm, now: now, expiresAt: expiresAt),
                     SQLStatement(
                         """
                         INSERT INTO oauth_codes (id, grant_id, client_id, redirect_uri, code_challenge, nonce,
-                            key_thumbprint, expires_at)
-                        VALUES (\(TokenHash.of(code)), \(grantID), \(request.client.id), \(request.redirectURI),
-                            \(request.codeChallenge ?? ""), \(request.nonce), \(request.keyThumbprint), \(expiresAt))
+                            sender, expires_at)
+                        VALUES (\(TokenHash.of(code)), \(grant.id), \(request.client.id), \(request.redirectURI),
+                            \(request.codeChallenge ?? ""), \(request.nonce), \(request.sender?.stored), \(expiresAt))
                         """, expecting: .exactly(1)),
-                    audit.statement(record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grantID)),
+                    audit.statement(
+                        record(.oauthAuthorize, .success, reason: nil, request, session, grantID: grant.id)),
                 ].map(GuardedStatement.also))
         return if case .done = outcome { code } else { nil }
     }

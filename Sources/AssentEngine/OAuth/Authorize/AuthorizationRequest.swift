@@ -31,8 +31,8 @@ struct AuthorizationRequest: Sendable {
     let state: String?
     let nonce: String?
     let codeChallenge: String?
-    /// The thumbprint of the key that the code shall belong to (`dpop_jkt`, RFC 9449 §10).
-    let keyThumbprint: String?
+    /// The key that the code shall belong to (`dpop_jkt`, RFC 9449 §10).
+    let sender: SenderBinding?
     let prompts: Set<Prompt>
     let maxAge: Int64?
     let idTokenHint: String?
@@ -66,7 +66,7 @@ struct AuthorizationRequest: Sendable {
         }
         scopes = try Self.scopes(parameters, client: client)
         codeChallenge = responseType == .code ? try Self.challenge(parameters, client: client) : nil
-        keyThumbprint = responseType == .code ? try Self.keyThumbprint(parameters) : nil
+        sender = responseType == .code ? try Self.sender(parameters) : nil
         prompts = isSilent ? [.none] : try Self.prompts(parameters)
         maxAge = try Self.maxAge(parameters)
         if responseType == .idToken { try checkSessionCheck() }
@@ -137,12 +137,12 @@ struct AuthorizationRequest: Sendable {
         return challenge
     }
 
-    private static func keyThumbprint(_ parameters: OAuthParameters) throws(OAuthError) -> String? {
+    private static func sender(_ parameters: OAuthParameters) throws(OAuthError) -> SenderBinding? {
         guard let thumbprint = parameters["dpop_jkt"] else { return nil }
         guard Base64URL.decode(thumbprint)?.count == 32 else {
             throw .invalidRequest("The parameter dpop_jkt is not the unpadded base64url of a SHA-256.")
         }
-        return thumbprint
+        return .key(thumbprint: thumbprint)
     }
 
     private static func prompts(_ parameters: OAuthParameters) throws(OAuthError) -> Set<Prompt> {

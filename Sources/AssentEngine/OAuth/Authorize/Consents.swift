@@ -59,6 +59,12 @@ extension OAuthProvider {
                     UPDATE refresh_tokens SET sealed_successor = NULL
                     WHERE grant_id IN (SELECT id FROM grants WHERE \(ended) AND revoked_at IS NULL)
                     """),
+                // Sessions without a token are of no other use.
+                SQLStatement(
+                    """
+                    DELETE FROM sessions WHERE user_id = \(userID) AND \(TokenlessSession.isMeant(by: "id"))
+                        AND id IN (SELECT session_id FROM grants WHERE \(ended) AND revoked_at IS NULL)
+                    """),
                 SQLStatement(
                     """
                     UPDATE grants SET revoked_at = \(now), revoked_because = 'consent'

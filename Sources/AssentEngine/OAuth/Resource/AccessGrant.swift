@@ -31,8 +31,8 @@ package struct AccessGrant: Sendable {
     /// When it expires, in seconds since 1970.
     package let expiresAt: Int64
 
-    /// The thumbprint of the key that the token is bound to (RFC 9449 §6), if it is bound.
-    package let keyThumbprint: String?
+    /// The key that the token is bound to (RFC 9449 §6), if it is bound.
+    package let sender: SenderBinding?
 
     /// Whether the grant outlives the session that it was given in.
     package let isOffline: Bool
@@ -112,14 +112,12 @@ extension OAuthProvider {
         guard configuration.client(grant.clientID) != nil else { return .refused(.clientUnknown) }
         guard grant.clientID == claims.clientID, grant.owner?.user.id ?? grant.clientID == claims.subject
         else { return .refused(.notOurs) }
-        if let bound = claims.keyThumbprint {
-            guard let keyThumbprint, ConstantTime.equal(bound, keyThumbprint) else { return .refused(.keyMismatch) }
-        }
+        guard claims.sender?.isProved(byKey: keyThumbprint) ?? true else { return .refused(.keyMismatch) }
         return .granted(
             AccessGrant(
                 grantID: grant.id, tokenID: claims.tokenID, clientID: grant.clientID, owner: grant.owner,
                 scopes: claims.scopes, audience: claims.audience, acr: grant.acr, issuedAt: claims.issuedAt,
-                expiresAt: claims.expiresAt, keyThumbprint: claims.keyThumbprint, isOffline: grant.isOffline))
+                expiresAt: claims.expiresAt, sender: claims.sender, isOffline: grant.isOffline))
     }
 
     /// The claims of an access token of this issuer, expired or not.
@@ -148,7 +146,7 @@ struct AccessClaims: Sendable {
     let audience: [String]
     let issuedAt: Int64
     let expiresAt: Int64
-    let keyThumbprint: String?
+    let sender: SenderBinding?
 
     init?(_ claims: JWTClaims) {
         guard let grantID = claims[OAuthProvider.grantClaim]?.string, let tokenID = claims.jti,
@@ -164,6 +162,6 @@ struct AccessClaims: Sendable {
         audience = claims.aud
         self.issuedAt = issuedAt
         self.expiresAt = expiresAt
-        keyThumbprint = claims["cnf"]?["jkt"]?.string
+        sender = claims["cnf"].map(SenderBinding.init(confirmation:))
     }
 }

@@ -29,11 +29,11 @@ extension OAuthProvider {
     private func introspectAccess(_ token: Secret, for client: OAuthClient) async throws -> JSONObject? {
         // A token that is bound to a key is introspected by a resource server, which checks the key itself.
         guard let claims = try await accessClaims(token),
-            let access = try await access(token: token, keyThumbprint: claims.keyThumbprint),
+            let access = try await access(token: token, keyThumbprint: claims.sender?.keyThumbprint),
             client.introspectsAll || access.clientID == client.id || access.audience.contains(client.id)
         else { return nil }
         var object = describe(access.owner, clientID: access.clientID, scopes: access.scopes)
-        object["token_type"] = .string(TokenScheme(boundTo: access.keyThumbprint).rawValue)
+        object["token_type"] = .string(TokenScheme(boundTo: access.sender?.keyThumbprint).rawValue)
         object["exp"] = .integer(access.expiresAt)
         object["iat"] = .integer(access.issuedAt)
         object["jti"] = .string(access.tokenID)
@@ -41,8 +41,9 @@ extension OAuthProvider {
             access.audience.count == 1
             ? access.audience.first.map(JSONValue.string) : .array(access.audience.map(JSONValue.string))
         object["acr"] = access.acr.map(JSONValue.string)
+        if let amr = access.owner?.amr, !amr.isEmpty { object["amr"] = .array(amr.map(JSONValue.string)) }
         object["auth_time"] = (access.owner?.authTime).map(JSONValue.integer)
-        if let thumbprint = access.keyThumbprint { object["cnf"] = ["jkt": .string(thumbprint)] }
+        if let thumbprint = access.sender?.keyThumbprint { object["cnf"] = ["jkt": .string(thumbprint)] }
         return object
     }
 

@@ -3,7 +3,7 @@ import AssentStore
 
 extension OAuthProvider {
     /// Gives a client a token of its own (RFC 6749 §4.4): there is no user, no session, no refresh token and no ID
-    /// token. The subject is the client (RFC 9068 §2.2).
+    /// token. The subject is the client (RFC 9068 §2.2). Only the access token belongs to a key.
     func clientCredentials(
         _ parameters: OAuthParameters, by caller: AuthenticatedClient, keyThumbprint: String?,
         _ claimProof: @Sendable () async throws -> Void
@@ -14,33 +14,14 @@ extension OAuthProvider {
             where: { client.scopes.contains($0) && !OAuthClient.needsUser($0) })
         try await claimProof()
         let expiresAt = now + client.accessTokenLifetime
-        let grant = GrantRecord(id: context.random.uuid(), client: client, scopes: scopes)
+        let grant = NewGrant(id: context.random.uuid(), client: client, scopes: scopes)
         let tokens = try await mint(
-            grant, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint, refreshToken: nil)
+            grant.record, client: client, scopes: scopes, nonce: nil, keyThumbprint: keyThumbprint, refreshToken: nil)
         try await caller.run([
-            SQLStatement(
-                """
-                INSERT INTO grants (id, realm, client_id, scope, is_offline, created_at, expires_at)
-                VALUES (\(grant.id), \(configuration.realm), \(client.id), \(scopes.joined(separator: " ")), 0,
-                    \(now), \(expiresAt))
-                """, expecting: .exactly(1)),
-            audit.statement(record(.oauthClient, .success, grant)),
+            grant.statement(realm: configuration.realm, now: now, expiresAt: expiresAt),
+            audit.statement(record(.oauthClient, .success, grant.record)),
         ])
         return tokens
-    }
-}
-
-extension GrantRecord {
-    /// A new grant of a client to itself. Only its access token belongs to a key.
-    fileprivate init(id: String, client: OAuthClient, scopes: [String]) {
-        self.id = id
-        clientID = client.id
-        owner = nil
-        self.scopes = scopes
-        keyThumbprint = nil
-        isRevoked = false
-        acr = nil
-        isOffline = false
     }
 }
 

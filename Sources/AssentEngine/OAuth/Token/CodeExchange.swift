@@ -18,7 +18,7 @@ extension OAuthProvider {
             .read(
                 """
                 SELECT c.client_id, c.redirect_uri, c.code_challenge, c.nonce, c.expires_at, c.used_at,
-                    c.key_thumbprint AS code_key, \(GrantRecord.columns)
+                    c.sender AS code_sender, \(GrantRecord.columns)
                 FROM \(GrantRecord.joined("oauth_codes c JOIN grants g ON g.id = c.grant_id", at: now))
                 WHERE c.id = \(codeID) AND g.realm = \(configuration.realm)
                 """)
@@ -35,7 +35,7 @@ extension OAuthProvider {
         let challenge = try row.text("code_challenge")
         guard try row.text("client_id") == client.id, try row.text("redirect_uri") == redirectURI,
             Self.verifies(parameters["code_verifier"], challenge: challenge),
-            BoundKey.allows(keyThumbprint, where: try row.optionalText("code_key"))
+            SenderBinding.allows(keyThumbprint, where: try row.sender("code_sender"))
         else {
             try await caller.run([audit.statement(record(.oauthCode, .refused, reason: "binding", grant))])
             throw OAuthError.invalidGrant
@@ -53,7 +53,7 @@ extension OAuthProvider {
             try await caller.run(
                 spending(
                     codeID, redirectURI: redirectURI, challenge: challenge, client: client,
-                    keyThumbprint: keyThumbprint)
+                    sender: SenderBinding(keyThumbprint: keyThumbprint))
                     + issuing(refreshToken, grant: grant, client: client, keyThumbprint: keyThumbprint)
                     + [audit.statement(record(.oauthCode, .success, grant))])
         } catch let error as StoreError where error.code == .unexpectedCount {
@@ -64,7 +64,7 @@ extension OAuthProvider {
     }
 
     private func spending(
-        _ codeID: String, redirectURI: String, challenge: String, client: OAuthClient, keyThumbprint: String?
+        _ codeID: String, redirectURI: String, challenge: String, client: OAuthClient, sender: SenderBinding?
     ) -> [SQLStatement] {
         [
             SQLStatement(
@@ -72,7 +72,7 @@ extension OAuthProvider {
                 UPDATE oauth_codes SET used_at = \(now)
                 WHERE id = \(codeID) AND client_id = \(client.id) AND redirect_uri = \(redirectURI)
                     AND code_challenge = \(challenge) AND used_at IS NULL AND expires_at > \(now)
-                    AND (key_thumbprint IS NULL OR key_thumbprint = \(keyThumbprint))
+                    AND (sender IS NULL OR sender = \(sender?.stored))
                     AND EXISTS (
                         SELECT 1 FROM \(SessionSQL.withUser) JOIN grants g ON g.session_id = s.id
                         WHERE g.id = oauth_codes.grant_id AND g.revoked_at IS NULL AND s.user_id = g.user_id
@@ -90,14 +90,14 @@ extension OAuthProvider {
         let refreshLifetime = refreshToken == nil ? 0 : client.refreshTokenLifetime
         let expiresAt = now + max(client.accessTokenLifetime, refreshLifetime)
         let isPublic = client.kind == .public
-        let isRightKey: SQL =
-            isPublic ? "(key_thumbprint IS NULL OR key_thumbprint = \(keyThumbprint))" : "1 = 1"
+        let sender = isPublic ? SenderBinding(keyThumbprint: keyThumbprint)?.stored : nil
+        let isRightSender: SQL = isPublic ? "(sender IS NULL OR sender = \(sender))" : "1 = 1"
         var statements = [
             SQLStatement(
                 """
-                UPDATE grants SET key_thumbprint = \(isPublic ? keyThumbprint : nil),
+                UPDATE grants SET sender = \(sender),
                     expires_at = CASE WHEN expires_at > \(expiresAt) THEN expires_at ELSE \(expiresAt) END
-                WHERE id = \(grant.id) AND revoked_at IS NULL AND \(isRightKey)
+                WHERE id = \(grant.id) AND revoked_at IS NULL AND \(isRightSender)
                 """, expecting: .exactly(1))
         ]
         if let refreshToken {

@@ -53,7 +53,7 @@ extension OAuthProvider {
                 keyThumbprint: keyThumbprint)
         }
         guard known.clientID == client.id,
-            client.kind != .public || BoundKey.allows(keyThumbprint, where: known.grant.keyThumbprint)
+            client.kind != .public || SenderBinding.allows(keyThumbprint, where: known.grant.sender)
         else {
             try await caller.run(
                 [audit.statement(record(.oauthRefresh, .refused, reason: "binding", known.grant))])
@@ -128,7 +128,7 @@ extension OAuthProvider {
         guard !spent.grant.isRevoked else { throw OAuthError.invalidGrant }
         guard let usedAt = spent.usedAt, let sealed = spent.sealedSuccessor, spent.successorIsUnused,
             spent.clientID == client.id,
-            client.kind != .public || [nil, keyThumbprint].contains(spent.grant.keyThumbprint),
+            client.kind != .public || SenderBinding.allows(keyThumbprint, where: spent.grant.sender),
             let attemptHash, let first = spent.attemptHash, ConstantTime.equal(attemptHash, first),
             (-configuration.refreshGrace..<configuration.refreshGrace).contains(now - usedAt)
         else {

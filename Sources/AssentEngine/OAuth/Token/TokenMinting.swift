@@ -63,6 +63,7 @@ extension OAuthProvider {
         claims["exp"] = .integer(issuedAt + client.idTokenLifetime)
         claims["auth_time"] = .integer(owner.authTime)
         claims["acr"] = acr.map(JSONValue.string)
+        if !owner.amr.isEmpty { claims["amr"] = .array(owner.amr.map(JSONValue.string)) }
         claims["nonce"] = nonce.map(JSONValue.string)
         // Both ES256 and RS256 hash with SHA-256, so at_hash does too (OpenID Connect Core §3.1.3.6).
         claims["at_hash"] = accessToken.map { token in

@@ -119,7 +119,7 @@ extension TransactionBinding {
             specifier: specifier, resource: resource, query: bound.contains(.query) ? query : nil,
             method: bound.contains(.method) ? method : nil, mediaType: bound.contains(.body) ? mediaType : nil,
             bodyHash: bound.contains(.body) ? bodyDigest : nil, user: userID, session: sessionAuditID, grant: grantID,
-            keyThumbprint: keyThumbprint
+            keyThumbprint: sender.map { $0.keyThumbprint ?? $0.stored }
         ).frame
     }
 }

@@ -276,6 +276,6 @@ struct SpentAssertionTests {
         #expect(try jwtClaims(tokens.accessToken)["cnf"]?["jkt"] == "first")
         let renewed = try await refresh(tokens.refreshToken, try await assertion(), key: "second")
         #expect(try jwtClaims(renewed.accessToken)["cnf"]?["jkt"] == "second")
-        #expect(try await fixture.count("grants", where: "key_thumbprint IS NOT NULL") == 0)
+        #expect(try await fixture.count("grants", where: "sender IS NOT NULL") == 0)
     }
 }
