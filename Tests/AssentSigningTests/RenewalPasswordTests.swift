@@ -2,6 +2,7 @@ import AssentCore
 import AssentJOSE
 import AssentSigning
 import AssentSigningProtocol
+import AssentVault
 import Testing
 
 @Suite("Signing device: new keys behind passwords, from a server that lies")
