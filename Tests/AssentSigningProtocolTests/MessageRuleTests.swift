@@ -58,6 +58,19 @@ struct MessageRuleTests {
         Rule("decision.blind", ["status": "cancel", "effect": "cancel"], "blind"),
     ]
 
+    /// What is said twice, or in a second way, or is not of its form.
+    private static let forms = [
+        Rule("tds", ["claim": false], "claim"), Rule("decision", ["blind": false], "blind"),
+        Rule("receipt", ["match": false], "match"), Rule("list", ["notices": []], "notices"),
+        Rule("record", ["keys": [hash, hash]], "keys"), Rule("record", ["by": ["invite", "invite"]], "by"),
+        Rule("receipt", ["amr": ["pop", "pop"]], "amr"), Rule("start", ["modes": ["device", "device"]], "modes"),
+        Rule("receipt", ["audit": "5E6A0E2C-5A44-4C2E-8A63-0B2AC0B1F3F2"], "audit"),
+        Rule("receipt", ["audit": "5e6a0e2c05a44-4c2e-8a63-0b2ac0b1f3f2"], "audit"),
+        Rule("eval.enrol", ["pk": id], "pk"), Rule("eval.enrol", ["evaluated": hash], "evaluated"),
+        Rule("eval.enrol", ["proof": point], "proof"), Rule("enrolled", ["handle": id], "handle"),
+        Rule("txd", ["locale": "e"], "locale"), Rule("tds", ["iss": "https://am.example/"], "iss"),
+    ]
+
     private func read(_ name: String, _ edit: (inout JSONObject) throws -> Void) async throws {
         let vectors = try Vectors.load()
         let message = try #require(vectors.messages.first { $0.name == name })
@@ -71,7 +84,9 @@ struct MessageRuleTests {
         _ = try reading.read(text, vectors.publicKey(message.signer))
     }
 
-    @Test("A message whose members do not fit together is refused", arguments: enrolments + passwords + transactions)
+    @Test(
+        "A message whose members do not fit together is refused",
+        arguments: enrolments + passwords + transactions + forms)
     func rules(rule: Rule) async throws {
         let error = await #expect(throws: SigningProtocolError(.invalidMember, "")) {
             try await read(rule.message) { content in for (name, value) in rule.changes { content[name] = value } }

@@ -24,6 +24,36 @@ struct SigningCodeTests {
             ])
     }
 
+    @Test("An issuer's name is an https URL with nothing in it that leads elsewhere")
+    func issuers() {
+        let long = "https://" + String(repeating: "a", count: 504)
+        for name in ["https://a", "https://am.example:8443/am/signing", long] {
+            #expect(IssuerName.isValid(name), "\(name.prefix(40))")
+        }
+        for name in [
+            "", "https://", "https://a/", "http://a", "HTTPS://a", "https://a?b", "https://a#b", "https://b@a",
+            "https://a\\b", "https://a b", "https://\u{e4}", "https://a\n", "https://{a}", long + "a",
+        ] {
+            #expect(!IssuerName.isValid(name), "\(name.prefix(40))")
+        }
+    }
+
+    @Test("A list of notices that are known names each once")
+    func seen() throws {
+        let (one, two) = (SigningID(random: SystemRandom()), SigningID(random: SystemRandom()))
+        func read(_ seen: [SigningID]) throws -> ListBody {
+            try ListBody(plaintext: ListBody(wait: 0, seen: seen).encoded())
+        }
+        #expect(try read([one, two]).seen == [one, two])
+        #expect(throws: SigningProtocolError(.invalidMember, "")) { try read([one, two, one]) }
+        #expect(throws: SigningProtocolError(.invalidMember, "")) {
+            try read((0...Notice.limit).map { _ in SigningID(random: SystemRandom()) })
+        }
+        for (wait, isFine) in [(0, true), (25, true), (26, false)] {
+            #expect(((try? ListBody(plaintext: ListBody(wait: wait).encoded())) != nil) == isFine)
+        }
+    }
+
     private struct Issuer {
         let identity: SoftwareSigningKey
         let name = "https://am.example/signing"

@@ -62,6 +62,58 @@ struct DeviceRefusalTests {
         #expect(await scene.isEmpty)
     }
 
+    @Test("An answer that was not sent is not sent any more once its container is deleted")
+    func deletedAnswer() async throws {
+        let device = scene.device()
+        let container = try await scene.enrolled(device)
+        let transaction = try await scene.fetched(container, on: device)
+        let refusal = ScriptedServer.Refusal(status: 503, code: "unavailable")
+        await scene.server.refuse("/device/transactions/decide", refusal)
+        await #expect(throws: SigningError(.unavailable)) { try await transaction.setStatus("accept", number: "42") }
+        await scene.server.refuse("/device/delete", refusal, times: 2)
+        #expect(try await !container.delete())
+        await #expect(throws: SigningError(.unavailable)) { try await scene.device().sendQueued() }
+        try await scene.device().sendQueued()
+        #expect(await scene.server.decisions.isEmpty)
+        #expect(await scene.server.transactions.map(\.effect) == [nil])
+        #expect(await scene.isEmpty)
+    }
+
+    @Test("An answer is sent again up to the last second of its transaction, by the server's clock")
+    func lastSecond() async throws {
+        for (time, effect) in [(1400, "approve"), (1401, nil)] as [(Int, String?)] {
+            let scene = try Scene()
+            let device = scene.device()
+            let container = try await scene.enrolled(device)
+            let transaction = try await scene.fetched(container, on: device)
+            await scene.server.refuse("/device/transactions/decide", .init(status: 503, code: "unavailable"))
+            await #expect(throws: SigningError(.unavailable)) {
+                try await transaction.setStatus("accept", number: "42")
+            }
+            await scene.server.set(time: time)
+            try await container.status()
+            try await device.sendQueued()
+            #expect(await scene.server.transactions.map(\.effect) == [effect])
+            #expect(try await device.unreceiptedTransactions().isEmpty)
+        }
+    }
+
+    @Test("A record of a form that is not known is not read as one that is", arguments: ["format", "did", "nonceS"])
+    func forms(name: String) async throws {
+        _ = try await scene.enrolled(scene.device())
+        let key = try #require(await scene.store.names().first)
+        let stored = try #require(try await scene.store.value(key))
+        var record = try #require(JSONValue.parse(stored.value.revealBytes()).object)
+        switch name {
+        case "format": record["format"] = 2
+        case "did": record["did"] = "x"
+        // A later step without an earlier one.
+        default: record["nonceS"] = nil
+        }
+        try await scene.store.update(key, to: Secret(bytes: JSONValue.object(record).serializedBytes()), expected: .any)
+        await #expect(throws: SigningError(.secureData)) { try await scene.device().containers() }
+    }
+
     @Test("A refusal is not believed while the signed list may be longer than what it shows")
     func longerList() async throws {
         let device = scene.device()
