@@ -44,6 +44,9 @@ struct AssistedPasswordTests {
         #expect(container.passwords.map(\.slot) == [.signing] && container.passwords[0].mode == .assisted)
         #expect(container.keys.first { $0.usage == .sign }?.password == .signing)
         #expect(container.keys.first { $0.usage == .transport }?.password == nil)
+        // The server hears which keys are sealed.
+        let made = await scene.server.enrolment?.keys.map(\.keystore.rawValue)
+        #expect(made == ["software", "software", "software+software", "software+software"])
         for number in 1...2 {
             let transaction = try await scene.fetched(container, on: device)
             #expect(transaction.signingKey(for: "accept")?.password == .signing)
