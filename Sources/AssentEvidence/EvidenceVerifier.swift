@@ -26,6 +26,9 @@ public struct EvidenceVerifier: Sendable {
     /// - Parameter identity: the issuer's identity key, a P-256 key.
     /// - Throws: ``EvidenceError`` with code `notAKey`.
     public init(trusting identity: JWK) throws(EvidenceError) {
+        guard identity.verifies(.es256) else {
+            throw EvidenceError(.notAKey, "An identity key is on P-256, and this key is not.")
+        }
         try self.init(trustingThumbprint: identity.thumbprint)
     }
 

@@ -79,4 +79,100 @@ struct EvidencePINTests {
             #expect(try await members(story.signed(name, by: story.thief)).contains("transactions[0].\(name)"))
         }
     }
+
+    private func members(_ story: EvidenceStory, _ change: (inout JSONObject) -> Void = { _ in }) async throws
+        -> [String]
+    {
+        try await EvidenceVerification.report(on: story.bundle(change: change), trust: story.trust(0))
+            .contradicted.map(\.member)
+    }
+
+    @Test("The last seconds by which clocks may differ are good for a confirmation, too")
+    func lastSeconds() async throws {
+        let story = try EvidenceStory().withPIN()
+        for time in [1260, 1330] {
+            let good = story.edited("receipt") { $0["unlock"] = Self.unlocked(confirmed: time) }
+            #expect(try await members(good) == [], "\(time)")
+        }
+        let late = story.edited("eval") { $0["iat"] = 1330 }.edited("receipt") {
+            $0["unlock"] = Self.unlocked(evaluated: 1330, confirmed: 1330)
+        }
+        #expect(try await members(late) == [])
+    }
+
+    private static func unlocked(evaluated: Int = 1290, confirmed: Int) -> JSONValue {
+        [
+            "slot": "signing", "gen": 0, "n": 1, "evaluated": .integer(evaluated), "confirmed": .integer(confirmed),
+        ]
+    }
+
+    @Test("Of a PIN that was changed since, the key is not the offer's; a key without a PIN has no evaluation")
+    func generations() async throws {
+        let point = JSONValue.string(Base64URL.encode([2] + [UInt8](repeating: 7, count: 48)))
+        let changed = try EvidenceStory().withPIN().edited("eval") { ($0["gen"], $0["pk"]) = (1, point) }
+        #expect(try await members(changed) == [])
+        for name in ["eval", "confirm"] {
+            let found = try await members(try EvidenceStory()) { object in
+                var transaction = object["transactions"]?.array?.first?.object ?? JSONObject()
+                transaction[name] = "a.b.c"
+                object["transactions"] = [.object(transaction)]
+            }
+            #expect(found == ["transactions[0].eval"], "\(name)")
+        }
+    }
+
+    @Test("The receipt says user where biometry may stand for the PIN, and pin where it may not")
+    func biometry() async throws {
+        func story(_ methods: JSONValue) throws -> EvidenceStory {
+            try EvidenceStory().withPIN().edited("offer") { offer in
+                offer["policies"] = .array(
+                    (offer["policies"]?.array ?? []).map { policy in
+                        guard policy["id"]?.string == "pin", var policy = policy.object else { return policy }
+                        policy["type"] = "bioPassword"
+                        return .object(policy)
+                    })
+            }.edited("receipt") { $0["amr"] = methods }
+        }
+        #expect(try await members(story(["pop", "user"])) == [])
+        for methods: JSONValue in [["pop"], ["pop", "pin"]] {
+            #expect(try await members(story(methods)) == ["transactions[0].receipt.amr"])
+        }
+    }
+
+    @Test("A PIN that only the device checks is neither proved nor counted, whatever the receipt says")
+    func local() async throws {
+        let story = try EvidenceStory().edited("offer") { offer in
+            var keys = offer["keys"]?.array ?? []
+            keys[2] = ["usage": "sign", "label": "payments", "policy": "pin", "slot": "signing"]
+            offer["keys"] = .array(keys)
+            offer["slots"] = [["slot": "signing", "mode": "local", "gen": 0]]
+            offer["policies"] = [
+                ["id": "device", "type": "device"],
+                [
+                    "id": "pin", "type": "password", "mode": "local", "kdf": "$scrypt$ln=15,r=8,p=1",
+                    "password": [
+                        "minLength": 4, "maxLength": 12, "sequences": false, "common": false, "history": 0,
+                        "minAge": 0, "maxAge": 0, "cache": 0,
+                    ], "lock": ["type": "none"],
+                ],
+            ]
+        }.edited("enrol") { enrol in
+            var keys = enrol["keys"]?.array ?? []
+            var key = keys.removeLast().object ?? JSONObject()
+            (key["policy"], key["slot"], key["keystore"]) = ("pin", "signing", "software+software")
+            enrol["keys"] = .array(keys + [.object(key)])
+        }
+        let report = try await EvidenceVerification.report(on: story.bundle(), trust: story.trust(0))
+        #expect(report.contradicted.map(\.sentence) == [])
+        #expect(report.notEstablished.contains { if case .localPassword = $0 { true } else { false } })
+        #expect(!report.established.contains { if case .confirmed = $0 { true } else { false } })
+        #expect(!report.attested.contains { if case .passwordCounted = $0 { true } else { false } })
+        let counted = story.edited("receipt") { $0["amr"] = ["pop", "pin"] }
+        #expect(try await members(counted) == ["transactions[0].receipt.amr"])
+        // The other stories have no such gap.
+        for story in [try EvidenceStory(), try EvidenceStory().withPIN()] {
+            let report = try await EvidenceVerification.report(on: story.bundle(), trust: story.trust(0))
+            #expect(!report.notEstablished.contains { if case .localPassword = $0 { true } else { false } })
+        }
+    }
 }

@@ -239,15 +239,6 @@ struct EvidenceTests {
         ]
     }
 
-    @Test("Each contradiction is found and named", arguments: Contradiction.all)
-    func contradictions(one: Contradiction) async throws {
-        let story = try EvidenceStory().edited(one.message) { $0[one.name] = one.value }
-        let report = try await EvidenceVerification.report(on: story.bundle(), trust: story.trust(0))
-        #expect(report.contradicted.map(\.member).contains(one.member), "\(report.contradicted.map(\.sentence))")
-        #expect(report.exitStatus == 2)
-        #expect(!report.established.contains { if case .decided = $0 { one.message == "decision" } else { false } })
-    }
-
     @Test(
         "A message that is signed by another key is named",
         arguments: [

@@ -38,5 +38,7 @@ struct EvidenceVerifierTests {
             try other.judge([UInt8](repeating: 0x20, count: EvidenceVerifier.sizeLimit + 1))
         }
         #expect(throws: EvidenceError(.notAKey, "")) { try EvidenceVerifier(trustingThumbprint: "x") }
+        let other384 = try JWK(publicKeyInfo: SoftwareSigningKey.generate(.es384).publicKeyInfo)
+        #expect(throws: EvidenceError(.notAKey, "")) { try EvidenceVerifier(trusting: other384) }
     }
 }

@@ -185,12 +185,14 @@ struct PasswordTests {
     func common() throws {
         for common in [
             "2580", "0852", "123321", "Password", "159753", "1984", "2405", "0524", "240599", "990524",
-            "24051999", "19990524", "12341234",
+            "24051999", "19990524", "12341234", "1900", "2049", "2902", "3101",
         ] {
             #expect(try broken(common) { $0.common = false } == .common, "\(common)")
             #expect(try broken(common) == nil, "\(common)")
         }
-        for fine in ["7391", "271828", "83920174", "4792", "3262", "tr4in-spotter"] {
+        for fine in [
+            "7391", "271828", "83920174", "4792", "3262", "tr4in-spotter", "1899", "2050", "3102", "1332", "3104x",
+        ] {
             #expect(
                 try broken(fine) {
                     $0.common = false

@@ -44,6 +44,9 @@ struct AssistedPasswordTests {
         #expect(container.passwords.map(\.slot) == [.signing] && container.passwords[0].mode == .assisted)
         #expect(container.keys.first { $0.usage == .sign }?.password == .signing)
         #expect(container.keys.first { $0.usage == .transport }?.password == nil)
+        // The server hears which keys are sealed.
+        let made = await scene.server.enrolment?.keys.map(\.keystore.rawValue)
+        #expect(made == ["software", "software", "software+software", "software+software"])
         for number in 1...2 {
             let transaction = try await scene.fetched(container, on: device)
             #expect(transaction.signingKey(for: "accept")?.password == .signing)
@@ -82,7 +85,11 @@ struct AssistedPasswordTests {
         let device = scene.device()
         let container = try await enrolled(device)
         let password = try #require(container.password(.signing))
-        for _ in 1...5 { _ = await refused(.wrongPassword) { try await password.verify(wrong) } }
+        for left in [4, 3, 2, 1, 0] {
+            let error = await refused(.wrongPassword) { try await password.verify(wrong) }
+            #expect(error?.remaining == left && error?.passwordState == (left == 0 ? .locked : .open))
+            #expect(try await device.container(container.id).passwords[0].state == (left == 0 ? .locked : .open))
+        }
         let error = await refused(.passwordLocked) { try await password.verify(pin) }
         #expect(error?.passwordState == .locked && error?.remaining == 0 && error?.spare == 15)
         #expect(try await device.container(container.id).passwords[0].state == .locked)
@@ -162,6 +169,10 @@ struct AssistedPasswordTests {
             { $0["proof"] = .string(zeros) },
             { $0["evaluated"] = .string(Base64URL.encode([UInt8](repeating: 0, count: 49))) },
             { $0["gen"] = 1 }, { $0["slot"] = "session" },
+            { eval in
+                eval["purpose"] = "change"
+                for name in ["unl", "n", "tries", "spare", "wait"] { eval[name] = nil }
+            },
         ]
         for edit in edits {
             await scene.server.edit("eval", edit)

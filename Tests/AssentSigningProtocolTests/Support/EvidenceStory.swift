@@ -21,6 +21,10 @@ struct EvidenceStory: Sendable {
     var edits: [String: Edit] = [:]
     var signers: [String: SoftwareSigningKey] = [:]
     var isBlind = false
+    /// Whether a key that approves signs the blind refusal, as if it were the device key.
+    var isBlindBySign = false
+    /// Whether the device key's possession is there though it has signed the decision itself.
+    var hasOwnPossession = false
     var hasRenewal = false
     /// The key of the PIN's slot, when the key that signs is behind one.
     var pin: ObliviousKey?
@@ -167,7 +171,8 @@ struct EvidenceStory: Sendable {
 
     private func transaction(_ set: KeySet, _ record: String) async throws -> EvidenceTransaction {
         let txd = isBlind ? nil : try await document(set.sign, set.device)
-        let signer = isBlind ? set.device : set.sign
+        let isByDevice = isBlind && !isBlindBySign
+        let signer = isByDevice ? set.device : set.sign
         var decision: JSONObject = [
             "v": 1, "aud": .string(issuer), "did": .string(Self.id(9)), "sub": "user-1", "txn": .string(Self.id(5)),
         ]
@@ -215,7 +220,8 @@ struct EvidenceStory: Sendable {
         receipt["audit"] = "5e6a0e2c-5a44-4c2e-8a63-0b2ac0b1f3f2"
         return EvidenceTransaction(
             document: txd, request: SigningHash.detailsFrame(details).bytes, decision: decided,
-            possession: isBlind ? nil : possession, receipt: try await message("receipt", .receipt, online, receipt),
+            possession: isByDevice && !hasOwnPossession ? nil : possession,
+            receipt: try await message("receipt", .receipt, online, receipt),
             evaluation: evaluation?.compact, confirmation: evaluation?.confirmation)
     }
 

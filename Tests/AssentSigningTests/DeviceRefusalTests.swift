@@ -1,0 +1,269 @@
+import AssentCore
+import AssentJOSE
+import AssentVault
+import Testing
+
+@testable import AssentSigning
+@testable import AssentSigningProtocol
+
+@Suite("Signing device: what it neither believes nor sends")
+struct DeviceRefusalTests {
+    let scene: Scene
+
+    init() throws { scene = try Scene() }
+
+    @Test("The same answer for another reason is another answer, and is not signed beside the first one")
+    func otherReason() async throws {
+        let device = scene.device()
+        let transaction = try await scene.fetched(scene.enrolled(device), on: device)
+        await scene.server.edit("receipt") { $0["dh"] = .string(SigningHash.decision("other").text) }
+        await #expect(throws: SigningError(.serverAuthentication)) {
+            try await transaction.setStatus("report", reason: "not me")
+        }
+        for reason in ["another one", nil] {
+            await #expect(throws: SigningError(.decisionPending)) {
+                try await transaction.setStatus("report", reason: reason)
+            }
+        }
+        #expect(await scene.server.decisions.count == 1)
+    }
+
+    @Test("A key provider that has another key under the name signs nothing with it")
+    func otherKey() async throws {
+        let device = scene.device()
+        let container = try await scene.enrolled(device)
+        let transaction = try await scene.fetched(container, on: device)
+        let name = try #require(await scene.keys.keyNames().first { $0.hasSuffix(".payments") })
+        await scene.keys.removeKey(named: name)
+        await #expect(throws: SigningError(.credentialsLost)) {
+            try await transaction.setStatus("accept", number: "42")
+        }
+        _ = try await scene.keys.makeSigningKey(named: name, algorithm: .es256)
+        await #expect(throws: SigningError(.credentialsLost)) {
+            try await transaction.setStatus("accept", number: "42")
+        }
+        #expect(await scene.server.decisions.isEmpty)
+        #expect(await !scene.store.names().contains { $0.hasPrefix("signing.decision.") })
+        // The device key still refuses.
+        #expect(try await transaction.setStatus("deny").effect == .deny)
+    }
+
+    @Test("A deletion is repeated until the server has signed that the container has ended")
+    func deletion() async throws {
+        let device = scene.device()
+        let container = try await scene.enrolled(device)
+        await scene.server.edit("status") { $0["state"] = "ACTIVE" }
+        #expect(try await !container.delete())
+        #expect(try await device.containers().isEmpty)
+        await #expect(throws: SigningError(.serverAuthentication)) { try await scene.device().sendQueued() }
+        #expect(await !scene.isEmpty)
+        await scene.server.edit("status", nil)
+        try await scene.device().sendQueued()
+        #expect(await scene.isEmpty)
+    }
+
+    @Test("An answer that was not sent is not sent any more once its container is deleted")
+    func deletedAnswer() async throws {
+        let device = scene.device()
+        let container = try await scene.enrolled(device)
+        let transaction = try await scene.fetched(container, on: device)
+        let refusal = ScriptedServer.Refusal(status: 503, code: "unavailable")
+        await scene.server.refuse("/device/transactions/decide", refusal)
+        await #expect(throws: SigningError(.unavailable)) { try await transaction.setStatus("accept", number: "42") }
+        await scene.server.refuse("/device/delete", refusal, times: 2)
+        #expect(try await !container.delete())
+        await #expect(throws: SigningError(.unavailable)) { try await scene.device().sendQueued() }
+        try await scene.device().sendQueued()
+        #expect(await scene.server.decisions.isEmpty)
+        #expect(await scene.server.transactions.map(\.effect) == [nil])
+        #expect(await scene.isEmpty)
+    }
+
+    @Test("An answer is sent again up to the last second of its transaction, by the server's clock")
+    func lastSecond() async throws {
+        for (time, effect) in [(1400, "approve"), (1401, nil)] as [(Int, String?)] {
+            let scene = try Scene()
+            let device = scene.device()
+            let container = try await scene.enrolled(device)
+            let transaction = try await scene.fetched(container, on: device)
+            await scene.server.refuse("/device/transactions/decide", .init(status: 503, code: "unavailable"))
+            await #expect(throws: SigningError(.unavailable)) {
+                try await transaction.setStatus("accept", number: "42")
+            }
+            await scene.server.set(time: time)
+            try await container.status()
+            try await device.sendQueued()
+            #expect(await scene.server.transactions.map(\.effect) == [effect])
+            #expect(try await device.unreceiptedTransactions().isEmpty)
+        }
+    }
+
+    @Test("A record of a form that is not known is not read as one that is", arguments: ["format", "did", "nonceS"])
+    func forms(name: String) async throws {
+        _ = try await scene.enrolled(scene.device())
+        let key = try #require(await scene.store.names().first)
+        let stored = try #require(try await scene.store.value(key))
+        var record = try #require(JSONValue.parse(stored.value.revealBytes()).object)
+        switch name {
+        case "format": record["format"] = 2
+        case "did": record["did"] = "x"
+        // A later step without an earlier one.
+        default: record["nonceS"] = nil
+        }
+        try await scene.store.update(key, to: Secret(bytes: JSONValue.object(record).serializedBytes()), expected: .any)
+        await #expect(throws: SigningError(.secureData)) { try await scene.device().containers() }
+    }
+
+    @Test("A refusal is not believed while the signed list may be longer than what it shows")
+    func longerList() async throws {
+        let device = scene.device()
+        let transaction = try await scene.fetched(scene.enrolled(device), on: device)
+        await #expect(throws: SigningError(.matchWrong)) { try await transaction.setStatus("accept", number: "43") }
+        await scene.server.edit("list") { $0["more"] = true }
+        await #expect(throws: SigningError(.transactionFailed)) { try await device.sendQueued() }
+        #expect(try await device.unreceiptedTransactions() == [transaction.id])
+        await scene.server.edit("list", nil)
+        await #expect(throws: SigningError(.transactionFailed)) { try await device.sendQueued() }
+        #expect(try await device.unreceiptedTransactions().isEmpty)
+    }
+
+    @Test("Arguments out of their bounds are refused without a call")
+    func arguments() async throws {
+        let device = scene.device()
+        for address in ["é", String(repeating: "a", count: 1025)] {
+            await #expect(throws: SigningError(.invalidArgument)) {
+                try await device.enrol(scene.invite(), pushID: address)
+            }
+        }
+        let container = try await scene.enrolled(device)
+        let info = try await device.retrieveTransactionInfo(scene.server.ticket(scene.server.ask()))
+        let calls = await scene.server.asked.count
+        func refused(_ body: () async throws -> Void) async {
+            await #expect(throws: SigningError(.invalidArgument)) { try await body() }
+        }
+        for wait in [-1, 26] { await refused { _ = try await container.transactionIDs(wait: wait) } }
+        for address in ["é", String(repeating: "a", count: 1025)] {
+            await refused { try await container.setPushID(address) }
+        }
+        func properties(_ count: Int) -> [String: String] {
+            Dictionary(uniqueKeysWithValues: (0..<count).map { ("p\($0)", "x") })
+        }
+        await refused { try await container.setProperties(properties(17)) }
+        for reason in ["", "a\u{202E}b", String(repeating: "a", count: 201)] {
+            await refused { _ = try await info.deny(reason: reason) }
+            await refused { _ = try await info.report(reason: reason) }
+        }
+        await refused { _ = try await container.delete(reason: "a\u{202E}b") }
+        await refused { _ = try await container.record("a\u{202E}b") }
+        #expect(await scene.server.asked.count == calls)
+        try await container.setProperties(properties(16))
+        try await container.setPushID(String(repeating: "a", count: 1024))
+        #expect(try await info.deny(reason: String(repeating: "a", count: 200)).effect == .deny)
+    }
+
+    @Test("What one container has heard of withdrawn keys holds for the next enrolment, too")
+    func withdrawnKeys() async throws {
+        let device = scene.device()
+        let container = try await scene.enrolled(device)
+        // Somebody has stolen the online keys, before they are withdrawn.
+        func thief(_ base: Scene) async throws -> Scene {
+            var thief = try Scene()
+            await thief.server.share(keysOf: scene.server)
+            (thief.store, thief.keys) = (base.store, base.keys)
+            return thief
+        }
+        let (here, elsewhere) = (try await thief(scene), try await thief(Scene()))
+        try await scene.server.rotateOnlineKey(withdrawing: true)
+        #expect(try await container.status().state == .active)
+        await #expect(throws: SigningError(.serverAuthentication)) { try await here.device().enrol(here.invite()) }
+        #expect(await here.server.asked == ["/configuration"])
+        #expect(try await device.containers().count == 1)
+        // Who has not heard of it takes them.
+        #expect(try await elsewhere.device().enrol(elsewhere.invite()).digits != nil)
+    }
+
+    // MARK: One-time codes
+
+    private let uri = "otpauth://hotp/Bank:ana?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Bank&digits=6&counter=0"
+
+    private func offerCodes() async {
+        await scene.server.offer(keys: [
+            ["usage": "device", "label": "device", "policy": "device"],
+            ["usage": "transport", "label": "transport", "policy": "device"],
+            ["usage": "sign", "label": "payments", "policy": "device"],
+            ["usage": "otp", "label": "bank", "policy": "device"],
+        ])
+    }
+
+    private func code(_ label: String = "bank", uri: String? = nil, slot: JSONValue? = nil) -> JSONValue {
+        var code: JSONObject = ["label": .string(label)]
+        code["slot"] = slot
+        code["policy"] = "device"
+        code["uri"] = .string(uri ?? self.uri)
+        return .object(code)
+    }
+
+    @Test("The keys for one-time codes are exactly those of the offer, without a password, and such as make codes")
+    func otherCodes() async throws {
+        await offerCodes()
+        let invite = try await scene.invite()
+        let device = scene.device()
+        let lies: [JSONValue] = [
+            [], [code("other")], [code(), code("other")], [code(slot: "otp")], [code(uri: "otpauth://hotp/x")],
+            [code(uri: "https://am.example/")],
+        ]
+        for lie in lies {
+            await scene.server.edit("enrolled") { $0["otp"] = lie }
+            await #expect(throws: SigningError(.offerRefused), "\(lie.serialized())") {
+                try await device.enrol(invite)
+            }
+            #expect(await !scene.store.names().contains { $0.hasPrefix("signing.otp.") })
+        }
+        let right = code()
+        await scene.server.edit("enrolled") { $0["otp"] = [right] }
+        let enrolment = try await device.enrol(invite)
+        #expect(try await scene.server.type(enrolment.digits))
+        #expect(try await device.container(enrolment.containerID).oneTimeKeys().map(\.label) == ["bank"])
+    }
+
+    @Test("A counter does not begin again because the key comes once more with new keys")
+    func counter() async throws {
+        await offerCodes()
+        let right = code()
+        await scene.server.edit("enrolled") { $0["otp"] = [right] }
+        await scene.server.edit("renewal.enrolled") { $0["otp"] = [right] }
+        let container = try await scene.enrolled(scene.device())
+        // RFC 4226, appendix D.
+        #expect(try await container.oneTimeCode().code.reveal() == "755224")
+        #expect(try await container.renew().isDone)
+        #expect(try await container.oneTimeCode().code.reveal() == "287082")
+    }
+
+    // MARK: Errors that nobody has signed
+
+    @Test("Of an error that nobody has signed only a name and two numbers are taken, within bounds")
+    func problems() {
+        func problem(_ json: String, status: Int = 403) -> SigningError {
+            SigningHTTP.problem(status: status, Array(json.utf8))
+        }
+        let good = problem(#"{"code":"wait","remaining":0,"retryAfter":86400,"title":"Call 0900 1234"}"#)
+        #expect(good.code == .passwordWait && good.remaining == 0 && good.retryAfter == 86400)
+        #expect(!good.detail.contains("0900"))
+        for number in ["-1", "86401", "1e9", "\"5\"", "1.5"] {
+            let error = problem(#"{"code":"wait","remaining":\#(number),"retryAfter":\#(number)}"#)
+            #expect(error.code == .passwordWait && error.remaining == nil && error.retryAfter == nil, "\(number)")
+        }
+        let long = String(repeating: "a", count: 65)
+        let nameless = [
+            #"{"code":"wait now"}"#, #"{"code":""}"#, #"{"code":7}"#, #"{"code":"w\u00e4it"}"#, #"{"code":"\#(long)"}"#,
+            "{}", "[]", "", "wait", #"{"code":"wait","code":"busy"}"#,
+            #"{"code":"wait","title":"\#(String(repeating: "a", count: 16 << 10))"}"#,
+        ]
+        for json in nameless {
+            #expect(problem(json).code == .remote, "\(json.prefix(40))")
+            #expect(problem(json, status: 499).code == .remote)
+            #expect(problem(json, status: 500).code == .unavailable)
+        }
+        #expect(problem(#"{"code":"\#(long.dropLast())"}"#).code.rawValue == long.dropLast())
+    }
+}
