@@ -71,6 +71,23 @@ struct SigningDecisionGuardTests {
         #expect(try await first.device.approve(txn, first.container).content.state == .approved)
     }
 
+    @Test("A user who was deactivated approves nothing that was asked before, and may still refuse it")
+    func deactivated() async throws {
+        let world = try await SigningWorld()
+        let (device, container) = try await world.enrolled()
+        let (asked, refused) = (try await world.asked().txn, try await world.asked().txn)
+        let document = try await device.fetch(asked, container)
+        let approval = try await device.signed(try device.decision(document, status: "accept"), label: "payments")
+        let denial = try await device.signed(device.blind(refused, container), label: nil)
+        let (users, ana) = (Users(world.base.context), world.base.ana.user.id)
+        try await users.setActive(false, userID: ana)
+        #expect(try await refusal { _ = try await device.decide(approval, container) } == "container_blocked")
+        #expect(try await world.state(asked) == "PENDING")
+        #expect(try await device.decide(denial, container).content.state == .denied)
+        try await users.setActive(true, userID: ana)
+        #expect(try await device.decide(approval, container).content.state == .approved)
+    }
+
     @Test("A reason that the user gives reaches the relying party")
     func reason() async throws {
         let world = try await SigningWorld()

@@ -1,6 +1,7 @@
-import AssentEngine
 import AssentSigningProtocol
 import Testing
+
+@testable import AssentEngine
 
 @Suite("Settings and templates of transaction signing that are faults")
 struct SigningSettingsTests {

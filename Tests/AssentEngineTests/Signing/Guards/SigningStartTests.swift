@@ -131,6 +131,9 @@ struct SigningStartTests {
         let body = try await old.sealed(EmptyBody().encoded(), sender: container.did.text)
         let proof = try await old.proof(container.did, path: "status", body: body)
         #expect(try await refusal { _ = try await world.send("status", proof: proof, body: body) } == "key_retired")
+        // Nor does a key prove a call that was never a device key.
+        let byPayments = try await old.proof(container.did, path: "status", body: body, key: try old.key("payments"))
+        #expect(try await refusal { _ = try await world.send("status", proof: byPayments, body: body) } == "bad_proof")
         let forged = proof.withAnotherSignature
         #expect(try await refusal { _ = try await world.send("status", proof: forged, body: body) } == "bad_proof")
     }
