@@ -244,12 +244,14 @@ struct LowRenewal {
     let enrol: String
     let newDevice: String
 
-    init(_ old: TestDevice, _ new: TestDevice, _ container: TestDevice.Enrolled) async throws {
+    init(
+        _ old: TestDevice, _ new: TestDevice, _ container: TestDevice.Enrolled, code: InviteCode? = nil
+    ) async throws {
         old.forgetTrust()
         did = container.did
         issuer = old.issuer.name
         newDevice = try ProtocolKey(new.deviceKey).thumbprint.text
-        let (reply, request) = try await old.call("renew/start", did, RenewStartBody())
+        let (reply, request) = try await old.call("renew/start", did, RenewStartBody(code: code))
         let kid = try ProtocolKey(old.deviceKey).thumbprint.text
         let offer = try await old.trust().reply(reply, as: Offer.self, audience: kid, request: request)
         try offer.content.check(isRenewal: true)

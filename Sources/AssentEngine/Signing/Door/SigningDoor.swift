@@ -135,7 +135,7 @@ package struct SigningDoor: SigningPart {
         }
         if call == .status || call == .renewConfirm,
             let renewal = try await enrolments.renewal(of: container.did, at: now),
-            let sent = renewal.sent, sent.deviceKeyID == proof.kid, hasSigned(sent.deviceJWK)
+            let sent = renewal.sent, hasSigned(sent.deviceJWK)
         {
             return renewal
         }

@@ -3,11 +3,15 @@ import AssentStore
 
 /// The statements of decisions.
 enum DecisionSQL {
-    /// Locks the container, if it may decide so: approving needs more than refusing does.
+    /// Locks the container, if it may decide so: approving needs more than refusing does, and a user who was not
+    /// deactivated.
     static func use(container did: SigningID, approving: Bool, at now: Int64) -> SQL {
         let may: SQL =
             approving
-            ? "state = \(ContainerState.active) AND approvals_from <= \(now)"
+            ? """
+            state = \(ContainerState.active) AND approvals_from <= \(now)
+                AND EXISTS (SELECT 1 FROM users u WHERE u.id = signing_containers.user_id AND u.active = 1)
+            """
             : "state IN (\([ContainerState.active, .suspect]))"
         return """
             UPDATE signing_containers SET seen_at = \(now)

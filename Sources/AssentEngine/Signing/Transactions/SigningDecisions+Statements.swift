@@ -144,7 +144,9 @@ extension SigningDecisions {
             guard let container = try await devices.find(decision.did) else {
                 return SigningRefusal(.unknownContainer)
             }
-            return container.refusal(approving: effects.state == .approved, at: now) ?? SigningRefusal(.unavailable)
+            if let refusal = container.refusal(approving: effects.state == .approved, at: now) { return refusal }
+            let isActive = try await Users(context).find(id: container.userID)?.isActive ?? false
+            return SigningRefusal(isActive ? .unavailable : .containerBlocked)
         case .key: return SigningRefusal(.keyRetired)
         case .evaluation(let unlock):
             if let refusal = try await documents.find(decision.txn)?.refusal(at: now) { return refusal }
