@@ -128,7 +128,8 @@ struct PolicyConditionTests {
     @Test("A policy set is the one of that name in that realm")
     func sets() throws {
         let point = PolicyDecisionPoint(policySets: [
-            PolicySet(name: "bank", realm: "/beta", policies: []), PolicySet(name: "shop", realm: "/alpha", policies: []),
+            PolicySet(name: "bank", realm: "/beta", policies: []),
+            PolicySet(name: "shop", realm: "/alpha", policies: []),
             PolicySet(name: "bank", realm: "/alpha", actions: ["PAY"], policies: []),
         ])
         #expect(point.policySet("bank", realm: "/alpha")?.actions == ["PAY"])

@@ -78,7 +78,8 @@ struct SettlementAttackTests {
         let foreign = try #require(try await Sessions(fixture.context).live(token: begun.token))
         let point = try fixture.settlement([
             try TransactionFixture.policy(),
-            try TransactionFixture.policy("read", actions: ["GET": true], condition: .authLevel(5), bind: [], display: []),
+            try TransactionFixture.policy(
+                "read", actions: ["GET": true], condition: .authLevel(5), bind: [], display: []),
         ])
         for method in ["POST", "GET"] {
             var request = try GatewayDecisionTests.request(fixture, method: method)

@@ -43,8 +43,10 @@ struct TransactionOwnerTests {
         }
         #expect(try await fixture.state(waiting) == "CREATED")
         #expect(try await fixture.state(running) == "IN_PROGRESS")
-        #expect(try await fixture.audited(.transactionStart, waiting).sorted() == ["refused session", "refused subject"])
-        #expect(try await fixture.audited(.transactionCheck, running).sorted() == ["refused session", "refused subject"])
+        #expect(
+            try await fixture.audited(.transactionStart, waiting).sorted() == ["refused session", "refused subject"])
+        #expect(
+            try await fixture.audited(.transactionCheck, running).sorted() == ["refused session", "refused subject"])
         #expect(try await fixture.audited(.transactionComplete, running).isEmpty)
         #expect(try await fixture.audited(.transactionDecline, running).isEmpty)
     }
