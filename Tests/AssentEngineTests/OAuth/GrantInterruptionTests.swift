@@ -30,7 +30,7 @@ struct GrantInterruptionTests {
     private static let ends = [
         "DELETE FROM sessions", "UPDATE sessions SET expires_at = 0", "UPDATE sessions SET latest_access = 0",
         "UPDATE users SET active = 0", "UPDATE users SET epoch = epoch + 1",
-        "UPDATE grants SET revoked_at = 1, revoked_because = 'test'", "UPDATE grants SET key_thumbprint = 'another'",
+        "UPDATE grants SET revoked_at = 1, revoked_because = 'test'", "UPDATE grants SET sender = 'jkt:another'",
         "DELETE FROM grants",
     ]
 
@@ -40,7 +40,7 @@ struct GrantInterruptionTests {
             "UPDATE oauth_codes SET client_id = 'other-app'",
             "UPDATE oauth_codes SET redirect_uri = 'https://a.example/'",
             "UPDATE oauth_codes SET code_challenge = 'another'", "UPDATE oauth_codes SET expires_at = 0",
-            "UPDATE oauth_codes SET key_thumbprint = 'another'",
+            "UPDATE oauth_codes SET sender = 'jkt:another'",
             "UPDATE sessions SET user_id = (SELECT id FROM users WHERE username = 'bob')",
         ])
     func code(change: String) async throws {
