@@ -120,7 +120,7 @@ struct TheftTests {
                     ("partner-app", try await server.provedTokenRequest(by: thief), "invalid_grant"),
                     ("partner-app", try await server.provedTokenRequest(by: owner), "invalid_grant"),
                     ("partner-app", [], "invalid_grant"),
-                ] {
+                ] as [(String, [(String, String)], String)] {
                     let form = ServerFixture.refreshForm(stolen, attempt: nil, client: client)
                     let answer = try await Self.post("access_token", at: server, form, proof)
                     #expect(answer.status == 400 && answer.error == error, "\(client): \(answer.text)")
@@ -155,7 +155,7 @@ struct TheftTests {
                     ("bank-app", try await server.provedTokenRequest(by: thief)), ("bank-app", []),
                     ("partner-app", try await server.provedTokenRequest(by: thief)),
                     ("partner-app", try await server.provedTokenRequest(by: owner)), ("partner-app", []),
-                ] {
+                ] as [(String, [(String, String)])] {
                     let answer = try await Self.exchange(stolen, at: server, client: client, proof)
                     #expect(answer.status == 400 && answer.error == "invalid_grant", "\(client): \(answer.text)")
                     #expect(answer.json["access_token"] == nil)
