@@ -65,18 +65,7 @@ struct BoundRefreshExplorationTests {
     private func run(_ each: Case) async throws {
         let token = try await begun(isBound: each.isBound)
         let granted = try await fixture.grantedCount()
-        let owners = Locked<[TokenReply]>([])
-        let strangers = Locked<[TokenReply]>([])
-        let database = NodeDatabase(fixture.database, each.first) { write in
-            guard write == each.tries, each.second != .nobody else { return }
-            let reply = await TokenReply { try await ask(token, as: each.second) }
-            (each.second == .owner ? owners : strangers).withLock { $0.append(reply) }
-        }
-        let node = try fixture.node(database)
-        for _ in 0..<2 where !database.isDead {
-            let reply = await TokenReply(from: database) { try await ask(token, as: .owner, at: node) }
-            owners.withLock { $0.append(reply) }
-        }
+        let (owners, strangers) = try await race(each, for: token)
         let last = await TokenReply { try await ask(token, as: .owner) }
         let done = try await fixture.grantedCount() - granted
         let grant = try #require(try jwtClaims(last.tokens?.accessToken)[OAuthProvider.grantClaim]?.string)
@@ -90,7 +79,7 @@ struct BoundRefreshExplorationTests {
             .read("SELECT key_thumbprint, revoked_at FROM grants WHERE id = \(grant)"))
         let late = await TokenReply { try await ask(token, as: .thief) }
 
-        let all = owners.withLock { $0 } + [last]
+        let all = owners + [last]
         var faults: [String] = []
         func expect(_ condition: Bool, _ fault: String) { if !condition { faults.append(fault) } }
         expect(done == 1, "granted \(done) times")
@@ -101,7 +90,7 @@ struct BoundRefreshExplorationTests {
             let key = try jwtClaims(tokens.accessToken)["cnf"]?["jkt"]?.string
             expect(tokens.tokenType == "DPoP" && key == Self.key, "a token of another key")
         }
-        expect(strangers.withLock { $0 }.allSatisfy { $0.refusal == .invalidGrant }, "a stranger was not refused")
+        expect(strangers.allSatisfy { $0.refusal == .invalidGrant }, "a stranger was not refused")
         expect(late.refusal == .invalidGrant, "the used token was good for something")
         expect(try tokens.map { try $0.optionalInteger("used_at") }.count { $0 == nil } == 1, "not one that is unused")
         expect(tokens.count == (each.isBound ? 2 : 3), "\(tokens.count) refresh tokens")
@@ -109,6 +98,25 @@ struct BoundRefreshExplorationTests {
         expect(try row.first?.optionalText("key_thumbprint") == Self.key, "the grant has another key")
         expect(try row.first?.optionalInteger("revoked_at") == nil, "the grant has ended")
         #expect(faults.isEmpty, "\(each): \(all)")
+    }
+
+    /// What both nodes tell the owner, who repeats the request while the first one lives, and what they tell others.
+    private func race(
+        _ each: Case, for token: Secret?
+    ) async throws -> (owners: [TokenReply], strangers: [TokenReply]) {
+        let owners = Locked<[TokenReply]>([])
+        let strangers = Locked<[TokenReply]>([])
+        let database = NodeDatabase(fixture.database, each.first) { write in
+            guard write == each.tries, each.second != .nobody else { return }
+            let reply = await TokenReply { try await ask(token, as: each.second) }
+            (each.second == .owner ? owners : strangers).withLock { $0.append(reply) }
+        }
+        let node = try fixture.node(database)
+        for _ in 0..<2 where !database.isDead {
+            let reply = await TokenReply(from: database) { try await ask(token, as: .owner, at: node) }
+            owners.withLock { $0.append(reply) }
+        }
+        return (owners.withLock { $0 }, strangers.withLock { $0 })
     }
 
     /// A refresh token of a new grant: its first one, or where the grant has no key one that was refreshed without.
