@@ -13,6 +13,12 @@ import Testing
 
 @Suite("A configuration that cannot work is refused with file, line and what to do")
 struct ConfigurationLoaderTests {
+    /// The key set of a client whose key is not on its curve.
+    private static let offTheCurve: String = {
+        let zero = Base64URL.encode([UInt8](repeating: 0, count: 32))
+        return "jwks: {keys: [{kty: EC, crv: P-256, x: \(zero), y: \(zero)}]}"
+    }()
+
     private static let good = FixtureConfiguration.yaml(upstream: 9080, refusing: 9081)
 
     /// A change to a good file, and what must be said about it.
@@ -222,6 +228,8 @@ struct ConfigurationLoaderTests {
                 "Only the public key belongs here"),
             Mistake(
                 "idTokenAlgorithm: ES256", "jwks: {keys: [{kty: oct, k: AAAA}]}", at: "k: AAAA", "key 1 cannot be used"),
+            Mistake("idTokenAlgorithm: ES256", offTheCurve, at: "crv: P-256, x", "key 1 cannot be used"),
+            Mistake("idTokenAlgorithm: ES256", "jwks: {keys: [{kty: oct, k: AAAA, kty: EC}]}", at: nil, "twice"),
             Mistake(
                 "idTokenAlgorithm: ES256", "assertionAlgorithms: [ES256]", at: "assertionAlgorithms:",
                 "is for clients with keys"),

@@ -29,6 +29,39 @@ struct ProofNodeTests {
         }
     }
 
+    @Test("The nonce that one node tells is accepted at the other, at every door and at the token endpoint")
+    func nonces() async throws {
+        try await TwoNodes.run { nodes in
+            let session = try await nodes.first.session()
+            let key = try ProofKey()
+            for (tells, takes) in [(nodes.first, nodes.second), (nodes.second, nodes.first)] {
+                let old = try await tells.provedTokenRequest(by: key) {
+                    $0["nonce"] = nil
+                    $0["iat"] = .integer(($0["iat"]?.integer ?? 0) - 3600)
+                }
+                let told = try await tells.shopToken(old)
+                #expect(told.status == 400 && told.error == "use_dpop_nonce", "\(told.text)")
+                let nonce = try #require(told["DPoP-Nonce"])
+                let given = try await takes.shopToken(
+                    try await takes.provedTokenRequest(by: key) { $0["nonce"] = .string(nonce) })
+                #expect(given.status == 200, "\(given.text)")
+                for door in ResourceDoor.allCases {
+                    let token = try await door.boundToken(nodes.first, session: session, to: key)
+                    var subject = tells.subject("GET", door.url(tells), token: token)
+                    subject.nonce = nil
+                    subject.issuedAt -= 3600
+                    let asked = try await tells.send(
+                        "GET", door.url(tells), ServerFixture.dpop(token, try await key.proof(subject)))
+                    #expect(try door.outcome(asked) == "401 `DPoP` `use_dpop_nonce`", "\(door): \(asked.text)")
+                    subject.nonce = try #require(asked["DPoP-Nonce"], "\(door)")
+                    let there = try await takes.send(
+                        "GET", door.url(takes), ServerFixture.dpop(token, try await key.proof(subject)))
+                    #expect(door.accepts(there), "\(door): \(there.text)")
+                }
+            }
+        }
+    }
+
     @Test("Of a hundred requests with one proof, half at each node, one is let in; the same for ten more proofs")
     func race() async throws {
         try await TwoNodes.run { nodes in

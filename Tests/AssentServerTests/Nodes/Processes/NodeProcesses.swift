@@ -18,12 +18,15 @@ final class NodeProcesses: Sendable {
 
     private let directory: String
     private let node: FixtureNode
+    private let editing: @Sendable (String) -> String
     private let client = ServeProcess.makeClient()
     private let nodes = Locked<[ServeProcess]>([])
 
-    /// Runs `body` in a world of its own, and ends all processes.
-    static func run(_ body: (NodeProcesses) async throws -> Void) async throws {
-        let world = try await NodeProcesses()
+    /// Runs `body` in a world of its own, and ends all processes; with a change to the file of all nodes.
+    static func run(
+        editing: @escaping @Sendable (String) -> String = { $0 }, _ body: (NodeProcesses) async throws -> Void
+    ) async throws {
+        let world = try await NodeProcesses(editing)
         do {
             try await body(world)
         } catch {
@@ -33,7 +36,8 @@ final class NodeProcesses: Sendable {
         await world.stop()
     }
 
-    private init() async throws {
+    private init(_ editing: @escaping @Sendable (String) -> String) async throws {
+        self.editing = editing
         directory = try ServerFixture.makeDirectory()
         let server = try await offPool { try PostgreSQLServer() }
         database = server
@@ -47,11 +51,16 @@ final class NodeProcesses: Sendable {
         let place = directory + "/\(nodes.withLock(\.count))"
         try FileManager.default.createDirectory(
             atPath: place, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        let yaml = try node.adapted(ServeProcess.yaml(upstream: upstream.port))
+        let yaml = try node.adapted(editing(ServeProcess.yaml(upstream: upstream.port)))
         try Data(yaml.utf8).write(to: URL(fileURLWithPath: place + "/assent.yaml"))
         let serve = try await ServeProcess.start(directory: place, client: client)
         nodes.withLock { $0.append(serve) }
         return serve
+    }
+
+    /// The nodes' database, opened by this process beside them.
+    func openDatabase() async throws -> any SQLDatabase {
+        try await DatabaseLocation.postgresql(node.database).open(clock: SystemClock())
     }
 
     /// Whom the requests that have reached the service were to pay, one entry for each request.

@@ -1,0 +1,220 @@
+#if PostgreSQL && os(Linux)
+import AssentCore
+import AssentJOSE
+import AssentStore
+import Foundation
+import Testing
+
+@testable import AssentEngine
+@testable import AssentServer
+
+/// Races single-use credentials at two processes: an assertion of the client `keyed`, and a proof beside the secret of
+/// the client `shop`. Each of the two asks for tokens of its own.
+actor KeyRace {
+    /// What is raced, by the client that presents it.
+    enum Credential: String, CaseIterable, Sendable {
+        case assertion = "keyed"
+        case proof = "shop"
+
+        /// What is told to somebody who presents it after it was used.
+        var refusal: String { self == .assertion ? "invalid_client" : "invalid_dpop_proof" }
+    }
+
+    /// What became of a race's requests.
+    struct Outcome {
+        var accepted: [Credential: Int] = [:]
+        /// Requests without an answer, or with one that says that the database's is not known.
+        var lost: [Credential: Int] = [:]
+    }
+
+    /// The form of a token request, and its fields.
+    private struct Presented: Sendable {
+        let credential: Credential
+        let form: [(String, String)]
+        let fields: [(String, String)]
+    }
+
+    private static let issuer = "https://localhost:8443/am/oauth2/realms/root/realms/alpha"
+
+    private let world: NodeProcesses
+    private let database: any SQLDatabase
+    private let key: ProofKey
+    private var nodes: [ServeProcess]
+    private var nonce: String?
+    private var kills = 0
+
+    /// What both clients were given so far.
+    private(set) var accepted: [Credential: Int] = [.assertion: 0, .proof: 0]
+
+    init(_ world: NodeProcesses, _ key: ProofKey) async throws {
+        self.world = world
+        self.key = key
+        nodes = [try await world.start(), try await world.start()]
+        database = try await world.openDatabase()
+    }
+
+    /// The file of the nodes with both clients.
+    static func file(_ text: String, _ key: ProofKey) -> String {
+        let rights = """
+            grantTypes: [client_credentials]
+                    scopes: [accounts]
+                    defaultScopes: [accounts]
+            """
+        return text.replacing(
+            "    clients:\n",
+            with: """
+                    clients:
+                      keyed:
+                        jwks: \(JSONValue.object(["keys": [key.jwk.json]]).serialized())
+                        \(rights)
+                      shop:
+                        secretHash: \(OAuthClient.hash(ofSecret: Secret(FixtureConfiguration.clientSecret)))
+                        \(rights)
+
+                """, maxReplacements: 1)
+    }
+
+    func close() async throws { try await database.close() }
+
+    // MARK: - Races
+
+    /// Races a new assertion and a new proof, each twice at each node. With `killing` one node, by turns, is killed
+    /// when so many requests were answered, and another process takes its place.
+    func run(killing: Int?) async throws -> Outcome {
+        let presented = [try await assertion(), try await proof()]
+        let before = killing == nil ? nil : try await counts()
+        if let before { #expect(before == accepted, "what was given, and what the audit log has") }
+        var outcome = Outcome()
+        let victim = nodes[kills % 2]
+        await withTaskGroup(of: (Credential, Answer?).self) { group in
+            for index in 0..<8 {
+                let (node, each) = (nodes[index % 2], presented[index / 2 % 2])
+                group.addTask { (each.credential, try? await Self.send(each, to: node)) }
+            }
+            if killing == 0 { victim.process.signal(SIGKILL) }
+            var answered = 0
+            for await (credential, answer) in group {
+                note(answer, credential, isKilled: killing != nil, &outcome)
+                answered += 1
+                if answered == killing { victim.process.signal(SIGKILL) }
+            }
+        }
+        if killing != nil {
+            #expect(await victim.process.exit() == -SIGKILL)
+            nodes[kills % 2] = try await world.start()
+            kills += 1
+        }
+        try await settle(presented, &outcome, isKilled: killing != nil)
+        if let before { try await compare(outcome, from: before) }
+        for (credential, count) in outcome.accepted { accepted[credential, default: 0] += count }
+        if let before {
+            // What only the audit log knows: a node was killed after it had given a token, and before it said so.
+            accepted = try await counts()
+            #expect(Credential.allCases.allSatisfy { accepted[$0, default: 0] >= before[$0, default: 0] })
+        }
+        return outcome
+    }
+
+    /// Presents both once more at each node, twice: whatever had no answer, the second time they are refused.
+    private func settle(_ presented: [Presented], _ outcome: inout Outcome, isKilled: Bool) async throws {
+        for round in 0..<2 {
+            for each in presented {
+                for node in nodes {
+                    let answer = try await Self.send(each, to: node)
+                    let isFirst = round == 0 && outcome.accepted[each.credential] == nil
+                    if answer.status != 200 || !isFirst || !isKilled {
+                        #expect(answer.status == 400 && answer.error == each.credential.refusal, "\(answer.text)")
+                    }
+                    if answer.status == 200 { outcome.accepted[each.credential, default: 0] += 1 }
+                }
+            }
+            // Without a kill once is enough.
+            if !isKilled { return }
+        }
+    }
+
+    private func note(_ answer: Answer?, _ credential: Credential, isKilled: Bool, _ outcome: inout Outcome) {
+        switch answer?.status {
+        case 200: outcome.accepted[credential, default: 0] += 1
+        case 400: #expect(answer?.error == credential.refusal, "\(answer?.text ?? "")")
+        // The killed node's connection to the database may have been the other one's to wait for.
+        case nil, 503:
+            #expect(isKilled, "\(answer?.text ?? "no answer")")
+            outcome.lost[credential, default: 0] += 1
+        default: Issue.record("\(answer?.text ?? "")")
+        }
+    }
+
+    /// Holds what was said against what was done in a race in which a node was killed.
+    private func compare(_ outcome: Outcome, from before: [Credential: Int]) async throws {
+        let after = try await counts()
+        for credential in Credential.allCases {
+            let given = after[credential, default: 0] - before[credential, default: 0]
+            let told = outcome.accepted[credential, default: 0]
+            #expect(told <= given && given <= 1, "\(credential): told \(told), given \(given)")
+        }
+        // An assertion is spent together with what it was used for; a proof before.
+        #expect(after[.assertion, default: 0] == before[.assertion, default: 0] + 1)
+    }
+
+    /// How many tokens both clients have had, by the audit log.
+    private func counts() async throws -> [Credential: Int] {
+        var counts: [Credential: Int] = [:]
+        for credential in Credential.allCases {
+            let client = "%\"client\":\"\(credential.rawValue)\"%"
+            let row = try await database.run(
+                .read(
+                    """
+                    SELECT count(*) AS n FROM audit
+                    WHERE event = \(AuditEvent.oauthClient.rawValue) AND outcome = 'success' AND detail LIKE \(client)
+                    """)
+            ).first
+            counts[credential] = Int(try #require(row).integer("n"))
+        }
+        return counts
+    }
+
+    // MARK: - Requests
+
+    private static func send(_ presented: Presented, to node: ServeProcess) async throws -> Answer {
+        try await node.send(
+            "POST", node.server + "/oauth2/realms/root/realms/alpha/access_token",
+            [("Content-Type", "application/x-www-form-urlencoded")] + presented.fields,
+            text: ServerFixture.query([("grant_type", "client_credentials")] + presented.form))
+    }
+
+    private var now: Int64 { Int64(SystemClock().now.timeIntervalSince1970) }
+
+    private func assertion() async throws -> Presented {
+        var claims = JWTClaims()
+        claims.iss = Credential.assertion.rawValue
+        claims.sub = claims.iss
+        claims.aud = [Self.issuer]
+        claims.jti = SystemRandom().token()
+        claims["iat"] = .integer(now)
+        claims["exp"] = .integer(now + 3000)
+        let form = [
+            ("client_assertion", try await JWS.sign(claims.payload, with: key.key)),
+            ("client_assertion_type", ClientAssertion.parameterType),
+        ]
+        return Presented(credential: .assertion, form: form, fields: [])
+    }
+
+    /// A proof with a nonce that is new: for minutes after the database's first start proofs need one.
+    private func proof() async throws -> Presented {
+        nonce = nil
+        let asked = try await Self.send(try await proof(issuedAt: now - 3600), to: nodes[0])
+        #expect(asked.status == 400 && asked.error == "use_dpop_nonce", "\(asked.text)")
+        nonce = try #require(asked["DPoP-Nonce"])
+        return try await proof(issuedAt: now)
+    }
+
+    private func proof(issuedAt: Int64) async throws -> Presented {
+        let subject = ProofKey.Subject(
+            method: "POST", url: Self.issuer + "/access_token", token: "", nonce: nonce, issuedAt: issuedAt)
+        let proof = try await key.proof(subject, claims: { $0["ath"] = nil })
+        let basic = Data("shop:\(FixtureConfiguration.clientSecret)".utf8).base64EncodedString()
+        return Presented(credential: .proof, form: [], fields: [("Authorization", "Basic \(basic)"), ("DPoP", proof)])
+    }
+}
+#endif
