@@ -6,6 +6,11 @@ enum BoundKey {
     /// key yet takes any.
     static func allows(_ proved: String?, where bound: String?) -> Bool {
         guard let bound else { return true }
-        return proved.map { ConstantTime.equal(bound, $0) } ?? false
+        return proved.map { isProved($0, of: bound) } ?? false
+    }
+
+    /// Whether `proved` is the key that something belongs to; nothing else is, where it belongs to none.
+    static func isProved(_ proved: String, of bound: String?) -> Bool {
+        bound.map { ConstantTime.equal($0, proved) } ?? false
     }
 }
