@@ -25,18 +25,22 @@ package struct Callers: Sendable {
     /// The caller with a session's token and, where the session belongs to a key, a proof of that key. An access token
     /// beside it does not count.
     ///
-    /// The session is looked at before the proof is spent, so that only someone who has its token can fill the memory
-    /// of spent proofs.
+    /// The proof is spent only if the session is alive and belongs to its key, so that only someone who has a session's
+    /// token and key can fill the memory of spent proofs.
     ///
     /// - Throws: ``StoreError`` when the database cannot serve.
     package func caller(withSession credentials: PresentedCredentials, realm: String) async throws -> Caller {
-        guard let credential = credentials.session, let session = try await sessions.live(token: credential.token)
-        else { return .anonymous }
+        guard let credential = credentials.session else { return .anonymous }
+        let policy = providers[realm]?.configuration.noncePolicy(of: nil) ?? .offered
+        // What is wrong with it matters only once the session is known to belong to a key.
+        let checked = proofs.checked(credentials.proof, accessToken: credential.token, policy: policy)
+        let proof = try? checked.get()
+        let found = try await proofs.find(
+            sessions.lookUp(token: credential.token, realm: realm, keyThumbprint: proof?.thumbprint), with: proof)
+        guard let session = try found.row.map(LiveSession.init(found:)) else { return .anonymous }
         guard session.realm == realm else { return .foreignSession(session) }
         do {
-            let policy = providers[realm]?.configuration.noncePolicy(of: nil) ?? .offered
-            let proof = try await proofs.verify(
-                credentials.proof, of: session, token: credential.token, policy: policy)
+            let proof = try await proofs.verify(checked, of: session, found: found)
             return .session(session, credential.carrier, newNonce: proof?.newNonce)
         } catch let refusal as SenderProofRefusal {
             return .refusedToken(TokenRefusal(refusal))
@@ -78,28 +82,34 @@ package struct Callers: Sendable {
 
     /// The caller with a token that belongs to a key, and a proof of the key (RFC 9449 §7.1).
     ///
-    /// The token is looked at before the proof, and the proof is spent last, so that only someone who has a valid token
-    /// and its key can fill the memory of spent proofs.
+    /// What is wrong with the token is told before what is wrong with the proof. The proof is spent only if the token
+    /// is valid and belongs to its key, so that only someone who has both can fill the memory of spent proofs.
     private func proved(_ token: Secret, _ presented: PresentedProof?, realm: String) async throws -> Caller {
         guard let presented, try presented.field != nil else {
             throw SenderProofRefusal(.invalidProof, "The request has no field DPoP with a proof of the token's key.")
         }
-        guard let provider = providers[realm] else { return .refusedToken(TokenRefusal(.notOurs, .dpop)) }
+        guard let provider = providers[realm], let claims = try await provider.accessClaims(token) else {
+            return .refusedToken(TokenRefusal(.notOurs, .dpop))
+        }
+        guard claims.expiresAt > provider.now else { return .refusedToken(TokenRefusal(.expired, .dpop)) }
+        let client = provider.configuration.client(claims.clientID)
+        let checked = proofs.checked(
+            presented, accessToken: token, policy: provider.configuration.noncePolicy(of: client))
+        // The token is signed, so its key is known before anything is looked up.
+        let proof = (try? checked.get()).flatMap { proof in
+            client != nil && claims.sender?.isProved(byKey: proof.thumbprint) == true ? proof : nil
+        }
+        let found = try await proofs.find(
+            claims.lookUp(realm: provider.configuration.realm, at: provider.now), with: proof)
         let grant: AccessGrant
-        // Nobody has proved the key yet: that the token names it only means that the token itself is valid.
-        let named = try await provider.accessClaims(token)?.sender?.keyThumbprint
-        switch try await provider.check(accessToken: token, keyThumbprint: named) {
+        switch try provider.check(claims, found: found.row, keyThumbprint: claims.sender?.keyThumbprint) {
         case .granted(let granted): grant = granted
         case .refused(let reason): return .refusedToken(TokenRefusal(reason, .dpop))
         }
-        guard let bound = grant.sender else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
-        let proof = try proofs.check(
-            presented, accessToken: token,
-            policy: provider.configuration.noncePolicy(of: provider.configuration.client(grant.clientID)))
-        guard let proof, bound.isProved(byKey: proof.thumbprint) else {
-            return .refusedToken(TokenRefusal(.keyMismatch, .dpop))
-        }
-        try await proofs.claim(proof)
+        guard grant.sender != nil else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
+        _ = try checked.get()
+        guard let proof else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
+        try await proofs.claim(proof, found: found)
         return .accessToken(grant, newNonce: proof.newNonce)
     }
 

@@ -19,9 +19,6 @@ final class DPoPReplays: Sendable {
         case unknown(since: Int64)
     }
 
-    /// The row that says from when on the table is complete. No proof has this name: theirs have 43 characters.
-    private static let since = "since"
-
     /// How many rows are deleted at once.
     static let batch = 5_000
 
@@ -55,40 +52,48 @@ final class DPoPReplays: Sendable {
         _ = try await database.run(
             .unlogged(
                 """
-                INSERT INTO spent_proofs (id, expires_at) VALUES (\(Self.since), \(time))
+                INSERT INTO spent_proofs (id, expires_at) VALUES (\(ProofInsertion.since), \(time))
                 ON CONFLICT (id) DO NOTHING
                 """))
     }
 
+    /// Whether proofs are remembered in a table, so that a statement of something else can spend one.
+    var isShared: Bool { database.isShared }
+
     /// Spends a proof.
     ///
     /// - Parameters:
-    ///   - name: what it is remembered by.
+    ///   - proof: what it is remembered by, and when it could be accepted.
     ///   - key: the thumbprint of its key.
-    ///   - earliest: when it could have been accepted first, in milliseconds since 1970.
-    ///   - expiresAt: from when on no node accepts it any more.
     /// - Returns: whether this is its first use.
     /// - Throws: ``StoreError``.
-    func claim(_ name: String, of key: String, earliest: Int64, expiresAt: Int64) async throws -> Claim {
+    func claim(_ proof: ProofInsertion, of key: String) async throws -> Claim {
         guard database.isShared else {
             let now = clock.epochMilliseconds
             return memory.withLock {
-                $0.claim(name, of: key, earliest: earliest, expiresAt: expiresAt, now: now)
+                $0.claim(
+                    proof.name, of: key, earliest: proof.earliest, expiresAt: proof.expiresAt, now: now)
             }
         }
-        let rows = try await database.run(
-            .unlogged(
-                """
-                INSERT INTO spent_proofs (id, expires_at)
-                SELECT \(name), \(expiresAt)
-                WHERE EXISTS (SELECT 1 FROM spent_proofs WHERE id = \(Self.since) AND expires_at <= \(earliest))
-                ON CONFLICT (id) DO NOTHING RETURNING id
-                """))
-        return rows.isEmpty ? try await reason(earliest: earliest) : .first
+        let rows = try await database.run(.unlogged(proof.sql()))
+        return rows.isEmpty ? try await reason(earliest: proof.earliest) : .first
+    }
+
+    /// Looks something up and, where proofs are remembered in a table, spends a proof by the same statement.
+    ///
+    /// - Throws: ``StoreError``.
+    func find(_ lookUp: ProofLookUp, spending proof: ProofInsertion?) async throws -> FoundWithProof {
+        guard let proof, database.isShared else {
+            return FoundWithProof(row: try await database.run(lookUp.reading).first, isSpent: false)
+        }
+        let row = try await database.run(lookUp.spending(proof)).first
+        return FoundWithProof(row: row, isSpent: try row?.bool("proofs_spent") ?? false)
     }
 
     /// Why no row was inserted. Where a crash has emptied the table, it is complete from now on.
-    private func reason(earliest: Int64) async throws -> Claim {
+    ///
+    /// - Throws: ``StoreError``.
+    func reason(earliest: Int64) async throws -> Claim {
         if let since = try await storedSince() {
             if since <= earliest { return .repeated }
             // The clock by which it was written was set back: clients must not wait until it has caught up.
@@ -100,7 +105,7 @@ final class DPoPReplays: Sendable {
     }
 
     private func storedSince() async throws -> Int64? {
-        try await database.run(.read("SELECT expires_at FROM spent_proofs WHERE id = \(Self.since)")).first?
+        try await database.run(.read("SELECT expires_at FROM spent_proofs WHERE id = \(ProofInsertion.since)")).first?
             .integer("expires_at")
     }
 
@@ -110,7 +115,7 @@ final class DPoPReplays: Sendable {
             .unlogged(
                 """
                 UPDATE spent_proofs SET expires_at = \(time)
-                WHERE id = \(Self.since) AND expires_at > \(time) + \(DPoPNonces.tolerance)
+                WHERE id = \(ProofInsertion.since) AND expires_at > \(time) + \(DPoPNonces.tolerance)
                 """))
     }
 
@@ -134,7 +139,7 @@ final class DPoPReplays: Sendable {
                 .unlogged(
                     """
                     DELETE FROM spent_proofs WHERE id IN (
-                        SELECT id FROM spent_proofs WHERE expires_at <= \(now) AND id <> \(Self.since)
+                        SELECT id FROM spent_proofs WHERE expires_at <= \(now) AND id <> \(ProofInsertion.since)
                         LIMIT \(Self.batch))
                     RETURNING id
                     """))

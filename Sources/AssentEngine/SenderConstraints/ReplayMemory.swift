@@ -39,7 +39,7 @@ struct ReplayMemory: Sendable {
         self.limit = max(1, limit)
     }
 
-    /// Remembers a proof. The parameters are those of ``DPoPReplays/claim(_:of:earliest:expiresAt:)``.
+    /// Remembers a proof. The parameters are those of ``ProofInsertion`` and ``DPoPReplays/claim(_:of:)``.
     mutating func claim(
         _ name: String, of key: String, earliest: Int64, expiresAt: Int64, now: Int64
     ) -> DPoPReplays.Claim {

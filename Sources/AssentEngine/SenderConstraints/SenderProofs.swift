@@ -1,5 +1,6 @@
 package import AssentCore
 import AssentJOSE
+import AssentStore
 import Foundation
 import Logging
 
@@ -23,6 +24,10 @@ package struct CheckedProof: Sendable {
 
     /// Whether it is remembered among those of journeys.
     fileprivate let isOfJourney: Bool
+
+    fileprivate var insertion: ProofInsertion {
+        ProofInsertion(name: name, earliest: window.lowerBound, expiresAt: window.upperBound)
+    }
 }
 
 /// Whether a proof must have a nonce.
@@ -115,8 +120,44 @@ package struct SenderProofs: Sendable {
     /// - Throws: ``SenderProofRefusal`` when it was used before, or may have been; ``StoreError`` when the database
     ///   cannot serve.
     package func claim(_ proof: CheckedProof) async throws {
-        let claim = try await (proof.isOfJourney ? journeys : replays).claim(
-            proof.name, of: proof.thumbprint, earliest: proof.window.lowerBound, expiresAt: proof.window.upperBound)
+        try refuse(try await memory(of: proof).claim(proof.insertion, of: proof.thumbprint), proof)
+    }
+
+    /// Looks up what a proof was sent for. On a database that nodes share, the same statement spends the proof if what
+    /// was found is valid; ``claim(_:found:)`` tells.
+    ///
+    /// - Throws: ``StoreError``.
+    func find(_ lookUp: ProofLookUp, with proof: CheckedProof?) async throws -> FoundWithProof {
+        try await (proof.map(memory) ?? replays).find(lookUp, spending: proof?.insertion)
+    }
+
+    /// Spends a proof unless the look-up has spent it. As ``claim(_:)``, it comes when all else is known to be valid.
+    ///
+    /// - Throws: as ``claim(_:)``.
+    func claim(_ proof: CheckedProof, found: FoundWithProof) async throws {
+        guard !found.isSpent else { return }
+        guard memory(of: proof).isShared else { return try await claim(proof) }
+        try refuse(try await memory(of: proof).reason(earliest: proof.window.lowerBound), proof)
+    }
+
+    /// How a proof is spent in the transaction of what its request does, where that can be; else `nil`, and
+    /// ``claim(_:)`` spends it beforehand.
+    func spending(_ proof: CheckedProof) -> ProofSpending? {
+        let memory = memory(of: proof)
+        guard memory.isShared else { return nil }
+        return ProofSpending(statement: SQLStatement(proof.insertion.sql(), expecting: .exactly(1))) {
+            do {
+                try refuse(try await memory.reason(earliest: proof.window.lowerBound), proof)
+            } catch let refusal as SenderProofRefusal {
+                return refusal
+            }
+            return SenderProofRefusal(.invalidProof, "The proof was used before.")
+        }
+    }
+
+    private func memory(of proof: CheckedProof) -> DPoPReplays { proof.isOfJourney ? journeys : replays }
+
+    private func refuse(_ claim: DPoPReplays.Claim, _ proof: CheckedProof) throws(SenderProofRefusal) {
         switch claim {
         case .first: break
         case .repeated: throw SenderProofRefusal(.invalidProof, "The proof was used before.")

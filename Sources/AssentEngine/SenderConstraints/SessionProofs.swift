@@ -3,7 +3,7 @@ import Logging
 
 extension SenderProofs {
     /// Verifies that the sender of a request has the key that a session belongs to. Every door that takes a session
-    /// asks here, so that a session's token alone opens none of them.
+    /// asks here, or with what it has found, so that a session's token alone opens none of them.
     ///
     /// - Parameters:
     ///   - presented: what the request says about its sender's key; `nil` where a door takes no proof.
@@ -15,19 +15,47 @@ extension SenderProofs {
     package func verify(
         _ presented: PresentedProof?, of session: LiveSession, token: Secret, policy: NoncePolicy
     ) async throws -> CheckedProof? {
+        guard session.sender != nil else { return nil }
+        return try await verify(
+            checked(presented, accessToken: token, policy: policy), of: session, found: nil)
+    }
+
+    /// As ``verify(_:of:token:policy:)``, for a proof that is checked and was perhaps spent by what has found the
+    /// session; `found` is `nil` where that was no look-up with a proof.
+    func verify(
+        _ checked: Result<CheckedProof, SenderProofRefusal>, of session: LiveSession, found: FoundWithProof?
+    ) async throws -> CheckedProof? {
         guard let sender = session.sender else { return nil }
         do {
             guard let key = sender.keyThumbprint else {
                 throw SenderProofRefusal(
                     .invalidProof, "The session belongs to something that this server cannot verify.")
             }
-            return try await verify(presented, byKey: key, accessToken: token, policy: policy)
+            let proof = try checked.get()
+            guard ConstantTime.equal(key, proof.thumbprint) else {
+                throw SenderProofRefusal(.invalidProof, "The proof is by another key than the session's.")
+            }
+            if let found { try await claim(proof, found: found) } else { try await claim(proof) }
+            return proof
         } catch let refusal as SenderProofRefusal where refusal.code == .invalidProof {
             // The only trace of a stolen session that somebody tries to use.
             context.logger.notice(
                 "a session was presented without its key",
                 metadata: ["session": "\(session.auditID)", "realm": "\(session.realm)"])
             throw refusal
+        }
+    }
+
+    /// Checks a request's proof, which must be there, and spends nothing.
+    func checked(
+        _ presented: PresentedProof?, accessToken: Secret?, policy: NoncePolicy
+    ) -> Result<CheckedProof, SenderProofRefusal> {
+        Result { () throws(SenderProofRefusal) in
+            guard let presented, let proof = try check(presented, accessToken: accessToken, policy: policy) else {
+                throw SenderProofRefusal(
+                    .invalidProof, "The request has no field DPoP with a proof of the session's key.")
+            }
+            return proof
         }
     }
 
@@ -52,9 +80,7 @@ extension SenderProofs {
     func check(
         _ presented: PresentedProof?, byKey key: String, accessToken: Secret?, policy: NoncePolicy
     ) throws(SenderProofRefusal) -> CheckedProof {
-        guard let presented, let proof = try check(presented, accessToken: accessToken, policy: policy) else {
-            throw SenderProofRefusal(.invalidProof, "The request has no field DPoP with a proof of the session's key.")
-        }
+        let proof = try checked(presented, accessToken: accessToken, policy: policy).get()
         guard ConstantTime.equal(key, proof.thumbprint) else {
             throw SenderProofRefusal(.invalidProof, "The proof is by another key than the session's.")
         }

@@ -56,6 +56,11 @@ extension LiveSession {
 
     private static let joinedSender = joinedPrefix + "sender"
 
+    /// A session from what ``Sessions`` looks up.
+    init(found row: SQLRow) throws {
+        try self.init(joined: row, user: User(row, id: row.text("user_id")))
+    }
+
     /// A session from ``joinedColumns``.
     init(joined row: SQLRow, user: User) throws {
         let prefix = Self.joinedPrefix

@@ -84,15 +84,24 @@ package struct Sessions: Sendable {
 
     /// The session with that id (``LiveSession/id``), if it is alive.
     package func live(id: String) async throws -> LiveSession? {
-        let now = context.clock.epochSeconds
-        let rows = try await context.database.run(
-            .read(
-                """
-                SELECT s.user_id, \(LiveSession.joinedColumns), \(UserSQL.columns) FROM \(SessionSQL.withUser)
-                WHERE s.id = \(id) AND \(SessionSQL.isAlive(at: now))
-                """))
-        guard let row = rows.first else { return nil }
-        return try LiveSession(joined: row, user: User(row, id: row.text("user_id")))
+        try await context.database.run(lookUp(id: id, isValid: "1 = 1").reading).first.map(LiveSession.init(found:))
+    }
+
+    /// How the session of a token is found, together with a proof: the session is valid if it belongs to the realm and
+    /// to the proof's key.
+    func lookUp(token: Secret, realm: String, keyThumbprint: String?) -> ProofLookUp {
+        lookUp(
+            id: TokenHash.of(token),
+            isValid: "s.realm = \(realm) AND s.sender = \(SenderBinding(keyThumbprint: keyThumbprint)?.stored ?? "")")
+    }
+
+    private func lookUp(id: String, isValid: SQL) -> ProofLookUp {
+        ProofLookUp(
+            columns: "s.user_id, \(LiveSession.joinedColumns), \(UserSQL.columns)",
+            source: """
+                \(SessionSQL.withUser)
+                WHERE s.id = \(id) AND \(SessionSQL.isAlive(at: context.clock.epochSeconds))
+                """, isValid: isValid)
     }
 
     /// Notes that the session was used, at most once in ``accessUpdateInterval``.

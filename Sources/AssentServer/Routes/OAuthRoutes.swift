@@ -32,9 +32,7 @@ struct OAuthRoutes: Sendable {
             PresentedProof(call.request, origin: origin, server: .authorizationServer), accessToken: nil,
             policy: provider.configuration.noncePolicy(of: caller.client))
         let tokens = try await provider.tokens(parameters, of: caller, keyThumbprint: proof?.thumbprint) {
-            guard let proof else { return }
-            try await caller.refuseIfSpent()
-            try await proofs.claim(proof)
+            if let proof { try await caller.spend(proof, by: proofs) }
         }
         var response = Response.json(200, tokens.json)
         response.give(nonce: proof?.newNonce)

@@ -26,6 +26,8 @@ struct PostgreSQLCommand {
     static let begin = PostgreSQLCommand("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
     /// All statements see the database as it is when the first of them begins.
     static let beginSnapshot = PostgreSQLCommand("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    /// For a transaction that writes only what a crash may take.
+    static let withoutWaiting = PostgreSQLCommand("SET LOCAL synchronous_commit = off")
     static let rollback = PostgreSQLCommand("ROLLBACK")
     /// Not prepared: what is on the wire then shows where a transaction ends.
     static let commit = PostgreSQLCommand("COMMIT", isKept: false)

@@ -62,7 +62,7 @@ struct PostgreSQLTransaction {
     func run() throws -> [[SQLRow]] {
         switch work.kind {
         case .read: try readOne()
-        case .snapshot: try exchange(after: .beginSnapshot)
+        case .snapshot: try exchange(after: [.beginSnapshot])
         case .unlogged: try writeUnlogged()
         case .write, .definition: try write()
         }
@@ -77,18 +77,19 @@ struct PostgreSQLTransaction {
 
     /// What it commits needs no evidence: a crash may take it, and it may be done a second time.
     private func writeUnlogged() throws -> [[SQLRow]] {
-        let rows = try exchange(after: .begin)
+        // What it reads may let the server tidy a logged table up, and the commit would then wait for the disk.
+        let rows = try exchange(after: [.begin, .withoutWaiting])
         // Meanwhile another server has taken over, where the table is empty: it has to be asked.
         guard isCurrent() else { throw PostgreSQLLoss("Another database server was chosen meanwhile.") }
         return rows
     }
 
     /// One round trip.
-    private func exchange(after begin: PostgreSQLCommand) throws -> [[SQLRow]] {
-        let answers = try session.exchange([begin] + commands + [.commit], isCancelled: isCancelled)
+    private func exchange(after opening: [PostgreSQLCommand]) throws -> [[SQLRow]] {
+        let answers = try session.exchange(opening + commands + [.commit], isCancelled: isCancelled)
         do {
-            try require(answers.first)
-            let rows = try checked(Array(answers.dropFirst().dropLast()))
+            for answer in answers.prefix(opening.count) { try require(answer) }
+            let rows = try checked(Array(answers.dropFirst(opening.count).dropLast()))
             try require(answers.last)
             return rows
         } catch {

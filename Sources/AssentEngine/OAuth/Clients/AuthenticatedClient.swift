@@ -19,8 +19,8 @@ package enum ClientEndpoint: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// A client that has proved who it is. An assertion that it has proved it by is spent together with what the request
-/// does, so that it is accepted once, by whichever node.
+/// A client that has proved who it is. An assertion that it has proved it by, and a proof of a key that came with it,
+/// are spent together with what the request does, so that each is accepted once, by whichever node.
 package struct AuthenticatedClient: Sendable {
     /// The client.
     package let client: OAuthClient
@@ -31,7 +31,14 @@ package struct AuthenticatedClient: Sendable {
     private let context: EngineContext
     private let realm: String
     private let assertion: ClientAssertion?
-    private let spent = Locked(false)
+    private let state = Locked(State())
+
+    /// What this request has still to spend, and what it has spent.
+    private struct State {
+        var isAssertionSpent = false
+        /// A proof that the next transaction spends.
+        var proof: ProofSpending?
+    }
 
     init(
         _ client: OAuthClient, of realm: String, at endpoint: ClientEndpoint, assertion: ClientAssertion? = nil,
@@ -44,37 +51,46 @@ package struct AuthenticatedClient: Sendable {
         failure = endpoint.failure
     }
 
-    /// Runs statements as one transaction and spends the assertion in it, unless this request has spent it already.
+    /// Runs statements as one transaction and spends in it what is not spent yet: the assertion, then the proof. Both
+    /// come before the statements, so a request that is sent a second time ends nothing.
     ///
-    /// - Throws: ``OAuthError`` `invalid_client` when the assertion was used before; nothing has changed then.
-    ///   ``StoreError``.
+    /// - Throws: ``OAuthError`` `invalid_client` when the assertion was used before, ``SenderProofRefusal`` when the
+    ///   proof was; nothing has changed then. ``StoreError``.
     func run(_ statements: [SQLStatement]) async throws {
-        guard let assertion, !spent.withLock({ $0 }) else {
-            if !statements.isEmpty { _ = try await context.database.run(statements) }
-            return
-        }
+        let state = state.withLock { $0 }
+        let assertion = state.isAssertionSpent ? nil : assertion?.spending(realm: realm)
+        let first = [assertion, state.proof?.statement].compactMap(\.self)
+        guard !first.isEmpty || !statements.isEmpty else { return }
         do {
-            _ = try await context.database.run([assertion.spending(realm: realm)] + statements)
-        } catch let error as StoreError where error.code == .unexpectedCount && error.statement == 0 {
+            _ = try await context.database.run(first + statements)
+        } catch let error as StoreError where error.code == .unexpectedCount {
+            guard let index = error.statement, index < first.count else { throw error }
+            if let proof = state.proof, index == first.count - 1 { throw try await proof.refusal() }
             context.logger.notice(
                 "a client assertion was refused: it was used before, or may have been before a restore",
                 metadata: ["client": "\(client.id)", "realm": "\(realm)"])
             throw failure
         }
-        spent.withLock { $0 = true }
+        self.state.withLock { $0 = State(isAssertionSpent: true) }
     }
 
-    /// Refuses an assertion that is known to be spent, before the request spends a proof for nothing. Whether it is
-    /// still unspent, ``run(_:)`` decides.
+    /// Spends the proof of a request of which everything else is valid: on a database that nodes share together with
+    /// what the request does, so that it costs no round trip of its own; else at once, unless the assertion is known to
+    /// be spent.
     ///
-    /// - Throws: ``OAuthError`` `invalid_client`; ``StoreError``.
-    package func refuseIfSpent() async throws {
-        guard let assertion, !spent.withLock({ $0 }) else { return }
-        guard try await context.database.run(assertion.finding(realm: realm)).isEmpty else { throw failure }
+    /// - Throws: ``OAuthError`` `invalid_client`; ``SenderProofRefusal``; ``StoreError``.
+    package func spend(_ proof: CheckedProof, by proofs: SenderProofs) async throws {
+        if let spending = proofs.spending(proof) {
+            return state.withLock { $0.proof = spending }
+        }
+        if let assertion, !state.withLock({ $0.isAssertionSpent }) {
+            guard try await context.database.run(assertion.finding(realm: realm)).isEmpty else { throw failure }
+        }
+        try await proofs.claim(proof)
     }
 
-    /// Does what the request asks for, and sees to it that the assertion is spent: where nothing was changed, it is
-    /// spent alone. A request that is refused spends it as well.
+    /// Does what the request asks for, and sees to it that assertion and proof are spent: where nothing was changed,
+    /// they are spent alone. A request that is refused spends the assertion as well.
     func answering<Answer: Sendable>(_ body: () async throws -> Answer) async throws -> Answer {
         let answer: Answer
         do {

@@ -96,15 +96,16 @@ extension OAuthProvider {
         guard let claims = try await accessClaims(token) else { return .refused(.notOurs) }
         guard claims.expiresAt > now else { return .refused(.expired) }
         let row = try await context.database.run(
-            // All in one read, so that nothing can end between two of them.
-            .read(
-                """
-                SELECT \(GrantRecord.columns),
-                    (SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(claims.tokenID)) AS token_revoked
-                FROM \(GrantRecord.joined(at: now))
-                WHERE g.id = \(claims.grantID) AND g.realm = \(configuration.realm)
-                """)
+            claims.lookUp(realm: configuration.realm, at: now).reading
         ).first
+        return try check(claims, found: row, keyThumbprint: keyThumbprint)
+    }
+
+    /// Whether an access token that has not expired is valid, as ``check(accessToken:keyThumbprint:)`` says, by what
+    /// ``AccessClaims/lookUp(realm:at:)`` has found.
+    ///
+    /// - Throws: ``StoreError`` when the row is not what it must be.
+    func check(_ claims: AccessClaims, found row: SQLRow?, keyThumbprint: String?) throws -> AccessCheck {
         guard let row else { return .refused(.grantEnded) }
         let grant = try GrantRecord(row)
         guard try !row.bool("token_revoked") else { return .refused(.revoked) }
@@ -147,6 +148,16 @@ struct AccessClaims: Sendable {
     let issuedAt: Int64
     let expiresAt: Int64
     let sender: SenderBinding?
+
+    /// How the rest of what an access token stands for is found.
+    func lookUp(realm: String, at now: Int64) -> ProofLookUp {
+        // All in one read, so that nothing can end between two of them.
+        let revoked: SQL = "(SELECT count(*) FROM revoked_access_tokens r WHERE r.id = \(tokenID))"
+        return ProofLookUp(
+            columns: "\(GrantRecord.columns), \(revoked) AS token_revoked",
+            source: "\(GrantRecord.joined(at: now)) WHERE g.id = \(grantID) AND g.realm = \(realm)",
+            isValid: "\(revoked) = 0 AND \(GrantRecord.isValid)")
+    }
 
     init?(_ claims: JWTClaims) {
         guard let grantID = claims[OAuthProvider.grantClaim]?.string, let tokenID = claims.jti,
