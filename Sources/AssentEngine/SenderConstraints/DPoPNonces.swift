@@ -68,8 +68,3 @@ struct DPoPNonces: Sendable {
         return (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) }
     }
 }
-
-extension WallClock {
-    /// Whole milliseconds since 1970. A time that no date has counts as the nearest one.
-    var epochMilliseconds: Int64 { Int64(clamping: UInt64(max(0, min(now.timeIntervalSince1970, 1e12)) * 1000)) }
-}

@@ -43,7 +43,7 @@ struct CallerAttackTests {
         func grant(audience: [String], scopes: [String], key: String? = nil) -> AccessGrant {
             AccessGrant(
                 grantID: "g", tokenID: "t", clientID: "app", owner: nil, scopes: scopes, audience: audience, acr: nil,
-                issuedAt: 0, expiresAt: .max, keyThumbprint: key, isOffline: false)
+                issuedAt: 0, expiresAt: .max, sender: SenderBinding(keyThumbprint: key), isOffline: false)
         }
         func refusal(
             _ grant: AccessGrant, scopes: [String] = [], audience: [String] = ["a", "b"], includesIssuer: Bool = false,
@@ -82,7 +82,7 @@ struct CallerAttackTests {
         let token = try await Self.bound(fixture, to: mine)
         let session = try await Sessions(fixture.context).begin(
             userID: fixture.user.id, realm: "/alpha", limits: SessionLimits(),
-            keyThumbprint: try JWK(publicKeyInfo: mine.publicKeyInfo).thumbprint
+            sender: .key(thumbprint: try JWK(publicKeyInfo: mine.publicKeyInfo).thumbprint)
         ).token
         let nonce = SenderProofs(fixture.context).nonce(of: .gateway)
         let atToken = try await Self.proof(fixture, of: token, by: other, nonce: nonce)
@@ -122,7 +122,7 @@ struct CallerAttackTests {
         let token = try await Self.bound(fixture, to: mine)
         let session = try await Sessions(fixture.context).begin(
             userID: fixture.user.id, realm: "/alpha", limits: SessionLimits(),
-            keyThumbprint: try JWK(publicKeyInfo: mine.publicKeyInfo).thumbprint
+            sender: .key(thumbprint: try JWK(publicKeyInfo: mine.publicKeyInfo).thumbprint)
         ).token
         let callers = Self.callers(fixture, provider)
         // By now a fresh iat would do where no nonce is required.

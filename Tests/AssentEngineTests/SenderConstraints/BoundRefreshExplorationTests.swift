@@ -76,7 +76,7 @@ struct BoundRefreshExplorationTests {
                 last.tokens?.refreshToken, attempt: RefreshTests.otherAttempt, keyThumbprint: Self.key)
         }
         let row = try await fixture.database.run(
-            .read("SELECT key_thumbprint, revoked_at FROM grants WHERE id = \(grant)"))
+            .read("SELECT sender, revoked_at FROM grants WHERE id = \(grant)"))
         let late = await TokenReply { try await ask(token, as: .thief) }
 
         let all = owners + [last]
@@ -95,7 +95,7 @@ struct BoundRefreshExplorationTests {
         expect(try tokens.map { try $0.optionalInteger("used_at") }.count { $0 == nil } == 1, "not one that is unused")
         expect(tokens.count == (each.isBound ? 2 : 3), "\(tokens.count) refresh tokens")
         expect(next.tokens != nil, "the successor is good for nothing")
-        expect(try row.first?.optionalText("key_thumbprint") == Self.key, "the grant has another key")
+        expect(try row.first?.optionalText("sender") == "jkt:\(Self.key)", "the grant has another key")
         expect(try row.first?.optionalInteger("revoked_at") == nil, "the grant has ended")
         #expect(faults.isEmpty, "\(each): \(all)")
     }

@@ -102,9 +102,9 @@ struct ProofMemoryTests {
 
     @Test("What needs a key is for that key alone, and what needs none is for all")
     func boundKey() {
-        #expect(BoundKey.allows(nil, where: nil) && BoundKey.allows("a", where: nil))
-        #expect(BoundKey.allows("a", where: "a"))
-        #expect(
-            !BoundKey.allows("b", where: "a") && !BoundKey.allows(nil, where: "a") && !BoundKey.allows("", where: "a"))
+        let key = SenderBinding.key(thumbprint: "a")
+        #expect(SenderBinding.allows(nil, where: nil) && SenderBinding.allows("a", where: nil))
+        #expect(SenderBinding.allows("a", where: key))
+        for proved in ["b", nil, ""] { #expect(!SenderBinding.allows(proved, where: key)) }
     }
 }
