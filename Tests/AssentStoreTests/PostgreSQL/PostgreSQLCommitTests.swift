@@ -56,6 +56,24 @@ struct PostgreSQLCommitTests {
         }
     }
 
+    @Test("What a crash may take is one round trip, waits for no disk, and lets what comes after it wait as before")
+    func unlogged() async throws {
+        let database = try await open()
+        func setting(_ statement: (SQL) -> SQLStatement) async throws -> String? {
+            try await database.run(statement("SELECT current_setting('synchronous_commit') AS value")).first?
+                .text("value")
+        }
+        let usual = try await setting { .read($0) }
+        #expect(usual != "off")
+        for round in 0..<3 {
+            let before = proxy.roundTrips
+            #expect(try await setting { .unlogged($0) } == "off")
+            #expect(proxy.roundTrips - before == 1, "round \(round)")
+            #expect(try await setting { .read($0) } == usual)
+            #expect(try await setting { SQLStatement($0) } == usual)
+        }
+    }
+
     @Test(
         "Whatever is cut, the caller gets the rows and it is done once, with a record of its own and without",
         arguments: PostgreSQLProxy.Cut.allCases, [true, false])
