@@ -1,6 +1,5 @@
 import AssentCore
 import Crypto
-import Foundation
 
 /// A server that gives nonces. Each knows its own only, since a nonce belongs to the server that gave it (RFC 9449
 /// §8.2, §9).
