@@ -95,7 +95,7 @@ package struct Callers: Sendable {
         guard let bound = grant.keyThumbprint else { return .refusedToken(TokenRefusal(.keyMismatch, .dpop)) }
         let proof = try proofs.check(
             presented, accessToken: token,
-            policy: provider.configuration.noncePolicy(of: provider.configuration.client(grant.clientID)))
+            policy: provider.configuration.noncePolicy(of: provider.configuration.definition(of: grant.clientID)))
         guard let proof, ConstantTime.equal(bound, proof.thumbprint) else {
             return .refusedToken(TokenRefusal(.keyMismatch, .dpop))
         }

@@ -43,6 +43,7 @@ struct ServerParts: Sendable {
                 clients: realm.clients, contexts: realm.contexts, scopeTexts: realm.scopeTexts)
             settings.tokensKeepSessions = realm.tokensKeepSessions
             settings.requiresNonce = realm.requiresNonce
+            settings.apps = Dictionary(realm.apps.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             providers[realm.name] = try OAuthProvider(
                 context, keys: keys, configuration: settings, keySets: keySets)
         }
@@ -134,7 +135,7 @@ struct ServerParts: Sendable {
                 administration: Administration(context),
                 users: UserAdministration(
                     Administration(context), passwords: passwords, rules: configuration.passwordRules),
-                keys: keys),
+                registrations: RegistrationAdministration(Administration(context)), keys: keys),
             cookie: cookie)
     }
 

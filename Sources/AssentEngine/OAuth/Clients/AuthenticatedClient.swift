@@ -49,12 +49,23 @@ package struct AuthenticatedClient: Sendable {
     /// - Throws: ``OAuthError`` `invalid_client` when the assertion was used before; nothing has changed then.
     ///   ``StoreError``.
     func run(_ statements: [SQLStatement]) async throws {
+        do {
+            try await spend(with: statements)
+        } catch let error as StoreError where error.code == .constraint && client.use != nil {
+            // The instance has ended in between, and its grants with it.
+            throw failure
+        }
+    }
+
+    private func spend(with statements: [SQLStatement]) async throws {
         guard let assertion, !spent.withLock({ $0 }) else {
             if !statements.isEmpty { _ = try await context.database.run(statements) }
             return
         }
+        let use = client.use?.statement(of: client.id, at: context.clock.epochSeconds)
         do {
-            _ = try await context.database.run([assertion.spending(realm: realm)] + statements)
+            _ = try await context.database.run(
+                [assertion.spending(realm: realm)] + [use].compactMap(\.self) + statements)
         } catch let error as StoreError where error.code == .unexpectedCount && error.statement == 0 {
             context.logger.notice(
                 "a client assertion was refused: it was used before, or may have been before a restore",

@@ -20,9 +20,10 @@ extension OAuthProvider {
         try await caller.run([
             SQLStatement(
                 """
-                INSERT INTO grants (id, realm, client_id, scope, is_offline, created_at, expires_at)
+                INSERT INTO grants (id, realm, client_id, scope, is_offline, created_at, expires_at,
+                    instance_id)
                 VALUES (\(grant.id), \(configuration.realm), \(client.id), \(scopes.joined(separator: " ")), 0,
-                    \(now), \(expiresAt))
+                    \(now), \(expiresAt), \(client.instanceID))
                 """, expecting: .exactly(1)),
             audit.statement(record(.oauthClient, .success, grant)),
         ])
