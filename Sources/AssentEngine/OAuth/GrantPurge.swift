@@ -2,9 +2,8 @@ import AssentStore
 
 extension OAuthProvider {
     /// Deletes what nobody can use any more: grants with their codes and refresh tokens, notes of revoked access tokens
-    /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, unused instances of
-    /// apps. Returns how many
-    /// grants there were.
+    /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, unused instances.
+    /// Returns how many grants there were.
     package func purge() async throws -> Int {
         let results = try await context.database.run([
             SQLStatement(

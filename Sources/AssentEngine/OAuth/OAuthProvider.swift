@@ -129,9 +129,8 @@ package final class OAuthProvider: Sendable {
         _ context: EngineContext, keys: ServerKeys, configuration: OAuthProviderConfiguration,
         keySets: (any ClientKeySets)? = nil
     ) throws {
-        let faults =
-            (configuration.clients.values.flatMap { $0.validate() } + configuration.apps.values.flatMap { $0.validate() })
-            .sorted()
+        let clientFaults = configuration.clients.values.flatMap { $0.validate() }
+        let faults = (clientFaults + configuration.apps.values.flatMap { $0.validate() }).sorted()
         guard faults.isEmpty else { throw EngineError.internalFailure(faults.joined(separator: "; ")) }
         guard configuration.longestSignedLifetime <= keys.retention else {
             throw EngineError.internalFailure(

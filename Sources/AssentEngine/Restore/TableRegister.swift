@@ -41,7 +41,8 @@ package enum TableRegister {
             // Uses since are not counted here.
             fence: [.delete(.registrationTokens)]),
         RegisteredTable(
-            "registered_apps", .kept("there is one row for each app"), remark: "It counts the rows of client_instances."
+            "registered_apps", .kept("there is one row for each app"),
+            remark: "It is the number of rows of client_instances."
         ),
         RegisteredTable("sessions", .purged, fence: [.delete(.sessions, isOptional: true)]),
         RegisteredTable(

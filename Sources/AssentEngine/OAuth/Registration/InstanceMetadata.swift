@@ -80,14 +80,14 @@ package struct InstanceMetadata: Sendable, Hashable {
         guard said["software_id"]?.string == app.id else {
             throw .clientMetadata("software_id must be the id of the app.")
         }
-        for name in Self.refused where said[name] != nil { throw .clientMetadata("\(name) cannot be registered.") }
+        try Self.refuse(in: said)
         let statement = try Self.text(said, "software_statement", limit: SoftwareStatements.limit)
         if let statement {
             guard let statements = app.statements else {
                 throw OAuthError(.unapprovedSoftwareStatement, "Nobody signs software statements for this app.")
             }
             let claims = try statements.claims(of: statement, app: app.id, clock: clock)
-            for name in Self.refused where claims[name] != nil { throw .clientMetadata("\(name) cannot be registered.") }
+            try Self.refuse(in: claims)
             for name in Self.stated { if let value = claims[name] { said[name] = value } }
         } else if app.admission == .statement {
             throw OAuthError(.invalidSoftwareStatement, "The app's instances register with a software statement.")
@@ -106,7 +106,7 @@ package struct InstanceMetadata: Sendable, Hashable {
             throw .clientMetadata("token_endpoint_auth_method can only be private_key_jwt.")
         }
         guard responses.map({ $0 == responseTypes }) ?? true else {
-            throw .clientMetadata("response_types is [\"code\"] with the grant type authorization_code, and else empty.")
+            throw .clientMetadata("response_types is [\"code\"] with the grant type authorization_code, else empty.")
         }
     }
 
@@ -120,6 +120,10 @@ package struct InstanceMetadata: Sendable, Hashable {
         left.scopes = scopes.filter(app.client.scopes.contains)
         left.requiresProof = requiresProof || app.client.requiresProof
         return left
+    }
+
+    private static func refuse(in said: JSONObject) throws(OAuthError) {
+        for name in refused where said[name] != nil { throw .clientMetadata("\(name) cannot be registered.") }
     }
 
     private static func key(_ said: JSONObject) throws(OAuthError) -> JWK {

@@ -42,6 +42,7 @@ package struct RegistrationAdministration: Sendable {
     ///   - days: how long it is valid.
     ///   - configuration: the provider of the administrator's realm.
     ///   - session: the administrator's.
+    /// - Returns: the token.
     /// - Throws: ``EngineError``: `forbidden` without the role `admin`, `notFound` when the file has no such app,
     ///   `invalidRequest`.
     package func makeToken(

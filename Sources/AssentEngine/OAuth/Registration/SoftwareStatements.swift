@@ -27,6 +27,7 @@ package struct SoftwareStatements: Sendable, Hashable {
     ///   - text: the statement.
     ///   - app: the app's id, which it must name.
     ///   - clock: where the time comes from.
+    /// - Returns: its claims.
     /// - Throws: ``OAuthError`` `unapproved_software_statement` for one of somebody else or for another app,
     ///   `invalid_software_statement` for one that is malformed, out of its time, or signed by other keys.
     func claims(of text: String, app: String, clock: any WallClock) throws(OAuthError) -> JSONObject {
