@@ -2,7 +2,8 @@ import AssentStore
 
 extension OAuthProvider {
     /// Deletes what nobody can use any more: grants with their codes and refresh tokens, notes of revoked access tokens
-    /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, unused instances.
+    /// that have expired, sealed successors whose grace period has ended, spent assertions of clients, and instances of
+    /// apps that nobody uses.
     /// Returns how many grants there were.
     package func purge() async throws -> Int {
         let results = try await context.database.run([

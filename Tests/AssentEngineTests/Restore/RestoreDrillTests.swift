@@ -68,6 +68,8 @@ struct RestoreDrillTests {
     func access() async throws {
         let fixture = try await ProviderFixture(apps: [ProviderFixture.pay], operated: OperatedDatabase())
         let initial = try await fixture.initialToken()
+        // Nobody is an administrator yet.
+        _ = try await fixture.database.run(SQLStatement("UPDATE users SET roles = '' WHERE username = 'root'"))
         let (context, grants) = (fixture.context, fixture.grants)
         let session = try await Sessions(context).begin(
             userID: fixture.user.id, realm: "/alpha", limits: SessionLimits())
